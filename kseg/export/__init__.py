@@ -1,1 +1,1 @@
-"""Partitions to Parquet files: a plan of work orders, their execution, the manifest that commits, the report."""
+"""Export of partitions to Parquet files: plan, execution of work orders, commit, report."""

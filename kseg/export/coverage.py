@@ -1,4 +1,4 @@
-"""Coverage: offsets of a partition that are accounted for, wanted or lost, as ranges."""
+"""Coverage: ranges of a partition's offsets that are accounted for, wanted or lost."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,16 +11,16 @@ from kseg.kernel.contract import LEAST, MOST
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Offsets of a partition, as ranges in the order in which they came.
+    """Offsets of a partition, as ranges in their original order.
 
-    Neighbours stay apart, since a border says where one account ended; ranges may overlap until `union` is asked for.
+    Adjacent ranges stay separate, since their border is the end of an account. Ranges may overlap before `union`.
     """
 
     ranges: tuple[OffsetRange, ...] = ()
 
     @classmethod
     def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
-        """The ranges of all parts."""
+        """Return the ranges of all parts."""
         return cls(tuple(each for part in parts for each in part.ranges))
 
     def __add__(self, other: "Coverage") -> "Coverage":
@@ -28,21 +28,21 @@ class Coverage:
 
     @property
     def count(self) -> int:
-        """How many offsets the ranges have, each of which has an end."""
+        """The number of offsets in the ranges, each of which has an end."""
         return sum(part.count for part in self.ranges)
 
     @property
     def hull(self) -> OffsetRange | None:
-        """From the lowest offset to the highest, of ranges that have both ends; None if there are none."""
+        """The range from the lowest offset to the highest, if all ranges have both ends; None without ranges."""
         known = [(part.first, part.end) for part in self.ranges if part.first is not None and part.end is not None]
         return OffsetRange(min(first for first, _ in known), max(end for _, end in known)) if known else None
 
     def missing(self, wanted: OffsetRange) -> "Coverage":
-        """The parts of a range that lie in none of these, from the lowest on."""
+        """Return the parts of a range outside of all these ranges, the lowest first."""
         return Coverage(tuple(_missing(wanted, self.ranges)))
 
     def without(self, other: "Coverage") -> "Coverage":
-        """The offsets of these ranges that lie in none of the others."""
+        """Return the offsets of these ranges outside of all the others."""
         present = sorted(other.ranges, key=_first)
         reached = list(accumulate((MOST if each.end is None else each.end for each in present), max))
         found: list[OffsetRange] = []
@@ -54,7 +54,7 @@ class Coverage:
         return Coverage(tuple(found))
 
     def union(self) -> "Coverage":
-        """The same offsets without overlap."""
+        """Return the same offsets without overlaps."""
         found: list[OffsetRange] = []
         taken: list[OffsetRange] = []
         for part in self.ranges:
@@ -67,20 +67,20 @@ class Coverage:
         return Coverage(tuple(found))
 
     def holds(self, part: OffsetRange) -> bool:
-        """Whether all offsets of a range are in these."""
+        """Return whether these ranges contain all offsets of a range."""
         return not self.missing(part).ranges
 
     def meets(self, part: OffsetRange) -> bool:
-        """Whether any offset of a range is in these, or the range has none."""
+        """Return whether these ranges contain any offset of a range, or the range is empty."""
         some = Coverage(tuple(each for each in self.ranges if each.end is None or each.count))
         return some.missing(part).ranges != (part,)
 
     def ends_at(self, offset: int | None) -> bool:
-        """Whether one of the ranges ends there."""
+        """Return whether a range ends at an offset."""
         return any(part.end == offset for part in self.ranges)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """First offsets and ends."""
+        """Return the first offsets and the ends."""
         return [(part.first or 0, part.end or 0) for part in self.ranges]
 
 

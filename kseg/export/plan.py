@@ -1,4 +1,4 @@
-"""The plan of an export: work orders for partitions, within bounds that filters give."""
+"""The plan of an export: work orders for partitions, within the bounds of filters."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,16 +36,15 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path, within
 
 SMALLEST_SPLIT = 8 * MIB
-"""Bytes of log below which an order isn't made smaller so that all processors have work."""
+"""The smallest order, in bytes of log, that is made to keep all processors busy."""
 ORDERS_PER_PROCESSOR = 2
 
 
 class ByteRange(NamedTuple):
     """Bytes of a segment's log: the batches that begin from position `start` to below `end`.
 
-    size, modified_ms: the file's, as it was listed. read_to: where an earlier run ended, so that all batches from there
-    on are new; None if that isn't known. inode: the file's, 0 if it isn't known. directory: the file's, if that stands
-    for something else.
+    size, modified_ms: of the file as listed. read_to: the end of an earlier run's range, so that all later batches are
+    new; None if unknown. inode: the file's, 0 if unknown. directory: the file's, if it is a placed path.
     """
 
     path: str
@@ -60,7 +59,7 @@ class ByteRange(NamedTuple):
 
     @property
     def place(self) -> StrPath:
-        """The file, as one that stands for something else if it does; or its URL."""
+        """The file's path, a placed one if its directory is; or its URL."""
         return within(self.directory, self.path)
 
 
@@ -68,13 +67,13 @@ class ByteRange(NamedTuple):
 class WorkOrder:
     """A part of one copy of a partition, to be read by one task.
 
-    offsets: those wanted of it. begins: it is the first order of these offsets. starts_at_index, ends_at_index: the
-    first range's start, or the last one's end, was found by looking for an offset in an index, which may be wrong.
-    missed: so many offsets, the first of those wanted, have gone from the log since the run that ended there.
-    is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once. topic_id: of the
-    topic, which tells it from one of the same name before or after; None if it isn't known. is_gapless: offsets that
-    are missing between its batches are lost, as nothing was compacted, and another copy may have them. others: the
-    partition's other copies on this machine, which may have markers that this one lost; each with its agreed end.
+    offsets: the wanted offsets. begins: whether it is the first order of these offsets. starts_at_index, ends_at_index:
+    whether the first range's start, or the last one's end, comes from an index, which may be wrong. missed: how many of
+    the first wanted offsets have disappeared from the log since the last run's end. is_disordered: whether offsets
+    don't rise, so that all of the log is read and each offset is exported once. topic_id: tells topics of one name
+    apart; None if unknown. is_gapless: whether missing offsets between batches are lost, since nothing was compacted,
+    and may be in another copy. others: the partition's other local copies, which may have markers that this one lost;
+    each with its agreed end.
     """
 
     number: int
@@ -94,12 +93,12 @@ class WorkOrder:
 
     @property
     def place(self) -> StrPath:
-        """The copy's directory, as one that stands for something else if it does; or its URL."""
+        """The copy's directory, or its URL."""
         return within(self.directory, self.replica)
 
     @property
     def directory(self) -> PlacedPath | None:
-        """The copy's directory, if it stands for something else."""
+        """The copy's directory, if it is a placed path."""
         return self.ranges[0].directory if self.ranges else None
 
     @property
@@ -108,7 +107,7 @@ class WorkOrder:
         return sum(part.end - part.start for part in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
-        """The order as JSON's values."""
+        """Return the order as JSON's values."""
         return {
             "number": self.number,
             "topic": self.topic,
@@ -129,7 +128,7 @@ class WorkOrder:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "WorkOrder":
-        """The order of `to_json`."""
+        """Return the order of `to_json`."""
         replica, name = members["replica"], members["place"]
         directory = None if name is None else Placement(replica, name).path
         return cls(
@@ -151,11 +150,11 @@ class WorkOrder:
 
 
 class Done(NamedTuple):
-    """What of a partition is exported already.
+    """The exported part of a partition.
 
-    offsets: looked at. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
-    holes: ranges in which offsets may come yet, since those of the log don't rise. listed_from: where the log began
-    when the run listed it first: what has gone since then is missed.
+    offsets: those that were read. files: those read to their end (path, size, modified_ms). ends: the position in each
+    file where reading ended. holes: ranges that may still get offsets, since the log's offsets don't rise. listed_from:
+    the log's first offset in the run's first listing; offsets that disappear later are missed.
     """
 
     offsets: Coverage = Coverage()
@@ -170,9 +169,9 @@ NOTHING_DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """How large orders become. whole_partitions: one order per partition, however large.
+    """The size of orders. whole_partitions: whether each partition is one order, of any size.
 
-    disordered: partitions in which offsets don't rise; one order for each.
+    disordered: partitions in which offsets don't rise; each is one order.
     """
 
     target_size: int
@@ -181,7 +180,7 @@ class Splitting:
     disordered: frozenset[tuple[str, int | None]] = frozenset()
 
     def size_of(self, total: int) -> int:
-        """Bytes of an order, where so many are to be read in all: fewer than the target if processors were idle."""
+        """Return the bytes of one order for a total: fewer than the target if processors would be idle."""
         share = -(-total // (ORDERS_PER_PROCESSOR * self.parallelism))
         return max(min(self.target_size, share), min(SMALLEST_SPLIT, self.target_size), 1)
 
@@ -193,14 +192,14 @@ def plan_orders(
     done: Mapping[tuple[str, int | None], Done] | None = None,
     copy: int = 0,
 ) -> list[WorkOrder]:
-    """The orders for what isn't done yet, from each partition's copy of that rank (0: the best), largest first.
+    """Return the orders for the rest of each partition, from its copy of a rank (0: the best), the largest first.
 
     Raises OpenError if an index can't be opened, UsageError for times of a remote source.
     """
     gapless = gapless_partitions(copies)
 
     def start_of(key: Key) -> int:
-        """Where the best copy starts, if it has no results that tell: what was before isn't lost in it."""
+        """Return the best copy's start, below which nothing is lost; 0 if its results or a gapless log tell more."""
         return 0 if key in gapless or key in (done or {}) else copies[key][0].segments[0].base_offset
 
     chosen = [
@@ -234,7 +233,7 @@ def plan_orders(
 
 
 def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
-    """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
+    """Return the partitions with several copies, all local, in which the cleaner has left a batch for each offset."""
     known = cache(read_checkpoints)
 
     def have_no_gaps(own: Sequence[PartitionCopy]) -> bool:
@@ -251,32 +250,32 @@ def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
 
 
 def _of_best(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:
-    """The offsets wanted of the best copy, without those of a lineage that the cluster abandoned."""
-    return _ending(offsets, replica.agreed_end)
+    """Return the wanted offsets of the best copy, without those of an abandoned lineage."""
+    return _below(offsets, replica.agreed_end)
 
 
 def _of_further(replica: PartitionCopy, offsets: OffsetRange, start: int) -> OffsetRange:
-    """The same of another copy, from an offset on, and without what follows its end: offsets there are wrong."""
+    """Return the wanted offsets of another copy from `start` to its end: later offsets are wrong."""
     if start > (offsets.first or 0):
         offsets = OffsetRange(start, None if offsets.end is None else max(start, offsets.end))
-    return _ending(_ending(offsets, replica.agreed_end), replica.log_end)
+    return _below(_below(offsets, replica.agreed_end), replica.log_end)
 
 
-def _ending(offsets: OffsetRange, end: int | None) -> OffsetRange:
-    """The offsets below an end."""
+def _below(offsets: OffsetRange, end: int | None) -> OffsetRange:
+    """Return the offsets below an end."""
     if end is None or (offsets.end is not None and offsets.end <= end):
         return offsets
     return OffsetRange(offsets.first if offsets.first is None else min(offsets.first, end), end)
 
 
 def is_read(replica: PartitionCopy, done: Done) -> bool:
-    """Whether the newest segment was read to its end, and hasn't changed since."""
+    """Return whether the newest segment was read to its end and is unchanged since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
 
 
 def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRange) -> OffsetRange:
-    """The offsets that the times wanted mean, as Kafka's ListOffsets finds them."""
+    """Return the offsets of the wanted times, found as Kafka's ListOffsets does."""
     if selection.first_time is None and selection.end_time is None:
         return offsets
     if replica.is_remote:
@@ -303,10 +302,10 @@ def _offset_of_time(replica: PartitionCopy, time: int) -> int:
 def _orders(
     replica: PartitionCopy, offsets: OffsetRange, known: Done, split_size: int, number: int
 ) -> Iterator[WorkOrder]:
-    """Cuts a range of offsets into orders of about `split_size` bytes."""
+    """Cut a range of offsets into orders of about `split_size` bytes."""
     segments = _segments_of(replica, offsets, known)
     parts = [part for segment in segments for part in _cut(segment, offsets, known, split_size)]
-    missed = _missed(replica, offsets, known)
+    missed = _missed_count(replica, offsets, known)
     groups: list[list[ByteRange]] = [[]] if missed and not parts else []
     size = 0
     for part in parts:
@@ -332,9 +331,9 @@ def _orders(
 
 
 def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done, number: int) -> WorkOrder:
-    """An order for a range of offsets that may be anywhere."""
+    """Return an order for a range of offsets at unknown positions."""
     parts = tuple(_range(segment, 0, segment.size) for segment in replica.segments if segment.size)
-    missed = _missed(replica, offsets, known)
+    missed = _missed_count(replica, offsets, known)
     return WorkOrder(
         number,
         replica.topic,
@@ -348,8 +347,8 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
     )
 
 
-def _missed(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
-    """Offsets that follow exported ones, and lie before the log: retention took them since."""
+def _missed_count(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
+    """Return the number of offsets between the exported ones and the log's start, which retention has removed."""
     if offsets.first is None or not (known.offsets.ends_at(offsets.first) or _was_listed(offsets.first, known)):
         return 0
     start = replica.segments[0].base_offset
@@ -357,12 +356,12 @@ def _missed(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
 
 
 def _was_listed(offset: int, known: Done) -> bool:
-    """Whether the log had an offset when the run began, as far as its first offset tells."""
+    """Return whether the log had an offset when the run began, according to its first offset then."""
     return known.listed_from is not None and offset >= known.listed_from
 
 
 def _from_listed(offsets: OffsetRange, replica: PartitionCopy, known: Done) -> OffsetRange:
-    """The range, without a first offset only if the log still begins where it did when the run began."""
+    """Return the range, with a first offset if the log's start has changed since the run began."""
     listed_from = known.listed_from
     if offsets.first is not None or listed_from is None or replica.segments[0].base_offset <= listed_from:
         return offsets
@@ -370,7 +369,7 @@ def _from_listed(offsets: OffsetRange, replica: PartitionCopy, known: Done) -> O
 
 
 def _ends_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> dict[str, int]:
-    """Where the new bytes of segments begin, of the newest one that was read and all after it."""
+    """Return the start of the new bytes in the newest segment that was read, and in all later ones."""
     were_read = [place for place, segment in enumerate(replica.segments) if segment.log in known.ends]
     if not were_read or offsets.end is not None or not known.offsets.ends_at(offsets.first):
         return {}
@@ -378,9 +377,9 @@ def _ends_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> dict[
 
 
 def _segments_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> Sequence[SegmentSource]:
-    """The segments that may hold the offsets: from the one at or below the first, to before the end.
+    """Return the segments that may hold the offsets, from the one at or below the first to before the end.
 
-    And those with new bytes: what was added may have lower offsets.
+    Segments with new bytes are included: those may have lower offsets.
     """
     segments = [segment for segment in replica.segments if offsets.end is None or segment.base_offset < offsets.end]
     if offsets.first is None:
@@ -391,7 +390,7 @@ def _segments_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> S
 
 
 def _cut(segment: SegmentSource, offsets: OffsetRange, known: Done, split_size: int) -> Iterator[ByteRange]:
-    """The bytes of a segment that may hold the offsets, cut at batches that its index names."""
+    """Yield the byte ranges of a segment that may hold the offsets, cut at batches in its index."""
     starts_inside = offsets.first is not None and offsets.first > segment.base_offset
     if segment.offset_index is None or not (starts_inside or offsets.end is not None or segment.size > split_size):
         if segment.size:
@@ -424,10 +423,10 @@ def _cut_by_index(
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
-    """A position after all batches with offsets below the given one.
+    """Return a position after all batches with offsets below the given one.
 
-    An entry's offset is the first or the last one of its batch or append, by release: so it takes the entry after the
-    first one that reaches the offset.
+    An entry's offset is the first or the last one of its batch or append, depending on the release. So the result is
+    the entry after the first one that reaches the offset.
     """
     slot = index.file.first_slot(lambda entry: index.base_offset + entry[0] >= offset, index.count) + 1
     return index.entry(slot).position if slot < index.count else 1 << 62
@@ -466,7 +465,7 @@ def _open_index(path: StrPath, base_offset: int) -> Iterator[OffsetIndex]:
 
 
 def balance(orders: Iterable[WorkOrder], count: int) -> list[list[WorkOrder]]:
-    """At most so many lists of orders, about equally large: the largest order goes to the emptiest list."""
+    """Distribute orders over at most `count` lists of similar size: the largest order goes to the smallest list."""
     bins: list[tuple[int, int, list[WorkOrder]]] = [(0, number, []) for number in range(count)]
     heapify(bins)
     for order in sorted(orders, key=lambda order: -order.size):
@@ -481,19 +480,19 @@ Condition = Any
 """A pyarrow.compute.Expression over the columns of records."""
 _MICROSECONDS = 1000
 FEW = 256
-"""Partitions up to which each has bounds of its own; of more, bounds that hold for all."""
+"""The most partitions with bounds of their own; more partitions share common bounds."""
 
 
 class FilterBounds:
-    """What the rows for which a condition may hold can have."""
+    """Bounds of the rows for which a condition may hold."""
 
     def __init__(self, condition: Condition | None, schema: pa.Schema) -> None:
-        """Takes the condition, None for all rows; and the columns of the rows."""
+        """Take the condition, None for all rows, and the schema of the rows."""
         self._condition = condition
         self._schema = schema
 
     def may_hold(self, known: Condition) -> bool:
-        """Whether the condition may hold for a row for which another one does."""
+        """Return whether the condition may hold for a row for which another condition holds."""
         if self._condition is None:
             return True
         import pyarrow.dataset as ds
@@ -504,26 +503,26 @@ class FilterBounds:
         return next(iter(parts.get_fragments(self._condition)), None) is not None
 
     def find(self, copies: Copies) -> Copies:
-        """The partitions that may have such rows."""
+        """Return the partitions that may have such rows."""
         if self._condition is None:
             return copies
         topics = {topic: self.may_hold(_equals("topic", topic)) for topic in {topic for topic, _ in copies}}
         return {key: known for key, known in copies.items() if topics[key[0]] and self.may_be_of(*key)}
 
     def may_be_of(self, topic: str, partition: int | None) -> bool:
-        """Whether a partition may have such rows; their table may lack columns that say whose they are."""
+        """Return whether a partition may have such rows; the schema may lack columns that identify the partition."""
         place = (("topic", _equals("topic", topic)), ("partition", _is_number(partition)))
         known = [condition for name, condition in place if name in self._schema.names]
         return self._condition is None or not known or self.may_hold(reduce(and_, known))
 
     def offsets(self, copies: Copies) -> dict[tuple[str, int | None], OffsetRange]:
-        """The offsets that such rows may have, by partition."""
+        """Return the offsets of such rows by partition."""
         if len(copies) <= FEW:
             return {key: self._offsets(_is_of(*key)) for key in copies}
         return dict.fromkeys(copies, self.offsets_anywhere())
 
     def offsets_anywhere(self) -> OffsetRange:
-        """The offsets that such rows may have, whatever their partition."""
+        """Return the offsets of such rows in any partition."""
         return self._offsets(None)
 
     def _offsets(self, place: Condition | None) -> OffsetRange:
@@ -536,7 +535,7 @@ class FilterBounds:
         return OffsetRange(first, None if end is None else end + 1)
 
     def first_time(self) -> int | None:
-        """The least time that such rows may have, in milliseconds since 1970; None if any."""
+        """Return the lowest time of such rows in milliseconds since 1970; None if unbounded."""
         time = pc.field("timestamp")
         least = _least(lambda most: self.may_hold((time <= pa.scalar(most, TIMESTAMP)) | time.is_null()))
         return None if least is None else least // _MICROSECONDS
@@ -556,7 +555,7 @@ def _is_number(partition: int | None) -> Condition:
 
 
 def _least(reaches: Callable[[int], bool]) -> int | None:
-    """The least number from 0 on for which a question is answered with yes; None if it is for one below 0, too."""
+    """Return the least number from 0 on for which `reaches` holds; None if it holds below 0, too."""
     if reaches(-1):
         return None
     first, last = 0, MOST
@@ -570,7 +569,7 @@ def _least(reaches: Callable[[int], bool]) -> int | None:
 
 
 def _most(reaches: Callable[[int], bool]) -> int | None:
-    """The largest number for which it is, -1 if for none from 0 on; None if it is for the largest of all."""
+    """Return the largest number from 0 on for which `reaches` holds, -1 without one; None if it holds for MOST."""
     if reaches(MOST):
         return None
     first, last = -1, MOST
@@ -587,10 +586,10 @@ Key = tuple[str, int | None]
 
 
 def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterable[Path]) -> Mapping[Key, OffsetRange]:
-    """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
+    """Return, for the wanted partitions with a remote part, the wanted offsets that only the remote tier has.
 
-    As `find_tier` tells: by metadata in `log_dirs` and beside the copies, and by checkpoints.
-    Copies in object stores are not looked at.
+    `find_tier` decides, from metadata in `log_dirs` and next to the copies, and from checkpoints. Copies in object
+    stores are skipped.
     """
     beside = MetadataBeside(log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
@@ -602,7 +601,7 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
         own = checkpoints(as_path(best.place).parent).get(key, Checkpoints())
         try:
             tier = find_tier(PartitionLog(best.place, own), beside)
-        except OpenError:  # it has gone since it was read
+        except OpenError:  # it was deleted since it was read
             continue
         if tier is not None and tier.has_remote_part:
             first = max(tier.log_start_offset, wanted.first or 0)

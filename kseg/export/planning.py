@@ -1,4 +1,4 @@
-"""Plans of exports: what is wanted, what the destination has of it, and what is left to do. Nothing is changed here."""
+"""Plans of exports: the wanted records, the destination's state, and the remaining work. Planning changes nothing."""
 
 import os
 from collections.abc import Iterable
@@ -22,11 +22,12 @@ from kseg.system.placed_path import StrPath
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What is to be exported, from where to where, and how.
+    """An export: its sources, its destination and its options.
 
-    overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
-    merge_files: joins small files, those of earlier runs too. adds_milliseconds: whether a new table gets the column
-    `timestampMs`; one that is there stays as it is. reads_back: reads all rows of the table before it is called done.
+    overwrite: replaces an existing export. table: the table and its catalog, for formats that have them. merge_files:
+    joins small files, including those of earlier runs. adds_milliseconds: whether a new table gets the column
+    `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
+    reported as done.
     """
 
     sources: tuple[StrPath, ...]
@@ -42,11 +43,14 @@ class Export:
     adds_milliseconds: bool = True
 
     def splitting(self) -> Splitting:
-        """How large its orders are."""
+        """Return the sizes of its orders."""
         return Splitting(self.files.target_size, self.parallelism, self.read.latest_per_key is not None)
 
     def commits(self) -> Commits:
-        """What counts in its destination. Raises UsageError if the format's library isn't there, or lacks something."""
+        """Return the commits of its destination.
+
+        Raises UsageError if the format's library is missing, or lacks a feature.
+        """
         place, form = open_destination(self.destination), self.files.format
         module = form.load()
         form.require_address(place.url)
@@ -55,10 +59,10 @@ class Export:
 
 
 def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
-    """Plans a run, and changes nothing. commits: of a destination that is open.
+    """Plan a run without changing anything. commits: of an open destination.
 
-    Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
-    OpenError; KsegError if what the destination says can't be believed.
+    Raises UsageError if there is nothing to read, or if the destination lies within an input or holds other files;
+    OpenError; KsegError if the destination's contents are invalid.
     """
     commits = export.commits() if commits is None else commits
     place, choice, form = commits.place, export.selection.partitions, export.files.format
@@ -66,8 +70,8 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     named = (*(os.fspath(each) for each in export.sources), export.read.decode.schema, export.read.decode.registry)
     place.keep_outside(named)
     place.require_plain()
-    # Before the logs are listed: what others commit after it is noticed, and a listing older than a result seems to
-    # show that its log was cut off.
+    # This precedes the listing of the logs: later commits of others are noticed, and a listing older than a result
+    # would make its log look truncated.
     state = commits.read_state(export.read, export.files, overwrite=export.overwrite)
     previous = state.previous
     refused: list[OpenError] = []
@@ -110,12 +114,12 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
 
 
 def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
-    """Whether an error is of a source, or of a partition below one that is to be exported."""
+    """Return whether an error concerns a source, or a partition below one that is to be exported."""
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 
 def resumed(plan: ExportPlan, taken: Iterable[Result], export: Export) -> ExportPlan:
-    """The plan without what runs have finished that are over: their results are taken up."""
+    """Return the plan with the finished orders of ended runs removed, and their results kept."""
     taken = list(taken)
     if not taken:
         return plan
@@ -125,7 +129,7 @@ def resumed(plan: ExportPlan, taken: Iterable[Result], export: Export) -> Export
 
 
 def require_same_columns(plan: ExportPlan, other: ExportPlan, files: FileOptions, where: str) -> None:
-    """Raises KsegError if plans have other columns: ids are among these, and files that are written can't change."""
+    """Raise KsegError if the plans' columns or column ids differ: written files can't change."""
     planned, there = (parquet.schema_of_files(each.read, files) for each in (plan, other))
     if not planned.equals(there, check_metadata=True):
         raise KsegError("another export has changed the columns of the table meanwhile: run it again", where)

@@ -26,27 +26,32 @@ NO_REMOTE: Mapping[Key, OffsetRange] = MappingProxyType({})
 
 @dataclass(slots=True)
 class PartitionReport:
-    """The accounts of a partition, in which each offset from `from_offset` to below `to_offset` is counted once.
+    """The accounts of a partition, which count each offset from `from_offset` to below `to_offset` once.
 
-    records_in: intact records read; gaps: offsets that have no record, as compaction leaves them; lost: to damage;
-    missed: had gone from the log since the last run; withheld: from the start of an open transaction on; unasked: not
-    in what any run was to read. new_lost, new_missed: those of them that no run before this one told.
+    records_in: intact records read. gaps: offsets without a record, as compaction leaves them. lost: offsets lost to
+    damage. missed: offsets that had disappeared from the log since the last run. withheld: offsets from the start of an
+    open transaction on. unasked: offsets outside of every run's selection. new_lost, new_missed: those that no earlier
+    run reported.
 
-    topic_id: tells topics of one name apart; None if it isn't known. is_gone: the partition isn't there any more, or
-    its topic was recreated: what was exported stays.
+    topic_id: tells topics of one name apart; None if unknown. is_gone: whether the partition was deleted or its topic
+    recreated; exported records stay.
 
-    records_out: those of records_in that were written; control, aborted, superseded, unselected: those left out.
-    passed_over: records beside, whose offset another one has. disordered: records whose offset isn't above all before.
-    undecoded: keys and values whose text couldn't be had. without_time: records whose timestamp is outside of the years
-    1 to 9999, and null in the table.
-    has_lost_more: whether there was damage after which no offset is known. recovered: offsets damaged in one copy, or
-    gone from it, and taken from another. unexplained: what doesn't add up.
-    has_new_losses: whether this run found anything of that kind, or disorder, or damage that cost no offset.
-    open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; is_open_unknown: it
-    may have ended where the log is damaged; withheld_records: in what is withheld, as headers count them.
-    holes: those gaps where batches may be missing: between orders, and in logs whose offsets don't rise. remote:
-    offsets that are in the remote tier alone, first ones and ends. damages: where. bytes: of log; seconds: of all
-    tasks. notes: which file wasn't believed about transactions, and why.
+    records_out: records of records_in that were written; control, aborted, superseded, unselected: those left out.
+    passed_over: further records with the offset of another one. disordered: records with an offset that isn't above all
+    previous ones. undecoded: keys and values that couldn't be decoded to text. without_time: records with a timestamp
+    outside of the years 1 to 9999, which is null in the table.
+
+    has_lost_more: whether damage is followed by no known offset. recovered: offsets damaged or missing in one copy and
+    taken from another. unexplained: offsets and records that don't add up.
+
+    has_new_losses: whether this run found losses, disorder, or damage without lost offsets.
+
+    open_from, open_since, open_producer_id: of the oldest open transaction at the end of this run. is_open_unknown:
+    whether damage at the log's end may hide one. withheld_records: withheld records according to batch headers.
+
+    holes: gaps that may be missing batches: between orders, and in logs whose offsets don't rise. remote: ranges of
+    offsets that only the remote tier has. damages: the damage and its positions. bytes: of log. seconds: of all tasks.
+    notes: files that were disregarded for transactions, and the reasons.
     """
 
     topic: str
@@ -94,35 +99,34 @@ class PartitionReport:
 
     @property
     def has_losses(self) -> bool:
-        """Whether offsets were lost or missed, or don't add up."""
+        """True if offsets were lost or missed, or don't add up."""
         return bool(self.lost or self.has_lost_more or self.missed or self.unexplained)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is exported: nothing is lost, missed, withheld, or in the remote tier alone."""
+        """True if everything is exported: nothing is lost, missed, withheld, or only in the remote tier."""
         return not (self.has_losses or self.withheld or self.remote)
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was lost, and nothing was wrong that cost no offset: bytes between batches, disorder."""
+        """True if nothing was lost, and no other problem was found, such as bytes between batches or disorder."""
         has_costless = any(loss.count == 0 and not loss.is_harmless for loss in self.damages)
         return not (self.has_losses or self.disordered or has_costless)
 
     def to_json(self) -> dict[str, Any]:
-        """The accounts as JSON's values."""
+        """Return the accounts as JSON's values."""
         return {_camel(name): value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The accounts of an export. Each call of `export` gives one; it is in the destination as `_kseg/report.json`.
+    """The accounts of an export. `export` returns one, and the destination has it as `_kseg/report.json`.
 
-    refused: sources that couldn't be opened or listed; nothing is known about them.
-    left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
-    the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
-    ones were joined. taken_up: those of the new files that were written by runs which were broken off. is_typed: they
-    have columns of a schema, which may have more fields in later files. taken: which copies answered, and what was
-    left out. has_milliseconds: the table has the column `timestampMs`.
+    refused: sources that couldn't be opened or listed; nothing is known about them. left_alone: other runs that may be
+    running, whose files this one didn't remove. folders, table_format, table: how to read the files; table: the path or
+    URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
+    interrupted runs wrote. is_typed: whether columns come from a schema, which may have more fields in later files.
+    taken: the chosen copies, and what is left out. has_milliseconds: whether the table has the column `timestampMs`.
     """
 
     destination: str
@@ -142,25 +146,25 @@ class Report:
 
     @property
     def has_files(self) -> bool:
-        """Whether there is anything to read in the destination."""
+        """True if the destination has anything to read."""
         return any(partition.file_count for partition in self.partitions)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all is exported."""
+        """True if everything is exported."""
         return not self.refused and all(partition.is_whole for partition in self.partitions)
 
     @property
     def status(self) -> int:
-        """The exit status: 1 where this run found a loss, 2 where a source couldn't be opened at all.
+        """The exit status: 1 if this run found a loss, 2 if a source couldn't be opened at all.
 
-        What runs before have told doesn't count: a job that runs each hour would fail for ever after its first loss.
+        Losses that earlier runs reported don't count: an hourly job would fail forever after its first loss.
         """
         has_new_losses = any(partition.has_new_losses for partition in self.partitions)
         return max([int(has_new_losses), *(error.status for error in self.refused)])
 
     def to_bytes(self) -> bytes:
-        """The report as JSON."""
+        """Return the report as JSON."""
         members = {
             "destination": self.destination,
             "isWhole": self.is_whole,
@@ -180,13 +184,13 @@ def reconcile(
     remote: Mapping[Key, OffsetRange] = NO_REMOTE,
     gone: Collection[tuple[str, int | None, str | None]] = (),
 ) -> tuple[PartitionReport, ...]:
-    """The accounts of all partitions, from what orders say; those of topics that were recreated one after another.
+    """Return the accounts of all partitions from orders' results, one per topic for recreated topics.
 
     Args:
-        kept: results of earlier runs; of topics with one name, those of the first topic first.
-        new: results of this one; what is withheld, these alone tell.
-        remote: offsets that are in the remote tier alone.
-        gone: partitions that aren't there any more, by topic, partition and topic's id.
+        kept: results of earlier runs; for topics of the same name, in the topics' order.
+        new: results of this run; withheld offsets come from these alone.
+        remote: offsets that only the remote tier has.
+        gone: deleted partitions, by topic, partition and topic's id.
     """
     by_partition: dict[Key, dict[str | None, list[Result]]] = defaultdict(lambda: defaultdict(list))
     for result in kept:
@@ -201,18 +205,18 @@ def reconcile(
 
 
 def compared(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) -> tuple[PartitionReport, ...]:
-    """The accounts, with what is new in them since those of an earlier run."""
+    """Return the accounts, with their changes since those of an earlier run."""
     known = {(part.topic, part.partition, part.topic_id): part for part in before}
     found = []
     for part in now:
         topic, partition = part.topic, part.partition
         old = known.get((topic, partition, part.topic_id)) or known.get((topic, partition, None))
         old = old or PartitionReport(topic, partition)
-        found.append(_compared(part, old))
+        found.append(_compare(part, old))
     return tuple(found)
 
 
-def _compared(part: PartitionReport, old: PartitionReport) -> PartitionReport:
+def _compare(part: PartitionReport, old: PartitionReport) -> PartitionReport:
     told = _ranges([*old.lost_offsets, *old.missed_offsets])
     new_lost, new_missed = (_ranges(each).without(told).count for each in (part.lost_offsets, part.missed_offsets))
     has_more = part.has_lost_more and not old.has_lost_more
@@ -228,17 +232,17 @@ def _of_topics(
     remote: OffsetRange | None,
     gone: Collection[tuple[str, int | None, str | None]],
 ) -> Iterator[PartitionReport]:
-    """The accounts of a partition, for each topic that had the name in turn; the last one has what is remote."""
+    """Yield the accounts of a partition, one per topic that had the name in turn; the last one includes `remote`."""
     ids = list(results) or [None]
     topic, partition = key
     for topic_id in ids:
         is_last = topic_id == ids[-1]
         is_gone = not is_last or (topic, partition, topic_id) in gone
         report = PartitionReport(topic, partition, topic_id, is_gone=is_gone)
-        yield _filled(report, results.get(topic_id, []), remote if is_last else None)
+        yield _fill(report, results.get(topic_id, []), remote if is_last else None)
 
 
-def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> PartitionReport:
+def _fill(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> PartitionReport:
     tallies = [result.tally for result in results]
     for result, tally in zip(results, tallies, strict=True):
         report.records_in += tally.read
@@ -292,7 +296,7 @@ def _account_for_offsets(report: PartitionReport, results: list[Result], remote:
 
 
 def _withheld(report: PartitionReport, tallies: list[Tally], present: Coverage) -> Coverage:
-    """The offsets withheld that no other copy has; the report gets why."""
+    """Return the withheld offsets that no other copy has, and add the reasons to the report."""
     found = next((tally.withheld for tally in tallies if tally.withheld is not None), None)
     if found is None:
         return Coverage()
@@ -317,7 +321,7 @@ def _camel(name: str) -> str:
 
 REPORT_NAME = "_kseg/report.json"
 NAME = "_kseg/damages.csv"
-"""No Parquet: whoever reads `**/*.parquet` wants the records only."""
+"""Damages, as CSV rather than Parquet, so that readers of `**/*.parquet` get only records."""
 SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string()),
@@ -331,17 +335,17 @@ SCHEMA = pa.schema(
         pa.field("endOffset", pa.int64()),
     ]
 )
-"""Where a damage is, what it is, and the offsets lost to it: from the first to before the end, null if not known."""
+"""Columns of a damage: its place, its kind, and the lost offsets from the first to before the end, null if unknown."""
 
 
 def publish(report: Report, place: Destination) -> None:
-    """Writes the files that describe what counts."""
+    """Write the files that describe the valid state."""
     place.replace(REPORT_NAME, report.to_bytes())
     place.replace(NAME, to_csv(damage_rows(part.topic, part.partition, part.damages) for part in report.partitions))
 
 
 def damage_rows(topic: str, partition: int | None, losses: Iterable[LostOffsets]) -> pa.RecordBatch:
-    """A partition's damages."""
+    """Return a partition's damages."""
     rows = [
         (
             *(plain_text(topic), partition, plain_text(loss.segment), loss.position, loss.size),
@@ -355,12 +359,12 @@ def damage_rows(topic: str, partition: int | None, losses: Iterable[LostOffsets]
 
 
 def _offset(offset: int | None) -> int | None:
-    """An offset as Kafka can have it; sums out of damaged headers may be larger."""
+    """Return an offset that Kafka can have, else None: sums from damaged headers may be larger."""
     return offset if offset is not None and -1 << 63 <= offset < 1 << 63 else None
 
 
 def to_csv(batches: Iterable[pa.RecordBatch]) -> bytes:
-    """The table as a file: a line with the columns' names, then texts in quotes, nulls empty."""
+    """Return a table as CSV: a line of column names, then quoted texts; nulls are empty."""
     sink = pa.BufferOutputStream()
     csv.write_csv(pa.Table.from_batches(batches, SCHEMA), sink)
     content: bytes = sink.getvalue().to_pybytes()

@@ -14,7 +14,7 @@ from kseg.log.committed import Withheld
 
 @dataclass(slots=True)
 class LostOffsets:
-    """Damage, and the offsets that are lost to it: from `first` to below `end`; `end` None if that can't be known."""
+    """Damage, and the offsets lost to it: from `first` to below `end`, which is None if unknown."""
 
     segment: str
     position: int
@@ -26,33 +26,33 @@ class LostOffsets:
 
     @property
     def count(self) -> int | None:
-        """Offsets lost; None if that can't be known."""
+        """The number of lost offsets; None if unknown."""
         return None if self.first is None or self.end is None else max(self.end - self.first, 0)
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it is the unwritten end of a preallocated file."""
+        """True if it is the unwritten end of a preallocated file."""
         return not status_of(self.kind)
 
 
 MOST_EPOCHS = 1000
-"""Leader epochs that are noted of an order."""
+"""The most leader epochs that an order records."""
 
 
 @dataclass(slots=True)
 class Tally:
     """Counts of records and offsets.
 
-    read: intact records, of whatever kind, each with an offset of its own; of these written, and left out: control,
-    aborted, superseded (not the latest of their key), unselected (not asked for). passed_over: intact records besides,
-    whose offset another one has. gaps: offsets that no record has, as compaction leaves them; holes: others without a
-    record, in a log whose offsets don't rise. lost: offsets known to be damage's. missed: offsets, the first ones, that
-    the log no longer had when it was read. disordered: records whose offset isn't above all before. undecoded: keys and
-    values written whose text couldn't be had. without_time: records written whose timestamp a table can't hold.
-    first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
-    oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
-    partition wasn't believed about its transactions. epochs: leader epochs of the batches
-    that were met, each with the offset from which on; empty if there were many, or if they don't rise.
+    read: intact records of any kind, each with its own offset. written: those that were written. control, aborted,
+    superseded (not the latest of their key), unselected: those left out. passed_over: further intact records with the
+    offset of another one. gaps: offsets without a record, as compaction leaves them. holes: other offsets without a
+    record, in a log whose offsets don't rise. lost: offsets lost to damage. missed: the first offsets, if the log no
+    longer had them when it was read. disordered: records with an offset that isn't above all previous ones. undecoded:
+    written keys and values that couldn't be decoded to text. without_time: written records whose timestamp a table
+    can't hold. first_offset, next_offset: the range that was read, next_offset excluded; None if nothing was.
+    open_from: the start of the oldest open transaction, if reading ended there; withheld: the records that it holds
+    back. notes: files of the partition that were disregarded for transactions. epochs: leader epochs of the batches,
+    each with its first offset; empty if there were many, or if they don't rise.
     """
 
     read: int = 0
@@ -79,18 +79,18 @@ class Tally:
 
     @property
     def span(self) -> OffsetRange | None:
-        """The offsets from the first one that was looked at to the last; None if none was."""
+        """The range of the offsets that were read; None if there are none."""
         first, end = self.first_offset, self.next_offset
         return None if first is None or end is None or first >= end else OffsetRange(first, end)
 
     @property
     def open_holes(self) -> Coverage:
-        """The holes, in which offsets may come yet."""
+        """The holes, which may still get offsets."""
         return Coverage(tuple(self.holes))
 
     @property
     def covered(self) -> Coverage:
-        """The offsets that were looked at, without holes."""
+        """The offsets that were read, without holes."""
         return Coverage() if self.span is None else self.open_holes.missing(self.span)
 
     @property
@@ -101,22 +101,22 @@ class Tally:
 
     @property
     def lost_offsets(self) -> Coverage:
-        """The offsets that are known to be damage's."""
+        """The offsets lost to damage."""
         return Coverage(tuple(OffsetRange(loss.first, loss.end) for loss in self.losses if loss.count))
 
     @property
     def intact(self) -> Coverage:
-        """The offsets accounted for by records and gaps: without those lost or missed, and without holes."""
+        """The offsets of records and gaps: without lost or missed ones, and without holes."""
         if self.span is None:
             return Coverage()
         return (self.lost_offsets + self.open_holes + self.gone).missing(self.span)
 
     def goes_on_in(self, other: "Tally") -> bool:
-        """Whether another one begins where this one ended."""
+        """Return whether another tally begins where this one ends."""
         return self.next_offset is not None and self.next_offset == other.first_offset
 
     def unexplained(self) -> int:
-        """Offsets and records that the counts don't account for; 0 if all is well."""
+        """Return the number of offsets and records that the counts don't account for; 0 if they are consistent."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
         offsets = span - self.read - self.gaps - self.open_holes.count - self.lost - self.missed
         left_out = self.control + self.aborted + self.superseded + self.unselected
@@ -124,17 +124,17 @@ class Tally:
         return abs(offsets) + abs(records)
 
     def note_epoch(self, epoch: int, offset: int) -> None:
-        """Takes the leader epoch of the next batch, and its first offset."""
+        """Add the leader epoch of the next batch, and its first offset."""
         if not self.epochs or self.epochs[-1][0] != epoch:
             self.epochs.append((epoch, offset))
 
     def check_epochs(self) -> None:
-        """Forgets leader epochs that tell nothing: too many, or not as those of one log that was only appended to."""
+        """Discard leader epochs that can't be those of one append-only log, or are too many."""
         if len(self.epochs) > MOST_EPOCHS or any(later <= earlier for earlier, later in pairwise(self.epochs)):
             self.epochs.clear()
 
     def pass_to(self, offset: int, *, is_lost: bool = False) -> None:
-        """Accounts for the offsets before `offset` that no record had."""
+        """Account for the offsets without a record before `offset`."""
         if self.next_offset is None:
             self.first_offset = self.next_offset = offset
         elif offset > self.next_offset:
@@ -145,7 +145,7 @@ class Tally:
             self.next_offset = offset
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as JSON's values."""
+        """Return the counts as JSON's values."""
         members = asdict(self)
         members["epochs"] = list(map(list, self.epochs))
         members["holes"] = [[hole.first, hole.end] for hole in self.holes]
@@ -155,7 +155,7 @@ class Tally:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "Tally":
-        """The counts of `to_json`."""
+        """Return the counts of `to_json`."""
         withheld = members.get("withheld")
         values = {
             "losses": [LostOffsets(**loss) for loss in members["losses"]],
@@ -169,8 +169,8 @@ class Tally:
 class SourceFile(NamedTuple):
     """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
 
-    crc: CRC-32C of these bytes; None if it wasn't asked for. is_cleaned: the log cleaner has rewritten the file since:
-    size and time are those of what it left.
+    crc: CRC-32C of these bytes; None if not requested. is_cleaned: whether the log cleaner has rewritten the file
+    since: size and time are then those of the rewritten file.
     """
 
     path: str
@@ -182,23 +182,23 @@ class SourceFile(NamedTuple):
     is_cleaned: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The file as JSON's values."""
+        """Return the file as JSON's values."""
         return {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "SourceFile":
-        """The file of `to_json`."""
+        """Return the file of `to_json`."""
         named = {name: _JSON_NAMES.get(name, name) for name in cls._fields}
         return cls(**{name: members[own] for name, own in named.items() if own in members})
 
 
 class ExportedFile(NamedTuple):
-    """A Parquet file that is whole, or a part of one that several results share.
+    """A complete Parquet file, or a part of one that several results share.
 
-    attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
-    that are in its path; name: what its final name begins with. size: the whole file's. Offsets and rows are the
-    part's, which begins at the file's row `first_row`. first_time, last_time: the lowest and highest timestamp, in
-    microseconds; None if no record has one.
+    attempt: the name under which it was written; path: its final name, None at first. folder: of the columns in its
+    path. name: the prefix of its final name. size: of the complete file. Offsets and rows are the part's, which begins
+    at the file's row `first_row`. first_time, last_time: the lowest and highest timestamp in microseconds; None if no
+    record has one.
     """
 
     attempt: str
@@ -214,7 +214,7 @@ class ExportedFile(NamedTuple):
     last_time: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The file as JSON's values; without a path that it hasn't got yet, and what is as always."""
+        """Return the file as JSON's values, without an unset path or default values."""
         members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
         if self.first_row == 0:
             del members["firstRow"]
@@ -222,13 +222,13 @@ class ExportedFile(NamedTuple):
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ExportedFile":
-        """The file of `to_json`."""
+        """Return the file of `to_json`."""
         defaults = cls._field_defaults
         return cls(*(members.get(_JSON_NAMES.get(name, name), defaults.get(name)) for name in cls._fields))
 
 
 def row_counts(results: Iterable["Result"]) -> dict[str, int]:
-    """How many rows results have in each file, by its attempt's name: several may share one."""
+    """Return the number of results' rows in each file, by its attempt's name: several results may share a file."""
     counts: Counter[str] = Counter()
     for file in (file for result in results for file in result.files):
         counts[file.attempt] += file.rows
@@ -248,13 +248,13 @@ _JSON_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an order did, or several whose results were joined.
+    """The result of an order, or of several orders whose results were joined.
 
-    replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
-    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a
-    topic that was deleted and recreated has the same name and offsets, and another id. has_changed: a log had gone
-    when it was to be read, or was another one: the rest of the order is to be planned again. is_partly_gone: logs that
-    were read have gone since, and don't stand among the sources any more.
+    replica: the copy of the partition that was read. seconds: the duration. files: the written files; earlier_files:
+    the number of others, which only a table's own log names. topic_id: the topic's, None if unknown; a recreated topic
+    has the same name and offsets, but another id. has_changed: whether a log was missing or replaced when it was to be
+    read, so that the rest of the order must be planned again. is_partly_gone: whether logs that were read have been
+    deleted since and removed from the sources.
     """
 
     topic: str
@@ -277,11 +277,11 @@ class Result:
 
     @property
     def says_something(self) -> bool:
-        """Whether the order met any offset or damage."""
+        """True if the order met any offset or damage."""
         return bool(self.tally.losses) or self.tally.first_offset != self.tally.next_offset
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON's values."""
+        """Return the result as JSON's values."""
         earlier = {"earlierFiles": self.earlier_files} if self.earlier_files else {}
         return {
             "topic": self.topic,
@@ -300,7 +300,7 @@ class Result:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "Result":
-        """The result of `to_json`."""
+        """Return the result of `to_json`."""
         return cls(
             members["topic"],
             members["partition"],
@@ -318,16 +318,16 @@ class Result:
 
 
 def damaged(tallies: Iterable[Tally], present: Coverage) -> tuple[Coverage, bool]:
-    """The offsets that were damaged in any copy, and whether none is known after some damage.
+    """Return the offsets that were damaged in any copy, and whether any damage is followed by no known offset.
 
-    present: what all orders account for. A loss without an end goes on to what follows there.
+    present: the offsets that all orders account for. A loss without an end extends to the next of these.
     """
     losses = [loss for tally in tallies for loss in tally.losses if not loss.is_harmless]
-    known = [part for loss in losses if (part := _resolved(loss, present)) is not None]
+    known = [part for loss in losses if (part := _resolve(loss, present)) is not None]
     return Coverage(tuple(known)).union(), len(known) < len(losses)
 
 
-def _resolved(loss: LostOffsets, present: Coverage) -> OffsetRange | None:
+def _resolve(loss: LostOffsets, present: Coverage) -> OffsetRange | None:
     first = loss.first
     if first is None or loss.end is not None:
         return None if first is None else OffsetRange(first, loss.end)
@@ -339,10 +339,10 @@ def _resolved(loss: LostOffsets, present: Coverage) -> OffsetRange | None:
 
 
 def explained(tallies: list[Tally], *, is_gapless: bool = False) -> Coverage:
-    """What the orders account for: from the first offset to the last, but what is lost.
+    """Return the offsets that the orders account for: from the first offset to the last, except lost ones.
 
-    Gaps between orders count too, and what lies before them, unless the log is gapless: compaction or retention left
-    them, and another copy's older records must not fill them.
+    Gaps between orders and before them count too, unless the log is gapless: compaction or retention left them, and
+    older records of another copy must not fill them.
     """
     present = Coverage.joined([tally.intact for tally in tallies])
     starts = [tally.first_offset for tally in tallies if tally.first_offset is not None]

@@ -1,4 +1,4 @@
-"""Rounds of reading: a plan's orders, then what the best copies lack from the next, and logs again that changed."""
+"""Rounds of reading: a plan's orders, then further copies for what the best ones lack, then changed logs again."""
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,20 +20,20 @@ from kseg.export.settings import LogSelection, OffsetRange
 from kseg.system.placed_path import StrPath, within
 
 Progress = Callable[[int, int], object]
-"""Is told how many bytes of how many are done."""
+"""A function that is called with the bytes finished and the bytes in total."""
 MOST_LISTINGS = 10
-"""How often logs are listed that change while they are read."""
+"""The most listings of logs that change while they are read."""
 
 
 class RunResults(NamedTuple):
-    """The results of earlier runs that stay, and those of this one."""
+    """The results of earlier runs that stay, and those of this run."""
 
     kept: list[Result]
     new: list[Result]
 
 
 class Reading(NamedTuple):
-    """How a run's orders are executed. progress: None if nobody watches; start: when it began, in seconds."""
+    """The execution of a run's orders. progress: None without an observer; start: of the run, in seconds."""
 
     export: Export
     job: Job
@@ -43,7 +43,7 @@ class Reading(NamedTuple):
 
 
 def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
-    """The results of earlier runs that stay, and new ones; logs that changed while they were read are listed again."""
+    """Return the kept results of earlier runs, and new ones; logs that changed meanwhile are listed and read again."""
     reading = reading._replace(job=reading.job._replace(read=plan.read))
     export, outcome = reading.export, RunResults(list(plan.kept), [])
     copies, orders = plan.copies, plan.orders
@@ -64,17 +64,17 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
 def _results_of_listing(
     copies: Copies, orders: Sequence[WorkOrder], outcome: RunResults, reading: Reading
 ) -> RunResults:
-    """The results with those of orders: of the best copies, then of the next for what these lack.
+    """Return the results with those of orders: of the best copies, then of further copies for what these lack.
 
-    A copy whose offsets turn out not to rise is read once more, as a whole as far as it is there.
+    A copy whose offsets turn out not to rise is read again as a whole, as far as it still exists.
     """
     export, (kept, new) = reading.export, outcome
     for copy in range(max(map(len, copies.values()), default=0)):
         if copy:
             orders = plan_orders(
-                copies, export.selection, export.splitting(), _known(copies, [*kept, *new], copy), copy
+                copies, export.selection, export.splitting(), _known_parts(copies, [*kept, *new], copy), copy
             )
-        found = _executed(orders, reading)
+        found = _execute(orders, reading)
         disordered = disordered_keys(found)
         if disordered:
             again = {key: copies[key] for key in disordered}
@@ -82,34 +82,34 @@ def _results_of_listing(
                 kept, new = ([each for each in some if not _is_read_again(each, again)] for some in (kept, new))
             found = [result for result in found if (result.topic, result.partition) not in disordered]
             splitting = replace(export.splitting(), disordered=disordered)
-            orders = plan_orders(again, export.selection, splitting, _known(copies, [*kept, *new], copy), copy)
-            found += _executed(orders, reading)
+            orders = plan_orders(again, export.selection, splitting, _known_parts(copies, [*kept, *new], copy), copy)
+            found += _execute(orders, reading)
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
     return RunResults(kept, new)
 
 
-def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
-    """What needn't be read of the copies of a rank."""
+def _known_parts(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
+    """Return what needn't be read of the copies of a rank."""
     present, _ = told_apart(results, copies)
-    return _explained(present, copies, copy) if copy else done_of(present)
+    return _explained_parts(present, copies, copy) if copy else done_of(present)
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
-    """Whether a result is of one of these partitions, which are read again, and all that it has is there."""
+    """Return whether a result belongs to one of the copies' partitions and all its logs still exist unchanged."""
     present, _ = told_apart([result], copies)
     there = {each.log for known in copies.values() for replica in known for each in replica.segments}
     is_there = all(source.path in there and not source.is_cleaned for source in result.sources)
     return bool(present) and is_there and not result.is_partly_gone
 
 
-def _executed(orders: Sequence[WorkOrder], reading: Reading) -> list[Result]:
+def _execute(orders: Sequence[WorkOrder], reading: Reading) -> list[Result]:
     if not orders:
         return []
     total, finished = sum(order.size for order in orders), 0
     directories = {order.replica: order.directory for order in orders}
     found: list[Result] = []
-    with closing(_each(reading.execute(orders, reading.job))) as results:  # what others do ends before it is undone
+    with closing(_each(reading.execute(orders, reading.job))) as results:  # stop the workers before anything is undone
         for result in results:
             finished += result.size
             if reading.progress is not None:
@@ -121,12 +121,12 @@ def _executed(orders: Sequence[WorkOrder], reading: Reading) -> list[Result]:
 
 
 def _each(results: Iterable[Result]) -> Generator[Result, None, None]:
-    """The results as a generator: closing it closes the one that they come from."""
+    """Yield the results from a generator, so that closing it closes their source."""
     yield from results
 
 
-def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key, Done]:
-    """What the better copies account for, and what an earlier run has read of this one already."""
+def _explained_parts(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key, Done]:
+    """Return what the better copies account for, and what an earlier run has read of this one."""
     found, gapless = {}, gapless_partitions(copies)
     for key, own in by_partition(results).items():
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
@@ -136,8 +136,8 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
     return found
 
 
-class _ListedAgain(NamedTuple):
-    """The partitions as they are now, what needn't be read of them, and what can't be read any more."""
+class _NewListing(NamedTuple):
+    """A new listing of partitions, what needn't be read of them, and the losses of deleted copies."""
 
     copies: Copies
     done: Mapping[Key, Done]
@@ -151,14 +151,14 @@ def _list_again(
     selection: LogSelection,
     results: Iterable[Result],
     first: Copies,
-) -> _ListedAgain:
-    """Lists partitions again whose logs changed since `before`; results: all there are of them.
+) -> _NewListing:
+    """List partitions again whose logs changed since `before`; results: all existing ones of them.
 
-    first: as the run listed them first. A log that isn't the file any more that it was then has no position from which
-    reading could go on. Raises UsageError for copies of different topics.
+    first: the run's first listing. If a log has been replaced since then, reading can't continue at a position in it.
+    Raises UsageError for copies of different topics.
     """
     results = [result for result in results if (result.topic, result.partition) in keys]
-    listed = copies_of(find_replicas(sources, _pass_over))
+    listed = copies_of(find_replicas(sources, _ignore))
     copies = with_known_ids({key: listed[key] for key in keys if key in listed}, results)
     present, _ = told_apart(results, copies)
     of_present = done_of(present)
@@ -170,13 +170,13 @@ def _list_again(
             done[key] = done[key]._replace(listed_from=best.segments[0].base_offset)
         else:
             lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
-    return _ListedAgain(copies, done, lost)
+    return _NewListing(copies, done, lost)
 
 
 def _require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
-    """Looks whether logs that had gone for those who read them have changed here too.
+    """Check that logs which readers couldn't find have changed here too.
 
-    Raises OpenError if they are as they were listed: then whoever reads is on a machine that doesn't have them.
+    Raises OpenError if they are unchanged: the readers' machine doesn't have them.
     """
     for key in keys:
         if now.get(key) == before[key]:
@@ -192,18 +192,18 @@ def _in_same_files(
 
 
 def _is_same(listed: SegmentSource | None, segment: SegmentSource) -> bool:
-    """Whether it is the file that was listed, be it longer now; of a remote one, whether nothing has changed."""
+    """Return whether it is the listed file, though it may have grown; a remote file must be unchanged."""
     if listed is None or listed.inode != segment.inode:
         return False
     return bool(segment.inode) or listed == segment
 
 
-def _pass_over(_: OpenError) -> None:
-    """An error that the first listing reported, or of what has gone since."""
+def _ignore(_: OpenError) -> None:
+    """Ignore an error that the first listing reported, or one of a file deleted since."""
 
 
 def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Result]) -> Iterator[Result]:
-    """What a copy that has gone had, as far as its listing tells, and no result has: up to its last segment."""
+    """Yield the losses of a deleted copy: listed offsets, up to its last segment, that no result has."""
     wanted = selection.range_of(copy.topic, copy.partition)
     if wanted is None:
         return

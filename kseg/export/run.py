@@ -22,21 +22,21 @@ from kseg.export.rounds import Progress, Reading, RunResults, read_plan
 from kseg.system.signals import Uninterrupted
 
 MOST_ATTEMPTS = 100
-"""How often a run plans or commits in vain, since another one was quicker each time."""
+"""The most attempts to plan or commit while other runs are faster."""
 
 
 def run_export(export: Export, execute: Execute, progress: Progress | None = None) -> Report:
-    """Exports; gives the accounts of the whole destination.
+    """Export, and return the accounts of the complete destination.
 
-    Where copies of a partition are there, what the best one lost or hasn't got is taken from the next. Raises what
-    `plan_export` and `execute` raise, LostError if another run was quicker; then nothing is changed in the destination.
-    Where a table's log tells what the other run has done, this one goes on from there.
+    If a partition has several copies, offsets that are lost or missing in the best one are taken from the next. Raises
+    the errors of `plan_export` and `execute`; LostError if another run was faster, with nothing changed in the
+    destination. If a table's log has the other run's commit, this run continues from there.
     """
     return export_into(export.commits(), export, execute, progress)
 
 
 def export_into(commits: Commits, export: Export, execute: Execute, progress: Progress | None = None) -> Report:
-    """Exports to a destination that is open."""
+    """Export to an open destination."""
     start = time.monotonic()
     for _ in range(MOST_ATTEMPTS):
         plan = plan_export(export, commits)
@@ -45,12 +45,12 @@ def export_into(commits: Commits, export: Export, execute: Execute, progress: Pr
                 continue
             job = Job(run.id, commits.place.url, plan.read, export.files, commits.place.identity)
             outcome = _read_and_commit(commits, run, plan, Reading(export, job, execute, progress, start))
-        return _checked(outcome, export)
+        return _check(outcome, export)
     raise OvertakenError(commits.place.url)
 
 
 class _Outcome(NamedTuple):
-    """What a run has committed, by the last of its plans; and what it says of it."""
+    """The last commit of a run, with its plan and its report."""
 
     plan: ExportPlan
     joined: Joined
@@ -59,13 +59,13 @@ class _Outcome(NamedTuple):
 
 
 def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading: Reading) -> _Outcome:
-    """Executes the plan, and commits; where other runs commit before, goes on from there."""
+    """Execute the plan, and commit; if other runs commit first, continue from there."""
     export = reading.export
     plan = resumed(plan, run.resumed, export)
     results = read_plan(plan, reading)
     remote = find_remote_parts(plan.copies, export.selection, metadata_dirs_of(export.sources))
     for _ in range(MOST_ATTEMPTS):
-        joined = _joined(plan, results, reading, commits.place)
+        joined = _join_files(plan, results, reading, commits.place)
         gone = gone_topics(plan.absent, plan.copies, export.sources)
         accounts = reconcile([*plan.absent, *results.kept], results.new, remote, gone)
         with Uninterrupted():  # all of it, or nothing
@@ -82,8 +82,8 @@ def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading
     raise OvertakenError(commits.place.url)
 
 
-def _joined(plan: ExportPlan, results: RunResults, reading: Reading, place: Destination) -> Joined:
-    """The results that are to be committed, in the files that they are to have: a table's own log joins files later."""
+def _join_files(plan: ExportPlan, results: RunResults, reading: Reading, place: Destination) -> Joined:
+    """Return the results to commit, in their final files; with a table's own log, small files are joined later."""
     kept, new = [*plan.absent, *results.kept], [result for result in results.new if result.says_something]
     if reading.export.files.format.has_log:
         return Joined(kept, new)
@@ -96,7 +96,7 @@ def _report(
     export = reading.export
     return Report(
         reading.job.destination,
-        compared(_named(accounts, plan.copies), reconcile(plan.previous.results)),
+        compared(_with_given_names(accounts, plan.copies), reconcile(plan.previous.results)),
         joined.new_files,
         time.monotonic() - reading.start,
         plan.refused,
@@ -111,8 +111,8 @@ def _report(
     )
 
 
-def _named(partitions: Iterable[PartitionReport], copies: Copies) -> list[PartitionReport]:
-    """The partitions with the names that the user gave their copies."""
+def _with_given_names(partitions: Iterable[PartitionReport], copies: Copies) -> list[PartitionReport]:
+    """Return the partitions with the names that the user gave their copies."""
     names = {copy.path: str(copy.place) for known in copies.values() for copy in known}
     return [replace(each, copies=[names.get(path, path) for path in each.copies]) for each in partitions]
 
@@ -120,10 +120,9 @@ def _named(partitions: Iterable[PartitionReport], copies: Copies) -> list[Partit
 def _after_others(
     commits: Commits, plan: ExportPlan, results: RunResults, reading: Reading
 ) -> tuple[ExportPlan, RunResults]:
-    """The plan and the results after what others have committed meanwhile.
+    """Return the plan and the results after others have committed meanwhile.
 
-    What this run has read stays, but for the partitions of which others have committed something: these are planned
-    again.
+    This run's results stay, except for partitions of which others have committed a part: these are planned again.
     """
     again = plan_export(reading.export, commits)
     require_same_columns(plan, again, reading.export.files, commits.place.url)
@@ -140,14 +139,14 @@ def _after_others(
 
 
 def _split(results: Iterable[Result], keys: frozenset[Key]) -> tuple[list[Result], list[Result]]:
-    """The results of some partitions, and those of others."""
+    """Return the results of some partitions, and those of others."""
     results = list(results)
     own = [result for result in results if (result.topic, result.partition) in keys]
     return own, [result for result in results if (result.topic, result.partition) not in keys]
 
 
-def _checked(outcome: _Outcome, export: Export) -> Report:
-    """The report, after the table was opened and compared with it; small files of a table are joined then.
+def _check(outcome: _Outcome, export: Export) -> Report:
+    """Open the table, compare it with the report, join its small files, and return the report.
 
     Raises TableDiffersError.
     """
@@ -155,7 +154,7 @@ def _checked(outcome: _Outcome, export: Export) -> Report:
     if done.is_new:
         written = rows_of_run([*joined.kept, *joined.new], done.manifest.run)
         found = done.table.contents(written)
-        if found is not None:  # no rows but the report's can be there, unless others have added some
+        if found is not None:  # the report's rows must be all, unless others have added some
             is_all = export.overwrite or not plan.previous.number
             total = sum(part.records_out for part in report.partitions) if is_all else None
             check_contents(found, written, total, done.table.location)

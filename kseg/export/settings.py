@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 COLUMNS: dict["Part", str] = {"key": "keyDecoded", "value": "valueDecoded"}
-"""The column of each part that is decoded."""
+"""The decoded column of each part."""
 
 
 class DecodedAs(StrEnum):
-    """What decoded columns have: those of the schema where one is known, or text in any case."""
+    """The content of decoded columns: a schema's columns if one is known, or always text."""
 
     TYPED = "typed"
     TEXT = "text"
 
 
 class OnMismatch(StrEnum):
-    """What becomes of values whose schema doesn't fit into the column: the run ends, or they stay raw."""
+    """The treatment of values whose schema doesn't fit into the column: the run ends, or they stay raw."""
 
     ERROR = "error"
     RAW = "raw"
 
 
 class KeptRaw(StrEnum):
-    """Which bytes of keys and values stay beside the decoded ones: all, or only those that have no decoded value."""
+    """The bytes of keys and values that are kept next to decoded columns: all, or only undecoded ones."""
 
     ALL = "all"
     UNDECODED = "undecoded"
@@ -50,13 +50,12 @@ class KeptRaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDecoding:
-    """Names of decoders, as `kseg dump` knows them, of keys and of values; None decodes nothing.
+    """Decoders of keys and of values, by their names in `kseg dump`; None decodes nothing.
 
-    A column has JSON, unless the decoder makes nothing but text: then it has that text, without JSON's quotes.
-    schema, message, registry: what these decoders need, paths as text.
-    columns: by part, as JSON, the typed columns that the plan found; a run goes on whatever they were.
-    field_ids: those that an Iceberg table has given to the columns of the export, in the order of
-    kseg.export.write.parquet, where these aren't 1, 2 and so on.
+    A column has JSON, unless the decoder returns only text: then it has that text, without JSON's quotes. schema,
+    message, registry: arguments of these decoders, paths as text. columns: by part, as JSON, the planned typed columns,
+    which don't affect whether a run can be resumed. field_ids: the ids that an Iceberg table has given to the export's
+    columns, in the order of kseg.export.write.parquet, unless they are 1, 2 and so on.
     """
 
     key: str | None = None
@@ -72,7 +71,7 @@ class ColumnDecoding:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ColumnDecoding":
-        """The decoding of dataclasses.asdict, from JSON. Raises KsegError for a column that is none."""
+        """Return the decoding from JSON made of dataclasses.asdict. Raises KsegError for an invalid column."""
         found = cls(
             **{
                 **members,
@@ -86,49 +85,53 @@ class ColumnDecoding:
         return found
 
     def fields(self) -> list[pa.Field]:
-        """The columns that it adds."""
+        """Return the columns that it adds."""
         typed = self.typed_columns()
         return [
             pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
-            for part, _ in self._named()
+            for part, _ in self._decoder_names()
         ]
 
     def typed_columns(self) -> dict["Part", TypedColumn]:
-        """The typed columns that the plan found, by part."""
-        return {part: TypedColumn.from_json(self.columns[part]) for part, _ in self._named() if part in self.columns}
+        """Return the planned typed columns, by part."""
+        return {
+            part: TypedColumn.from_json(self.columns[part]) for part, _ in self._decoder_names() if part in self.columns
+        }
 
     def typed_parts(self) -> dict["Part", str]:
-        """The parts whose columns are to be typed if a schema turns up, with the decoder of each."""
+        """Return the parts whose columns become typed if a schema is found, with their decoders."""
         from kseg.decode.values import known_name, takes_schema
 
         if self.decoded_as is DecodedAs.TEXT or (self.schema is None and self.registry is None):
             return {}
-        return {part: known_name(name) for part, name in self._named() if takes_schema(name)}
+        return {part: known_name(name) for part, name in self._decoder_names() if takes_schema(name)}
 
     def check(self) -> None:
-        """Raises what `decoders` does for columns of text; what typed ones need is looked at when they are planned."""
+        """Raise the errors of `decoders` for text columns; typed columns are checked when they are planned."""
         typed = self.typed_parts()
         key, value = (None if part in typed else name for part, name in (("key", self.key), ("value", self.value)))
         replace(self, key=key, value=value).decoders()
 
     def decoders(self) -> dict["Part", "ValueDecoder"]:
-        """The decoders of columns of text, by part. Raises UsageError, OpenError: as `value_decoder` does."""
+        """Return the decoders of text columns, by part. Raises UsageError, OpenError, like `value_decoder`."""
         from kseg.decode.values import value_decoder
 
-        needed = self._needed()
-        return {part: value_decoder(name, needed, part) for part, name in self._named() if part not in self.columns}
+        needed = self._decoder_options()
+        return {
+            part: value_decoder(name, needed, part) for part, name in self._decoder_names() if part not in self.columns
+        }
 
     def text_parts(self) -> frozenset["Part"]:
-        """The parts whose columns have text, not JSON."""
+        """Return the parts whose columns have text instead of JSON."""
         from kseg.decode.values import gives_text
 
-        return frozenset(part for part, name in self._named() if gives_text(name))
+        return frozenset(part for part, name in self._decoder_names() if gives_text(name))
 
-    def _named(self) -> list[tuple["Part", str]]:
+    def _decoder_names(self) -> list[tuple["Part", str]]:
         names: tuple[tuple[Part, str | None], ...] = (("key", self.key), ("value", self.value))
         return [(part, name) for part, name in names if name is not None]
 
-    def _needed(self) -> "DecoderOptions":
+    def _decoder_options(self) -> "DecoderOptions":
         from kseg.cluster.schemas_topic import SchemasTopic
         from kseg.decode.values import DecoderOptions
 
@@ -138,19 +141,19 @@ class ColumnDecoding:
 
 
 def has_room(wanted: ColumnDecoding, written: ColumnDecoding) -> bool:
-    """Whether typed columns are readable as one table with those that were planned earlier."""
+    """Return whether typed columns are readable as one table with those planned earlier."""
     wide, own = wanted.typed_columns(), written.typed_columns()
     return wide.keys() == own.keys() and all(unlike(own[part].type, wide[part].type) is None for part in own)
 
 
 NOTHING = ColumnDecoding()
-"""Keys and values stay bytes."""
+"""The decoding that leaves keys and values as bytes."""
 
 
 class DecodedColumns:
-    """Adds decoded columns to record batches.
+    """An extension of record batches by decoded columns.
 
-    undecoded: keys and values so far that don't decode; they are null. notes: which schemas' values these are.
+    undecoded: the number of undecodable keys and values so far, which are null. notes: the schemas of these values.
     """
 
     def __init__(self, decoding: ColumnDecoding) -> None:
@@ -167,16 +170,16 @@ class DecodedColumns:
 
     @property
     def undecoded(self) -> int:
-        """Keys and values so far that don't decode."""
+        """The number of undecodable keys and values so far."""
         return self._failed + sum(cells.undecoded for cells in self._typed.values())
 
     @property
     def notes(self) -> list[str]:
-        """Why values of whole schemas are null."""
+        """Reasons why all values of a schema are null."""
         return [note for cells in self._typed.values() for note in cells.notes]
 
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with its decoded columns; without the bytes that aren't to stay beside them."""
+        """Return the batch with its decoded columns, and without bytes that aren't to be kept."""
         whole = batch
         for added in self._fields:
             part: Part = "key" if added.name == COLUMNS["key"] else "value"
@@ -206,7 +209,7 @@ class DecodedColumns:
             try:
                 return shown(decoded.value)
             except (NotDecodable, UnicodeEncodeError):
-                pass  # text that isn't Unicode, for one: no form in JSON
+                pass  # no form in JSON, such as text that isn't Unicode
         self._failed += 1
         return None
 
@@ -222,7 +225,7 @@ def _json_text(value: "Json | bytes") -> str:
 
 
 def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:
-    """Each record's headers; none where they weren't asked for."""
+    """Return each record's headers; none if they weren't requested."""
     from kseg.kernel.record import Header
 
     if "headers" not in batch.schema.names:
@@ -232,25 +235,25 @@ def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:
 
 MIB = 1 << 20
 TOPIC_ID = pa.field("topicId", pa.string())
-"""One of the batch columns: it tells topics of one name apart, of which one was deleted before the other was made."""
+"""One of the batch columns: it distinguishes a recreated topic from the deleted one of the same name."""
 
 
 class Isolation(StrEnum):
-    """Which records of transactions are wanted. Kafka's `isolation.level`, whose default is the first."""
+    """Wanted records of transactions. Kafka's `isolation.level`; the first is the default."""
 
     READ_UNCOMMITTED = "read_uncommitted"
     READ_COMMITTED = "read_committed"
 
 
 class Mode(StrEnum):
-    """What damage does: it is counted and passed over, or it ends the reading."""
+    """The effect of damage: it is counted and skipped, or it ends the reading."""
 
     PERMISSIVE = "permissive"
     FAILFAST = "failfast"
 
 
 class Tombstones(StrEnum):
-    """Of a view with the latest record per key: whether keys whose latest value is null are in it."""
+    """Whether a view of each key's latest record includes keys whose latest value is null."""
 
     DROP = "drop"
     KEEP = "keep"
@@ -265,11 +268,11 @@ class OffsetRange:
 
     @property
     def count(self) -> int:
-        """Offsets of a range that has an end."""
+        """The number of offsets in a range that has an end."""
         return max((self.end or 0) - (self.first or 0), 0)
 
     def common(self, other: "OffsetRange") -> "OffsetRange":
-        """The offsets that are in both ranges."""
+        """Return the offsets that are in both ranges."""
         firsts = [first for first in (self.first, other.first) if first is not None]
         ends = [end for end in (self.end, other.end) if end is not None]
         return OffsetRange(max(firsts, default=None), min(ends, default=None))
@@ -277,11 +280,11 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:
-    """Which records are wanted.
+    """A selection of records.
 
-    partitions: which ones. offsets: for all partitions; offsets_of: for single ones by (topic, partition), in its
-    place, and then no other partition is read. times: milliseconds; as Kafka's consumers take them: from the first
-    record of the first time or later, to before the first of the second.
+    partitions: the wanted ones. offsets: for all partitions; offsets_of: for single ones by (topic, partition), which
+    replaces `offsets` and excludes all other partitions. times: milliseconds, as in Kafka's consumers: from the first
+    record at or after the first time, to before the first record at or after the second.
     """
 
     partitions: PartitionChoice = EVERY_PARTITION
@@ -291,7 +294,7 @@ class LogSelection:
     end_time: int | None = None
 
     def range_of(self, topic: str, partition: int | None) -> OffsetRange | None:
-        """The offsets wanted of a partition; None if it isn't wanted."""
+        """Return the wanted offsets of a partition; None if it isn't wanted."""
         if not self.partitions.takes(topic, partition):
             return None
         if self.offsets_of:
@@ -301,15 +304,13 @@ class LogSelection:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How records are read, whatever becomes of them.
+    """Options of reading records, independent of their destination.
 
-    headers, batch_columns: as in ArrowOptions. control: control records too. max_bytes: bytes of a record batch that a
-    reader yields.
-    selected: which records by what is in them, their times, producers and transactions, and whether only control
-    records (which `control` must let through); nothing else is asked in it.
-    redaction: what is replaced when they are written.
-    decode: adds columns of keys or values decoded.
-    has_milliseconds: adds the timestamps as Kafka has them. A table that is there decides, whatever is asked for.
+    headers, batch_columns: as in ArrowOptions. control: whether control records are included. max_bytes: the size of a
+    record batch that a reader yields. selected: a choice by contents, times, producers and transactions, or of only
+    control records (which needs `control`); its other fields aren't used. redaction: the replacement of contents on
+    writing. decode: adds columns of decoded keys or values. has_milliseconds: adds Kafka's own timestamps; an existing
+    table decides this itself.
     """
 
     headers: bool = True
@@ -326,16 +327,16 @@ class ReadOptions:
     has_milliseconds: bool = field(default=False, compare=False)
 
     def schema(self) -> pa.Schema:
-        """The columns of the records that are given."""
+        """Return the schema of the records."""
         of_topic = [TOPIC_ID] if self.batch_columns else []
         return pa.schema([*schema_of(self.arrow()), *of_topic, *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:
-        """The columns for kseg.arrow."""
+        """Return the column options of kseg.arrow."""
         return ArrowOptions(self.headers, self.batch_columns, self.max_bytes, self.has_milliseconds)
 
     def to_json(self) -> dict[str, Any]:
-        """The options as JSON's values; of a redaction all but its key."""
+        """Return the options as JSON's values; of a redaction everything but its key."""
         shown = None
         if self.redaction is not None:
             shown = {"parts": list(self.redaction.parts), "fingerprint": self.redaction.fingerprint}
@@ -343,7 +344,7 @@ class ReadOptions:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "ReadOptions":
-        """The options of `to_json`: equal to what they were, though a redaction's key is unknown."""
+        """Return the options of `to_json`, which equal the original even though a redaction's key is unknown."""
         redaction = members.get("redaction")
         latest = members["latest_per_key"]
         enums = {
@@ -359,12 +360,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """How output files are to be.
+    """Options of output files.
 
-    partition_by: folders, of `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
-    names and not in the files. target_size: bytes of log that a file is made of, and of a file. row_group_size: bytes
-    of records in memory. compression: a codec that pyarrow's Parquet writer knows. bloom_filter: a column that gets one
-    in each row group. table_format: one of FORMATS.
+    partition_by: folders by `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
+    names and not in the files. target_size: bytes of log per file, and of a file. row_group_size: bytes of records in
+    memory. compression: a codec of pyarrow's Parquet writer. bloom_filter: a column that gets a filter in each row
+    group. table_format: one of FORMATS.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
@@ -376,20 +377,20 @@ class FileOptions:
 
     @property
     def format(self) -> TableFormat:
-        """The row of the format."""
+        """The format's row in FORMATS."""
         return FORMATS[self.table_format]
 
     @property
     def columns_of_folders(self) -> tuple[str, ...]:
-        """The columns that are in the folders' names only."""
+        """The columns that only the folders' names have."""
         return () if self.format.has_field_ids else self.partition_by
 
     def to_json(self) -> dict[str, Any]:
-        """The options as JSON's values."""
+        """Return the options as JSON's values."""
         return {**asdict(self), "partition_by": list(self.partition_by)}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "FileOptions":
-        """The options of `to_json`."""
+        """Return the options of `to_json`."""
         table_format = FORMATS[members.get("table_format", PARQUET)].name
         return cls(**{**members, "partition_by": tuple(members["partition_by"]), "table_format": table_format})

@@ -1,1 +1,1 @@
-"""Typed columns of exports, by the schemas of values."""
+"""Typed columns of exports, from the schemas of values."""

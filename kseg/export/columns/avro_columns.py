@@ -1,7 +1,7 @@
-"""Avro schemas as columns, and values of them as what Arrow makes these columns of.
+"""Avro schemas as columns, and their values as Arrow arrays.
 
-fastavro reads by a schema of the same bytes that is made here: a union's types become records of one field, so that
-values say which of them they are; logical types are left to Arrow, which converts whole columns.
+fastavro reads with a rewritten schema that has the same binary form. In it, the types of a union are records of one
+field, so that a value shows its type. Logical types are left to Arrow, which converts complete columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ _RECORDS = ("record", "error")
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _FIELD = "value"
 _MOST_DIGITS = 1000
-"""Digits of a decimal as text: a schema may claim any number of them, and a value of one byte would have as many."""
+"""The most digits of a decimal as text: a schema may claim any number, and one byte would become as many digits."""
 
 
 class _AvroBranch(NamedTuple):
-    """A part of a schema: its column, the schema to read it by, what Arrow makes of it, and what is done before."""
+    """A part of a schema: its column, the schema to read it with, Arrow's type for it, and the fix of its values."""
 
     type: ColumnType
     schema: object
@@ -58,7 +58,7 @@ _PRIMITIVES: dict[str, _AvroBranch] = {
 }
 _LOGICAL: dict[tuple[str, str], _AvroBranch] = {
     ("int", "date"): _AvroBranch(Scalar.DATE, "int", pa.date32()),
-    # As text: neither Spark nor Delta knows times without a date.
+    # Times become text: neither Spark nor Delta has times without a date.
     ("int", "time-millis"): _AvroBranch(Scalar.STRING, "int", pa.time32("ms")),
     ("long", "time-micros"): _AvroBranch(Scalar.STRING, "long", pa.time64("us")),
     **{
@@ -70,10 +70,10 @@ _LOGICAL: dict[tuple[str, str], _AvroBranch] = {
 
 
 class AvroColumns:
-    """Reads values of one schema. type: of the column; storage: what `value` gives is for."""
+    """A reader of one schema's values. type: of the column; storage: the type of the results of `value`."""
 
     def __init__(self, texts: Sequence[object]) -> None:
-        """Takes a schema (parsed JSON), after those that it refers to. Raises NotDecodable if it can't be used."""
+        """Take a schema (parsed JSON), after the schemas that it refers to. Raises NotDecodable if it can't be used."""
         types: Types = {}
         *_, parsed = [parsed_schema(schema, types) for schema in texts]
         branch = _AvroWalk(types).branch(parsed, ())
@@ -84,12 +84,12 @@ class AvroColumns:
         self.type = branch.type
 
     def value(self, body: bytes) -> object:
-        """The value of a message. Raises NotDecodable."""
+        """Return the value of a message. Raises NotDecodable."""
         value = cast(dict[str, object], self._read(body))[_FIELD]
         return value if self._fix is None or value is None else self._fix(value)
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Values as Arrow has them. Raises what pyarrow does for values that don't fit."""
+        """Return values as an Arrow array. Raises pyarrow's errors for values that don't fit."""
         return pa.array(values, self._storage)
 
 
@@ -225,7 +225,7 @@ def _json_text(value: object) -> str:
 
 
 def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
-    """What is done to the fields of a record, in its place."""
+    """Return the fix that changes a record's fields in place; None if no field needs one."""
     fixes = [(name, branch.fix) for name, branch in branches.items() if branch.fix is not None]
     if not fixes:
         return None
@@ -241,7 +241,7 @@ def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
 
 
 def _is_decimal(schema: Any) -> bool:
-    """Whether bytes are decimals: by Avro's rules, a logical type that is wrong doesn't count."""
+    """Return whether bytes are decimals: Avro ignores an invalid logical type."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     is_whole = type(precision) is int and type(scale) is int
     return schema.get("logicalType") == "decimal" and is_whole and 0 <= scale <= precision <= _MOST_DIGITS
@@ -249,7 +249,7 @@ def _is_decimal(schema: Any) -> bool:
 
 def _decimal(schema: Any, read_as: object) -> _AvroBranch:
     precision, scale = schema["precision"], schema.get("scale", 0)
-    most = precision // 2 + 8  # bytes: so many digits need fewer
+    most = precision // 2 + 8  # bytes: values of `precision` digits need fewer
 
     def exact(data: bytes) -> Decimal:
         if len(data) > most:

@@ -1,4 +1,4 @@
-"""Types of typed columns: one type for several schemas, and Arrow's type for it."""
+"""Types of typed columns: one type for several schemas, and its Arrow type."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,21 +13,21 @@ from kseg.decode.decoded import NotDecodable
 from kseg.errors import KsegError, quoted
 
 MOST_COLUMNS = 10_000
-"""The most columns, at all levels, that one decoded column may have."""
+"""The most columns, at all levels, of one decoded column."""
 MOST_LEVELS = 100
-"""The deepest nesting of columns: Arrow reads no Parquet file whose schema, with its root, has more levels."""
+"""The deepest nesting of columns: Arrow reads Parquet schemas of at most this many levels, with the root."""
 MOST_DIGITS = 38
-"""Digits of a decimal that all readers of Parquet know."""
+"""The most digits of a decimal that all readers of Parquet support."""
 FIRST_TIME, END_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""The years 1 to 9999 in microseconds since 1970: times and dates that all readers of all formats know."""
+"""The years 1 to 9999, which all readers of all formats support, in microseconds since 1970."""
 _DAY = 86_400_000_000
 
 
 class Scalar(StrEnum):
-    """Types without others in them. Every column may be null.
+    """Types that contain no others. Every column may be null.
 
-    LONG is every whole number of up to 64 bits: a table doesn't change when an int becomes a long. TIMESTAMP is in UTC,
-    LOCAL_TIMESTAMP in no zone, both in microseconds. JSON is text of what has no columns.
+    LONG is any integer of up to 64 bits, so that a table doesn't change when an int becomes a long. TIMESTAMP is in
+    UTC, LOCAL_TIMESTAMP has no zone; both are in microseconds. JSON is the text of values without columns.
     """
 
     BOOLEAN = "boolean"
@@ -44,7 +44,7 @@ class Scalar(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """Decimals of so many digits, of them `scale` after the point."""
+    """Decimals of `precision` digits, `scale` of them after the decimal point."""
 
     precision: int
     scale: int
@@ -67,7 +67,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class ColumnMember:
-    """A field of a struct, or one of the types of a union. aliases: other names of it in other schemas."""
+    """A field of a struct, or one of the types of a union. aliases: its other names in other schemas."""
 
     name: str
     type: "ColumnType"
@@ -81,7 +81,7 @@ class ColumnMember:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """Fields of one record. names: what schemas call it; empty where they have no name for it."""
+    """The fields of one record. names: the record's names in schemas; empty if it has none."""
 
     members: tuple[ColumnMember, ...]
     names: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class UnionType:
-    """Several types, of which a value has one: a struct in a table, in which one member isn't null."""
+    """Several types, of which a value has one: in a table, a struct with one member that isn't null."""
 
     members: tuple[ColumnMember, ...]
 
@@ -98,7 +98,7 @@ ColumnType: TypeAlias = Scalar | DecimalType | ListType | MapType | StructType |
 
 
 def to_json(column: ColumnType) -> Any:
-    """The type as JSON's values."""
+    """Return the type as JSON's values."""
     match column:
         case Scalar():
             return column.value
@@ -119,15 +119,15 @@ def _members_to_json(members: tuple[ColumnMember, ...]) -> list[Any]:
 
 
 def from_json(content: Any) -> ColumnType:
-    """The type of `to_json`. Raises KsegError if it is none: it may come from a manifest that anybody wrote."""
+    """Return the type of `to_json`. Raises KsegError if it is invalid: the manifest that has it may be anybody's."""
     try:
-        found = _parsed(content, 0)
+        found = _parse(content, 0)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise KsegError("the type of a decoded column is none of kseg's") from error
     return bounded(found)
 
 
-def _parsed(content: Any, level: int) -> ColumnType:
+def _parse(content: Any, level: int) -> ColumnType:
     if level > MOST_LEVELS:
         raise ValueError(level)
     if isinstance(content, str):
@@ -145,12 +145,12 @@ def _parsed_decimal(content: Any, _: int) -> ColumnType:
 
 def _parsed_map(content: Any, level: int) -> ColumnType:
     key, value = content["map"]
-    return MapType(Scalar(key), _parsed(value, level))
+    return MapType(Scalar(key), _parse(value, level))
 
 
 def _parsed_members(entries: Any, level: int) -> tuple[ColumnMember, ...]:
     members = tuple(
-        ColumnMember(_name(entry[0]), _parsed(entry[1], level), tuple(map(_name, entry[2:]))) for entry in entries
+        ColumnMember(_name(entry[0]), _parse(entry[1], level), tuple(map(_name, entry[2:]))) for entry in entries
     )
     if not members or len({member.name for member in members}) < len(members):
         raise ValueError(entries)
@@ -165,7 +165,7 @@ def _name(content: Any) -> str:
 
 _PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
     "decimal": _parsed_decimal,
-    "list": lambda content, level: ListType(_parsed(content["list"], level)),
+    "list": lambda content, level: ListType(_parse(content["list"], level)),
     "map": _parsed_map,
     "struct": lambda content, level: StructType(
         _parsed_members(content["struct"], level), tuple(map(_name, content["names"]))
@@ -175,8 +175,8 @@ _PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
 
 
 def bounded(column: ColumnType) -> ColumnType:
-    """The type. Raises NotDecodable if it has too many columns, or too many levels of them."""
-    level, count = [(column, 2)], 0  # below the root of a Parquet file's schema
+    """Return the type unchanged. Raises NotDecodable if it has too many columns or levels."""
+    level, count = [(column, 2)], 0  # the root of a Parquet file's schema is the first level
     while level:
         level = [(inner, depth + _levels(each)) for each, depth in level for inner in inner_types(each)]
         count += len(level)
@@ -188,16 +188,16 @@ def bounded(column: ColumnType) -> ColumnType:
 
 
 def _levels(column: ColumnType) -> int:
-    """Levels of Parquet that a type adds: lists and maps have a repeated group within them."""
+    """Return the levels that a type adds in Parquet: lists and maps contain a repeated group."""
     return 2 if isinstance(column, ListType | MapType) else 1
 
 
 class NamesError(KsegError):
-    """Names of fields that no table can have, or not together."""
+    """The error of field names that a table can't have, or can't have together."""
 
 
 def with_names_apart(column: ColumnType) -> ColumnType:
-    """The type. Raises NamesError if tables can't have its names, or take two of them for the same.
+    """Return the type unchanged. Raises NamesError for names that tables can't have, or that they can't tell apart.
 
     Spark, DuckDB and Delta ignore case; Iceberg finds a field by its path, with dots between the names.
     """
@@ -212,7 +212,7 @@ def with_names_apart(column: ColumnType) -> ColumnType:
 
 
 def _paths(column: ColumnType, place: str) -> Iterator[str]:
-    """The paths of all fields within a type, as Iceberg names them."""
+    """Yield the paths of all fields within a type, as Iceberg names them."""
     match column:
         case ListType():
             inner = [("element", column.item)]
@@ -229,7 +229,7 @@ def _paths(column: ColumnType, place: str) -> Iterator[str]:
 
 
 def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:
-    """The types directly within one."""
+    """Return the types directly within one."""
     match column:
         case ListType():
             return (column.item,)
@@ -242,7 +242,7 @@ def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:
 
 
 def shown(column: ColumnType) -> str:
-    """A type as messages show it."""
+    """Return a type as messages show it."""
     match column:
         case Scalar():
             return column.value
@@ -259,12 +259,12 @@ def shown(column: ColumnType) -> str:
 
 
 def decimal_or_text(precision: int, scale: int) -> ColumnType:
-    """A column of decimals; text if they have more digits than tables have."""
+    """Return a decimal type; text if tables don't support that many digits."""
     return DecimalType(precision, scale) if precision <= MOST_DIGITS and 0 <= scale <= precision else Scalar.STRING
 
 
 def struct_or_text(members: list[ColumnMember], names: tuple[str, ...] = ()) -> ColumnType:
-    """A struct; JSON text if it has no field, since tables have no empty structs."""
+    """Return a struct; JSON text if it has no fields, since tables have no empty structs."""
     return StructType(tuple(members), names) if members else Scalar.JSON
 
 
@@ -274,11 +274,11 @@ _WIDER = {
     frozenset({Scalar.FLOAT, Scalar.DOUBLE}): Scalar.DOUBLE,
     frozenset({Scalar.STRING, Scalar.BYTES}): Scalar.BYTES,
 }
-"""What both of two types become. A long and a float become a double: a float would lose more."""
+"""Common types of two types. A long and a float become a double: a float would lose more digits."""
 
 
 class MismatchError(KsegError):
-    """Two types that can't be one column. field: where, from the value on; empty for the value itself."""
+    """Two types without a common column. field: the path from the value to the field; empty for the value itself."""
 
     def __init__(self, field: str, new: ColumnType, old: ColumnType) -> None:
         self.field, self.new, self.old = field, new, old
@@ -286,7 +286,7 @@ class MismatchError(KsegError):
 
 
 def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
-    """The type that has room for both. Fields keep the name under which they came first.
+    """Return the common type of two types. Fields keep the name that they had first.
 
     Raises MismatchError if there is none.
     """
@@ -294,7 +294,7 @@ def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
         case _ if old == new:
             return old
         case UnionType(), UnionType():
-            return UnionType(_joined(old.members, new.members, field))
+            return UnionType(_join_members(old.members, new.members, field))
         case UnionType(), _:
             return _with_member(old, new)
         case _, UnionType():
@@ -309,13 +309,13 @@ def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
             return MapType(old.key, unified(old.value, new.value, f"{field}[]"))
         case StructType(), StructType() if not old.names or not new.names or set(old.names) & set(new.names):
             names = tuple(dict.fromkeys((*old.names, *new.names)))
-            return StructType(_joined(old.members, new.members, field), names)
+            return StructType(_join_members(old.members, new.members, field), names)
         case _:
             raise MismatchError(field, new, old)
 
 
-def _joined(old: Sequence[ColumnMember], new: Sequence[ColumnMember], field: str) -> tuple[ColumnMember, ...]:
-    """The members of both: those of one name, or of an alias, once."""
+def _join_members(old: Sequence[ColumnMember], new: Sequence[ColumnMember], field: str) -> tuple[ColumnMember, ...]:
+    """Return the members of both types; a member that both have, by name or alias, is there once."""
     found = list(old)
     taken: set[str] = set()
     for member in new:
@@ -334,24 +334,24 @@ def _joined(old: Sequence[ColumnMember], new: Sequence[ColumnMember], field: str
 
 
 def partner(member: ColumnMember, others: Sequence[ColumnMember]) -> ColumnMember | None:
-    """Which of others is the same: that of the same name, or else one that shares a name or alias; None if none is."""
+    """Return the same member among others: by its name, or else by a shared name or alias; None if there is none."""
     same = next((other for other in others if other.name == member.name), None)
     return same or next((other for other in others if set(other.names) & set(member.names)), None)
 
 
 def _with_member(union: UnionType, own: ColumnType) -> UnionType:
-    """The union with room for a type that it may have already."""
+    """Return the union extended by a type that may be in it already."""
     if place_in(union, own) is not None:
         return union
     name = own.names[0] if isinstance(own, StructType) and own.names else shown(own)
     same = next((member for member in union.members if member.name == name), None)
     if same is None:
         return UnionType((*union.members, ColumnMember(name, own)))
-    return UnionType(_joined(union.members, [ColumnMember(name, own)], ""))
+    return UnionType(_join_members(union.members, [ColumnMember(name, own)], ""))
 
 
 def place_in(union: UnionType, own: ColumnType) -> int | None:
-    """Which member of a union has room for all values of a type: the first; None if none has."""
+    """Return the index of the first member of a union that can hold all values of a type; None if there is none."""
     for place, member in enumerate(union.members):
         if holds(member.type, own):
             return place
@@ -359,7 +359,7 @@ def place_in(union: UnionType, own: ColumnType) -> int | None:
 
 
 def holds(wide: ColumnType, own: ColumnType) -> bool:
-    """Whether a type has room for all values of another one."""
+    """Return whether a type can hold all values of another one."""
     try:
         return unified(wide, own) == wide
     except MismatchError:
@@ -367,9 +367,9 @@ def holds(wide: ColumnType, own: ColumnType) -> bool:
 
 
 def unlike(written: ColumnType, wanted: ColumnType, field: str = "") -> MismatchError | None:
-    """Why files with the first type and files with the second can't be read as one table; None if they can.
+    """Return the reason why files of two types can't be read as one table; None if they can.
 
-    Fields may be added, and a float or a decimal become wider: that is what readers and table formats know.
+    Added fields and wider floats and decimals are allowed: readers and table formats support them.
     """
     match written, wanted:
         case _ if written == wanted or (written, wanted) == (Scalar.FLOAT, Scalar.DOUBLE):
@@ -415,7 +415,7 @@ _SCALARS: dict[Scalar, pa.DataType] = {
 
 
 def arrow_type(column: ColumnType) -> pa.DataType:
-    """The type of a column in Arrow; lists have Parquet's names, as Spark asks for."""
+    """Return the Arrow type of a column; lists have Parquet's names, which Spark requires."""
     match column:
         case Scalar():
             return _SCALARS[column]
@@ -430,14 +430,14 @@ def arrow_type(column: ColumnType) -> pa.DataType:
 
 
 def list_of(item: pa.DataType) -> pa.ListType:
-    """Lists, as Parquet calls what is in them."""
+    """Return a list type with Parquet's name for the elements."""
     return pa.list_(pa.field("element", item))
 
 
 def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
-    """An array of a type, as one of a type that has room for it. It must begin where its buffers do.
+    """Return an array as one of a wider type. It must begin where its buffers do.
 
-    Raises pyarrow.ArrowInvalid if a value has no place there: a time or a date outside of the years 1 to 9999.
+    Raises pyarrow.ArrowInvalid for a time or a date outside of the years 1 to 9999.
     """
     match own, wide:
         case UnionType(), UnionType():
@@ -448,7 +448,7 @@ def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
             return _struct(array, own.members, wide)
         case ListType(), ListType():
             items = widened(array.values, own.item, wide.item)
-            return _rebuilt(array, arrow_type(wide), items)
+            return _with_contents(array, arrow_type(wide), items)
         case MapType(), MapType():
             return _map(array, own, wide)
         case _:
@@ -456,7 +456,7 @@ def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
 
 
 def _in_years(array: pa.Array) -> pa.Array:
-    """The array. Raises pyarrow.ArrowInvalid if one of its times or dates isn't one that all readers know."""
+    """Return the array unchanged. Raises pyarrow.ArrowInvalid for times and dates that some readers don't support."""
     if pa.types.is_date32(array.type):
         numbers, unit = array.view(pa.int32()), _DAY
     elif pa.types.is_timestamp(array.type):
@@ -471,7 +471,7 @@ def _in_years(array: pa.Array) -> pa.Array:
 
 
 def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:
-    """Whether digits may go: of a long as a double, as Avro has it; of nanoseconds, which table formats don't have."""
+    """Return whether rounding is allowed: Avro reads longs as doubles, and table formats have no nanoseconds."""
     return bool(pa.types.is_floating(wide) or (pa.types.is_timestamp(own) and own.unit == "ns"))
 
 
@@ -508,16 +508,16 @@ def _map(array: pa.MapArray, own: MapType, wide: MapType) -> pa.Array:
     values = widened(array.items, own.value, wide.value)
     keys = pc.cast(array.keys, kind.key_type)
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
-    return _rebuilt(array, kind, entries)
+    return _with_contents(array, kind, entries)
 
 
-def _rebuilt(array: pa.Array, kind: pa.DataType, inner: pa.Array) -> pa.Array:
-    """A list or map with other contents of the same places."""
+def _with_contents(array: pa.Array, kind: pa.DataType, inner: pa.Array) -> pa.Array:
+    """Return a list or map with other contents at the same positions."""
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=[inner])
 
 
 def text_columns(field: pa.Field) -> Iterator[str]:
-    """The paths, as Parquet names them, of a column's texts: words that come again and again are written once."""
+    """Yield the paths, with Parquet's names, of a column's texts, which are dictionary-encoded if they repeat."""
     yield from _text_columns(field.type, field.name)
 
 

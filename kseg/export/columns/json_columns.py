@@ -1,4 +1,4 @@
-"""JSON Schemas as columns, and values of them. What a schema leaves open is JSON text."""
+"""JSON Schemas as columns, and their values. Parts that a schema leaves open are JSON text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -26,7 +26,7 @@ _Fix = Callable[[Any], object]
 _Schema = Mapping[str, Any]
 _Container = TypeVar("_Container", list[Any], dict[str, Any])
 OTHERS = "additionalProperties"
-"""The column, in JSON, of an object's members that its schema allows and doesn't name."""
+"""The JSON column of an object's members that its schema allows without naming them."""
 _ANYTHING: _Schema = MappingProxyType({})
 _SCALARS = {
     "boolean": Scalar.BOOLEAN,
@@ -42,11 +42,11 @@ _KINDS: dict[type, tuple[str, ...]] = {
     list: ("array",),
     dict: ("object",),
 }
-"""The types of JSON Schema that a value may be of, the one that fits best first."""
+"""JSON Schema types of a Python value, the best match first."""
 
 
 class _JsonBranch(NamedTuple):
-    """A part of a schema: its column, and what makes a value of it what Arrow takes; None if nothing has to be done."""
+    """A part of a schema: its column, and the function that prepares its values for Arrow; None if none is needed."""
 
     type: ColumnType
     fix: _Fix | None = None
@@ -63,21 +63,21 @@ _TEXT = _JsonBranch(Scalar.JSON, _json_text)
 
 
 class JsonColumns:
-    """Reads values of one schema. type: of the column."""
+    """A reader of one schema's values. type: of the column."""
 
     def __init__(self, schema: Any, references: Mapping[str, Any]) -> None:
-        """Takes a schema (parsed JSON), and those that it refers to by their names. Raises NotDecodable, NamesError."""
+        """Take a schema (parsed JSON), and the schemas that it refers to by name. Raises NotDecodable, NamesError."""
         branch = _JsonWalk(references).branch(schema, schema, ())
         self.type, self._fix = with_names_apart(branch.type), branch.fix
         self._arrow = arrow_type(self.type)
 
     def value(self, body: bytes) -> object:
-        """The value of a message. Raises NotDecodable."""
+        """Return the value of a message. Raises NotDecodable."""
         value = parse_json(body)
         return value if self._fix is None or value is None else self._fix(value)
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Values as Arrow has them. Raises what pyarrow does for values that don't fit."""
+        """Return values as an Arrow array. Raises pyarrow's errors for values that don't fit."""
         return pa.array(values, self._arrow)
 
 
@@ -87,7 +87,7 @@ class _JsonWalk:
         self._count = 0
 
     def branch(self, schema: Any, document: Any, within: tuple[int, ...]) -> _JsonBranch:
-        """The column of a schema in a document, within those that stand around it."""
+        """Return the column of a schema in a document; within: the schemas around it, which guard against recursion."""
         self._count += 1
         if self._count > MOST_COLUMNS or len(within) > MOST_LEVELS:
             raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns or {MOST_LEVELS} levels")
@@ -95,7 +95,7 @@ class _JsonWalk:
             return _TEXT
         within = (*within, id(schema))
         if "$ref" in schema:
-            found, home = self._referred(str(schema["$ref"]), document)
+            found, home = self._resolve(str(schema["$ref"]), document)
             return self.branch(found, home, within)
         choices = [each for word in ("oneOf", "anyOf") for each in _part(schema, word, list)]
         if choices:
@@ -111,8 +111,11 @@ class _JsonWalk:
             return self._of_kind(kinds[0], schema, document, within)
         return self._union(kinds, schema, document, within) if kinds else _TEXT
 
-    def _referred(self, reference: str, document: Any) -> tuple[Any, Any]:
-        """A schema by its reference, and the document that it stands in. Raises NotDecodable if it isn't there."""
+    def _resolve(self, reference: str, document: Any) -> tuple[Any, Any]:
+        """Return the target of a reference, and the document that contains it.
+
+        Raises NotDecodable if there is none.
+        """
         name, _, pointer = reference.partition("#")
         home = document if not name else self._references.get(name, self._references.get(name.rpartition("/")[2]))
         found = home
@@ -169,7 +172,7 @@ class _JsonWalk:
 
 
 def _part(schema: _Schema, word: str, kind: type[_Container]) -> _Container:
-    """A list or an object in a schema, empty if it has none. Raises NotDecodable if something else is there."""
+    """Return a list or an object in a schema, empty if absent. Raises NotDecodable if it has another type."""
     part = schema.get(word, kind())
     if not isinstance(part, kind):
         raise NotDecodable(f"{word} in the schema isn't {'a list' if kind is list else 'an object'}")
@@ -177,7 +180,7 @@ def _part(schema: _Schema, word: str, kind: type[_Container]) -> _Container:
 
 
 def _kinds(schema: _Schema) -> list[str]:
-    """The types that a schema allows, as far as it says."""
+    """Return the types that a schema allows, as far as it names them."""
     own = schema.get("type")
     if own is not None:
         return [str(kind) for kind in (own if isinstance(own, list) else [own])]
@@ -187,44 +190,44 @@ def _kinds(schema: _Schema) -> list[str]:
     return ["string"] if values and all(isinstance(value, str) for value in values) else []
 
 
-def _wrong(wanted: str) -> NotDecodable:
+def _mismatch(wanted: str) -> NotDecodable:
     return NotDecodable(f"not of the JSON Schema: a value isn't {wanted}")
 
 
 def _whole(value: Any) -> object:
     if type(value) is int or (type(value) is float and value.is_integer()):
         return int(value)
-    raise _wrong("an integer")
+    raise _mismatch("an integer")
 
 
 def _real(value: Any) -> object:
     if type(value) not in (int, float):
-        raise _wrong("a number")
+        raise _mismatch("a number")
     try:
         return float(value)
     except OverflowError as error:
-        raise _wrong("a number of 64 bits") from error
+        raise _mismatch("a number of 64 bits") from error
 
 
 def _string(value: Any) -> object:
     if not isinstance(value, str):
-        raise _wrong("a string")
+        raise _mismatch("a string")
     return value
 
 
 _FIXES: dict[Scalar, _Fix] = {Scalar.LONG: _whole, Scalar.DOUBLE: _real, Scalar.STRING: _string}
-"""What Arrow would take for something else, or refuse though it is right; it looks at booleans itself."""
+"""Fixes of values that Arrow would convert wrongly or reject though they are valid; it checks booleans itself."""
 
 
-def _changed(value: Any, fix: _Fix | None) -> object:
+def _apply_fix(value: Any, fix: _Fix | None) -> object:
     return value if value is None or fix is None else fix(value)
 
 
 def _fixed_list(fix: _Fix | None) -> _Fix:
     def change(value: Any) -> object:
         if not isinstance(value, list):
-            raise _wrong("an array")
-        return value if fix is None else [_changed(each, fix) for each in value]
+            raise _mismatch("an array")
+        return value if fix is None else [_apply_fix(each, fix) for each in value]
 
     return change
 
@@ -232,8 +235,8 @@ def _fixed_list(fix: _Fix | None) -> _Fix:
 def _fixed_map(fix: _Fix | None) -> _Fix:
     def change(value: Any) -> object:
         if not isinstance(value, dict):
-            raise _wrong("an object")
-        return value if fix is None else {name: _changed(each, fix) for name, each in value.items()}
+            raise _mismatch("an object")
+        return value if fix is None else {name: _apply_fix(each, fix) for name, each in value.items()}
 
     return change
 
@@ -244,7 +247,7 @@ def _fixed_object(branches: dict[str, _JsonBranch], *, is_open: bool) -> _Fix:
 
     def change(value: Any) -> object:
         if not isinstance(value, dict):
-            raise _wrong("an object")
+            raise _mismatch("an object")
         others = value.keys() - names
         if others and not is_open:
             raise NotDecodable("not of the JSON Schema: an object has members that it doesn't allow")

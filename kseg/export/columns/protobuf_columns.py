@@ -1,4 +1,4 @@
-"""Protobuf messages as columns: Arrow arrays are made field by field, of all messages of a batch at once."""
+"""Protobuf messages as columns: Arrow arrays are built field by field for all messages of a batch at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -23,7 +23,7 @@ from kseg.export.columns.column_types import (
 )
 
 _Make = Callable[[Sequence[Any]], pa.Array]
-"""Makes an array of as many values; None is null."""
+"""A function that makes an array of the same length from a sequence of values; None becomes null."""
 _UNSIGNED_LONG = DecimalType(20, 0)
 _SCALARS: dict[str, ColumnType] = {
     "CPPTYPE_INT32": Scalar.LONG,
@@ -41,10 +41,10 @@ _WRAPPERS = {
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
 _AS_JSON = {f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue", "Any")}
-"""Types that may hold anything."""
+"""Message types that may hold any value."""
 _TIMESTAMP = "google.protobuf.Timestamp"
 _EPOCH_LIMIT = 1 << 43
-"""Seconds from 1970 beyond which microseconds may have no room."""
+"""Seconds from 1970 beyond which microseconds may overflow."""
 
 
 class _Maker(NamedTuple):
@@ -53,10 +53,10 @@ class _Maker(NamedTuple):
 
 
 class ProtobufColumns:
-    """Reads messages of one type. type: of the column."""
+    """A reader of messages of one type. type: of the column."""
 
     def __init__(self, descriptors: bytes, message: str) -> None:
-        """Takes a serialized descriptor set, and the full name of a message in it. Raises NotDecodable."""
+        """Take a serialized descriptor set, and the full name of a message in it. Raises NotDecodable."""
         self._pool = message_pool(descriptors)
         descriptor = self._pool.FindMessageTypeByName(message)
         self._counts = FieldCounts(descriptor)
@@ -66,7 +66,7 @@ class ProtobufColumns:
         self._make, self.type = column.make, column.type
 
     def value(self, body: bytes) -> object:
-        """The message. Raises NotDecodable."""
+        """Return the message. Raises NotDecodable."""
         self._counts.check(body)
         try:
             return self._parse(body)
@@ -74,7 +74,7 @@ class ProtobufColumns:
             raise NotDecodable(f"not a {self._counts.descriptor.full_name}: {one_line(error)}") from error
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Messages as Arrow has them. Raises what pyarrow does for values that don't fit."""
+        """Return messages as an Arrow array. Raises pyarrow's errors for values that don't fit."""
         return self._make(values)
 
 
@@ -120,7 +120,7 @@ class _MessageWalk:
     def _map(self, field: Descriptor, within: tuple[str, ...]) -> _Maker:
         own_key, own_value = (field.message_type.fields_by_name[part] for part in ("key", "value"))
         key, value, name = _scalar(own_key), self._single(own_value, within), field.name
-        # Keys of uint64 are texts: no map of a table has decimals for keys.
+        # Keys of uint64 become text: no table has maps with decimal keys.
         key_type = key.type if isinstance(key.type, Scalar) else Scalar.STRING
         kind = MapType(key_type, value.type)
         to_key = (lambda each: each) if key_type is key.type else str
@@ -133,7 +133,7 @@ class _MessageWalk:
             entries = pa.StructArray.from_arrays(
                 [pa.array(keys, own_arrow.key_type), values], fields=[own_arrow.key_field, own_arrow.item_field]
             )
-            return _nested(own_arrow, maps, entries)
+            return _container_array(own_arrow, maps, entries)
 
         return _Maker(kind, make)
 
@@ -155,7 +155,7 @@ class _MessageWalk:
 
 
 def _is_repeated(field: Descriptor) -> bool:
-    # Older releases of the library have only the label, which newer ones warn about.
+    # Older releases of the library have only the label, which is deprecated in newer ones.
     return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
@@ -188,7 +188,7 @@ def _cpp_type(field: Descriptor) -> str:
 
 
 def _names(numbers: Iterable[int | None], names: dict[int, str]) -> list[str | None]:
-    """Names of an enum's values; a number that has none as text."""
+    """Return the names of an enum's values; an unnamed number as text."""
     return [None if number is None else names.get(number) or str(number) for number in numbers]
 
 
@@ -217,13 +217,13 @@ def _lists(name: str, item: _Maker) -> _Maker:
     def make(messages: Sequence[Any]) -> pa.Array:
         lists = [None if each is None else getattr(each, name) for each in messages]
         items = item.make([each for own in lists if own is not None for each in own])
-        return _nested(own_arrow, lists, items)
+        return _container_array(own_arrow, lists, items)
 
     return _Maker(kind, make)
 
 
-def _nested(kind: pa.DataType, containers: Sequence[Any], inner: pa.Array) -> pa.Array:
-    """Lists or maps of what is in them, one after another."""
+def _container_array(kind: pa.DataType, containers: Sequence[Any], inner: pa.Array) -> pa.Array:
+    """Return an array of lists or maps from their contents, which are concatenated."""
     ends = accumulate((0 if each is None else len(each) for each in containers), initial=0)
     offsets = pa.array(list(ends), pa.int32())
     validity = pa.array([None if each is None else True for each in containers], pa.bool_())

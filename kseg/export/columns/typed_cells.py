@@ -1,4 +1,4 @@
-"""Cells of typed columns: values read by their writer's schema, as Arrow arrays."""
+"""Cells of typed columns: values read with their writers' schemas, as Arrow arrays."""
 
 import json
 from base64 import b64decode
@@ -23,16 +23,16 @@ from kseg.decode.simple_values import (
 from kseg.export.columns.column_types import ColumnType, arrow_type, bounded, from_json, to_json, widened
 
 ANY_ID = ""
-"""The id of the schema of all values, whichever id they have."""
+"""The id of a schema that applies to all values, whichever id they have."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSchema:
-    """One schema.
+    """A writer's schema.
 
-    id: as values name it, in text; indexes: which message of a Protobuf file. name: as messages show it. texts: of an
-    Avro schema, after those that it refers to; of a JSON Schema, before those, each with its name; of Protobuf the
-    descriptors in base64, and the message's name. problem: why its values stay raw; empty if they don't.
+    id: as text, as values have it; indexes: the message of a Protobuf file. name: for messages to users. texts: an Avro
+    schema, after those that it refers to; a JSON Schema, before those, each with its name; Protobuf's descriptors in
+    base64 and the message's name. problem: why its values stay raw; empty if they don't.
     """
 
     id: str
@@ -44,31 +44,34 @@ class WriterSchema:
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
-        """What values name it by."""
+        """The id and indexes that values have."""
         return self.id, self.indexes
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "WriterSchema":
-        """The schema of dataclasses.asdict, from JSON."""
+        """Return the schema of dataclasses.asdict, from JSON."""
         return cls(**{**content, "texts": tuple(content["texts"]), "indexes": tuple(content["indexes"])})
 
 
 class ColumnReader(Protocol):
-    """Reads values of one schema."""
+    """A reader of one schema's values."""
 
     @property
     def type(self) -> ColumnType:
         """The type of the column."""
 
     def value(self, body: bytes) -> object:
-        """A value, for `array`. Raises NotDecodable."""
+        """Return a value, for `array`. Raises NotDecodable."""
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Values as Arrow has them. Raises what pyarrow does for values that don't fit."""
+        """Return values as an Arrow array. Raises pyarrow's errors for values that don't fit."""
 
 
 def column_reader(schema: WriterSchema) -> ColumnReader:
-    """What reads a schema's values. Raises NotDecodable if it can't be used, UsageError without its library."""
+    """Return the reader of a schema's values.
+
+    Raises NotDecodable if the schema can't be used, UsageError without its library.
+    """
     try:
         reader = _READERS[schema.kind](schema.texts)
     except _MISSHAPEN as error:
@@ -99,7 +102,7 @@ def _json(texts: Sequence[str]) -> ColumnReader:
 
 
 _MISSHAPEN = (TypeError, ValueError, LookupError, AttributeError, RecursionError, StopIteration)
-"""What walking through a schema raises whose JSON has other types than it should: no library checks all of it."""
+"""Errors of walking a schema whose JSON has unexpected types: no library checks all of it."""
 _READERS = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}
 KINDS = frozenset(_READERS)
 
@@ -112,20 +115,20 @@ class TypedColumn:
     writers: tuple[WriterSchema, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The column as JSON's values."""
+        """Return the column as JSON's values."""
         return {"type": to_json(self.type), "writers": [asdict(writer) for writer in self.writers]}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TypedColumn":
-        """The column of `to_json`. Raises KsegError if its type is none."""
+        """Return the column of `to_json`. Raises KsegError if its type is invalid."""
         writers = tuple(map(WriterSchema.from_json, content.get("writers", ())))
         return cls(from_json(content.get("type")), writers)
 
 
 def as_text(schema: object) -> str:
-    """A schema that fastavro has read, as JSON without what it added.
+    """Return a schema that fastavro has parsed as JSON, without fastavro's additions.
 
-    It adds all named types to the outermost schema, and to each branch if that is a union.
+    fastavro adds all named types to the outermost schema, and to each branch if that is a union.
     """
     return json.dumps([_as_written(each) for each in schema] if isinstance(schema, list) else _as_written(schema))
 
@@ -137,12 +140,12 @@ def _as_written(schema: object) -> object:
 
 
 _UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)
-"""What pyarrow, and what makes values for it, raise for values that have no place in a column."""
+"""Errors of pyarrow, and of the functions that prepare its values, for values that a column can't hold."""
 MOST_NOTES = 20
 
 
 class _Route:
-    """A reader with the values that it got of a batch, and their rows."""
+    """A reader with its values of a batch, and their rows."""
 
     def __init__(self, schema: WriterSchema, reader: ColumnReader) -> None:
         self.kind = schema.kind
@@ -153,9 +156,9 @@ class _Route:
 
 
 class TypedCells:
-    """Makes arrays of a typed column. undecoded: values so far that are null though their bytes aren't.
+    """A maker of arrays for a typed column. undecoded: null values so far whose bytes aren't null.
 
-    notes: why whole schemas stay raw, once for each.
+    notes: why all values of a schema stay raw, once per schema.
     """
 
     def __init__(self, column: TypedColumn, part: Part) -> None:
@@ -169,7 +172,7 @@ class TypedCells:
         self._by_prefix: dict[bytes, _Route] = {}
 
     def array(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
-        """The values of a column of bytes. headers: of the same rows, if they were asked for."""
+        """Return the typed values of a column of bytes. headers: of the same rows, if they were requested."""
         messages = column.to_pylist()
         own_headers = headers_with_ids(headers, self._part)
         for row, message in enumerate(messages):
@@ -178,7 +181,7 @@ class TypedCells:
                     self._read(row, message, None if own_headers is None else own_headers[row])
                 except NotDecodable:
                     self.undecoded += 1
-        return self._joined(len(messages))
+        return self._join_arrays(len(messages))
 
     def _read(self, row: int, message: bytes, headers: Headers | None) -> None:
         if headers is None and self._any is None:
@@ -188,13 +191,13 @@ class TypedCells:
                 route.rows.append(row)
                 route.values.append(value)
                 return
-        route, bodies = self._routed(message, headers or ())
+        route, bodies = self._find_route(message, headers or ())
         value = _first_that_reads(route, bodies)
         route.rows.append(row)
         route.values.append(value)
 
-    def _routed(self, message: bytes, headers: Headers) -> tuple[_Route, Sequence[bytes]]:
-        """What reads a message, and what may be its body, the likeliest first."""
+    def _find_route(self, message: bytes, headers: Headers) -> tuple[_Route, Sequence[bytes]]:
+        """Return the reader of a message, and the candidates for its body, the most likely first."""
         wire = parse_wire(message, headers, self._part)
         if self._any is not None:
             return self._route(self._any.key), _bodies_of_any(self._any.kind, message, wire)
@@ -226,8 +229,8 @@ class TypedCells:
         if note not in self.notes and len(self.notes) < MOST_NOTES:
             self.notes.append(note)
 
-    def _joined(self, count: int) -> pa.Array:
-        """The values that were read, each at its row; then there are none any more."""
+    def _join_arrays(self, count: int) -> pa.Array:
+        """Return the values that were read, each at its row, and forget them."""
         arrays: list[pa.Array] = []
         places: list[int | None] = [None] * count
         first = 0
@@ -247,7 +250,7 @@ class TypedCells:
     def _arrays(
         self, route: _Route, rows: Sequence[int], values: Sequence[object]
     ) -> Iterable[tuple[Sequence[int], pa.Array]]:
-        """Arrays of values, of all of them if they fit; one that doesn't is left out and counted."""
+        """Yield arrays of values: one of all if they fit, else without each value that doesn't, which is counted."""
         if not rows:
             return
         try:
@@ -264,7 +267,7 @@ class TypedCells:
 
 
 def _bodies_of_any(kind: str, message: bytes, wire: WireMessage | None) -> Sequence[bytes]:
-    """What may be the body of a message whose schema is known without its id: a bare one may begin like an id."""
+    """Return the candidates for the body of a message with a known schema: a bare body may begin like an id."""
     if wire is None or kind == "JSON":
         return [message]
     return [parse_indexed(wire).body] if kind == "PROTOBUF" else [wire.body, message]
@@ -281,7 +284,7 @@ def _first_that_reads(route: _Route, bodies: Sequence[bytes]) -> object:
 
 
 def headers_with_ids(headers: pa.Array | None, part: Part) -> list[Headers] | None:
-    """Each record's headers, if one of them has a schema's id; else None."""
+    """Return each record's headers if any has a schema's id; else None."""
     from kseg.kernel.record import Header
 
     if headers is None:

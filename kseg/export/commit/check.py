@@ -1,4 +1,4 @@
-"""The check of a commit: whether the table, as its own library opens it, holds what the report says."""
+"""The check of a commit: its format's library opens the table, whose rows must match the report."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ _ADVICE = "don't use it: export again with --overwrite, or to another place"
 
 
 class TableDiffersError(KsegError):
-    """A table that was just written doesn't hold what the report says, or can't be read."""
+    """The error of a newly written table that differs from the report or can't be read."""
 
     status = 3
 
@@ -33,7 +33,7 @@ class TableDiffersError(KsegError):
 
 @contextmanager
 def opened_again(table: str) -> Iterator[None]:
-    """Turns what a library says of a table that was just written into TableDiffersError."""
+    """Turn a library's errors about a newly written table into TableDiffersError."""
     try:
         yield
     except KsegError as error:
@@ -41,10 +41,10 @@ def opened_again(table: str) -> Iterator[None]:
 
 
 class TableContents(NamedTuple):
-    """What metadata say of a table, and footers of new files.
+    """The contents of a table according to its metadata, and to the footers of new files.
 
-    has_columns: whether its columns, and those of the new files, are the export's. rows: of each new file, by its name.
-    total: all rows.
+    has_columns: whether the columns of the table and of the new files match the export's. rows: of each new file, by
+    name. total: all rows.
     """
 
     has_columns: bool
@@ -53,7 +53,10 @@ class TableContents(NamedTuple):
 
 
 def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.FileMetaData]:
-    """The footers of files. Raises TableDiffersError if one has gone or is none, OpenError if it can't be read."""
+    """Return the footers of files.
+
+    Raises TableDiffersError if a file is missing or isn't Parquet, OpenError if it can't be read.
+    """
 
     def footer(name: str) -> pq.FileMetaData:
         try:
@@ -72,7 +75,7 @@ def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.Fil
 
 
 def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
-    """Whether all files have the columns of an export's files. Most are alike, and looked at once."""
+    """Return whether all files have an export's columns. Equal schemas are compared once."""
     kinds: list[pq.ParquetSchema] = []
     for footer in footers:
         if not any(footer.schema.equals(kind) for kind in kinds):
@@ -81,7 +84,7 @@ def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
 
 
 def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:
-    """How many rows results have in the files that a run wrote, by the names under which it wrote them."""
+    """Return the number of rows in each file that a run wrote, by the name under which it was written."""
     return {
         name: rows
         for name, rows in row_counts(results).items()
@@ -90,7 +93,7 @@ def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:
 
 
 def check_contents(found: TableContents, written: Mapping[str, int], total: int | None, table: str) -> None:
-    """Compares a table with what a run has written, and with all rows of the report; None: others may have added some.
+    """Compare a table with a run's files, and with the report's total; None if others may have added rows.
 
     Raises TableDiffersError.
     """
@@ -106,7 +109,7 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
 
 
 def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
-    """Reads all rows, and compares those of each partition with the report. Raises TableDiffersError."""
+    """Read all rows, and compare the count of each partition with the report. Raises TableDiffersError."""
     try:
         found = read()
     except (KsegError, OSError, pa.ArrowException) as error:
@@ -124,7 +127,7 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
 
 
 def count_rows(batch: pa.RecordBatch) -> Counter[Key]:
-    """How many rows of each partition a batch has."""
+    """Return the number of rows of each partition in a batch."""
     groups = pa.Table.from_batches([batch]).select(["topic", "partition"]).group_by(["topic", "partition"])
     counts = groups.aggregate([([], "count_all")]).to_pydict()
     keys = zip(map(str, counts["topic"]), counts["partition"], strict=True)

@@ -1,7 +1,7 @@
-"""An export as a Delta table, through deltalake: Delta's log is the truth about its files, and about the export.
+"""An export as a Delta table, through deltalake. Delta's log decides which files count, and has the export's progress.
 
-A commit of kseg's has the application transaction "kseg", whose version is the number of the commit, and the progress
-in the member "kseg" of its metadata. Others may commit in between; a conflict is never resolved by the library.
+kseg's commits have the application transaction "kseg", whose version is the commit's number; the member "kseg" of their
+metadata has the progress. Other writers may commit in between; the library never resolves a conflict.
 """
 
 import json
@@ -46,13 +46,16 @@ from kseg.system.new_directory import Processes
 
 LOG = "_delta_log"
 DATE = pa.field("date", pa.date32())
-"""The only folder that isn't a column of the records."""
+"""The only folder column that isn't a column of the records."""
 COMMITS_AFTER = 20
 DAYS_AFTER = 7
-"""After so many commits of others, or if the last is so old, kseg commits again: Delta's log forgets after 30 days."""
+"""The most days, or commits of others, since kseg's last commit, after which kseg commits again.
+
+Delta's log forgets commits after 30 days.
+"""
 _LOOKED_BACK = (1, 32, 1024, None)
 _NO_FILES: Any = [("offset", "in", [])]
-"""Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
+"""A filter that matches no partition for an overwriting commit: only such a commit changes the table's columns."""
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -60,12 +63,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def open_commits(place: Destination, files: FileOptions, _: TableName, processes: Processes) -> TableCommits:
-    """What counts in the table at a destination."""
+    """Return the commits of the table at a destination."""
     return TableCommits(place, DeltaLog(place, files), processes)
 
 
 class DeltaLog:
-    """The log of the Delta table at an export's place."""
+    """The log of the Delta table at an export's destination."""
 
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
@@ -78,16 +81,16 @@ class DeltaLog:
 
     @property
     def _options(self) -> dict[str, str]:
-        """How the store is reached, with the keys that count now."""
+        """The storage options, with the current keys."""
         if not is_remote(self.location):
             return {}
         settings = settings_of(parse_url(self.location))
-        if settings.authorities is not None:  # deltalake has no option for them
+        if settings.authorities is not None:  # deltalake has no option for certificate authorities
             os.environ.setdefault("SSL_CERT_FILE", settings.authorities)
         return settings.of_delta()
 
     def _open(self) -> Any:
-        """The table as it is now; None if there is none."""
+        """Return the table as it is now; None if there is none."""
         self._place.require_in_place()
         self._place.require_plain(LOG)
         with self._errors("read"):
@@ -105,7 +108,7 @@ class DeltaLog:
             raise KsegError(f"the Delta log can't be {what}: {_line(error)}", self.location) from error
 
     def number(self) -> int | None:
-        """The version of kseg's application transaction."""
+        """Return the version of kseg's application transaction."""
         table = self._open()
         return None if table is None else self._number_in(table)
 
@@ -121,12 +124,12 @@ class DeltaLog:
         return found
 
     def progress(self) -> Manifest:
-        """What kseg's last commit says; it is looked for from the newest commit on."""
+        """Return the progress from kseg's last commit, searching from the newest commit on."""
         table = self._open()
         number = 0 if table is None else self._number_in(table)
         for entry in self._entries(table, number):
             if APPLICATION in entry:
-                return parse_progress(_own(entry, self.location).get("progress"), number, self.location)
+                return parse_progress(_own_metadata(entry, self.location).get("progress"), number, self.location)
             if entry.get("operation") == "RESTORE":
                 why = "the Delta table was restored to an older version, so it isn't known what it holds"
                 raise KsegError(f"{why}: --overwrite, or restore its version {entry['version'] - 1}", self.location)
@@ -134,18 +137,18 @@ class DeltaLog:
         raise KsegError(f"{why}: --overwrite, or choose another place", self.location)
 
     def _entries(self, table: Any, number: int) -> list[dict[str, Any]]:
-        """The newest commits up to kseg's of that number; if that isn't there, those of others."""
+        """Return the newest commits down to kseg's of that number; if it is missing, only those of others."""
         entries: list[dict[str, Any]] = []
         for limit in _LOOKED_BACK:
             with self._errors("read"):
                 entries = [] if table is None else table.history(limit)
             for place, entry in enumerate(entries):
-                if APPLICATION in entry and _own(entry, self.location).get("number") == number:
+                if APPLICATION in entry and _own_metadata(entry, self.location).get("number") == number:
                     return entries[: place + 1]
         return [entry for entry in entries if APPLICATION not in entry]
 
     def is_buried(self) -> bool:
-        """Whether there are many commits of others after it, or it is old."""
+        """Return whether kseg's last commit is old, or many commits of others follow it."""
         table = self._open()
         entries = [] if table is None else self._entries(table, self._number_in(table))
         if len(entries) < 2:
@@ -154,14 +157,16 @@ class DeltaLog:
         return len(entries) > COMMITS_AFTER or age > timedelta(days=DAYS_AFTER)
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Whether a commit that the log still has is that run's."""
+        """Return whether any commit still in the log is that run's."""
         table = self._open()
         with self._errors("read"):
             entries = [] if table is None else table.history()
-        return any(APPLICATION in entry and _own(entry, self.location).get("run") == run_id for entry in entries)
+        return any(
+            APPLICATION in entry and _own_metadata(entry, self.location).get("run") == run_id for entry in entries
+        )
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
-        """What the log says of the version of that commit; of new files also what their footers say."""
+        """Return the contents of the commit's version according to the log; for new files, also to their footers."""
         with opened_again(self.location):
             table = self._open()
             entries = [] if table is None else self._entries(table, manifest.number)
@@ -171,7 +176,7 @@ class DeltaLog:
                 if len(entries) > 1:
                     table.load_as_version(entries[-1]["version"])
                 actions = pa.table(table.get_add_actions(flatten=True))
-                columns = self._evolved(table, manifest.read) == table.schema()
+                columns = self._evolved_schema(table, manifest.read) == table.schema()
         there = set(map(unquote, actions["path"].to_pylist()))
         footers = read_footers(self._place, [name for name in names if name in there])
         has_columns = columns and have_columns(footers.values(), schema_of_files(manifest.read, self._files))
@@ -179,18 +184,18 @@ class DeltaLog:
         return TableContents(has_columns, rows, pc.sum(actions["num_records"]).as_py() or 0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """By pyarrow's datasets, as deltalake gives them."""
+        """Return the rows through pyarrow's datasets, which deltalake provides."""
         table = self._open()
         with self._errors("read"):
             yield from () if table is None else table.to_pyarrow_dataset().to_batches()
 
     def active_files(self) -> Iterator[str]:
-        """The files of the newest version."""
+        """Return the files of the newest version."""
         table = self._open()
         return iter(()) if table is None else (row["name"] for row in self._rows_of_files(table))
 
     def _rows_of_files(self, table: Any) -> list[dict[str, Any]]:
-        """Names, sizes and folders, and bounds of what tells rows apart: other bounds may be no values of Python's."""
+        """Return names, sizes, folders, and bounds of identifying columns; other bounds may have no Python value."""
         with self._errors("read"):
             actions = pa.table(table.get_add_actions(flatten=True))
         bounds = {f"{bound}.{name}" for bound in ("min", "max") for name in ("topic", "partition", "offset")}
@@ -199,7 +204,7 @@ class DeltaLog:
         return [{**row, "name": self._name_of(row["path"])} for row in found]
 
     def _name_of(self, path: str) -> str:
-        """A data file's name in the destination. Raises KsegError if the log names a file elsewhere."""
+        """Return a data file's name in the destination. Raises KsegError if the log names a file elsewhere."""
         name = unquote(path)
         if _SCHEME.match(path) or any(part in ("", ".", "..") for part in name.split("/")):
             why = f"the Delta log names {name}, which isn't in the table; choose another place"
@@ -207,13 +212,13 @@ class DeltaLog:
         return name
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
-        """As it is: Delta finds columns by their names."""
+        """Return the options unchanged: Delta finds columns by name."""
         return read
 
     # --- commits -----------------------------------------------------------------------------------------------------
 
     def commit(self, change: TableChange) -> None:
-        """Commits on the version in which kseg's last commit was looked for."""
+        """Commit on top of the version in which kseg's last commit was found."""
         from deltalake.exceptions import DeltaError
 
         table = self._open()
@@ -224,16 +229,16 @@ class DeltaLog:
             self._write(table, change)
         except (DeltaError, OSError) as error:
             if self.number() == change.manifest.number and self.has_commit_of(change.manifest.run):
-                return  # the answer was lost, not the commit
+                return  # the response was lost, but the commit succeeded
             if self._is_conflict(error, table):
                 raise OvertakenError(self.location) from error
             raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
         self._require_committed_here(change.manifest.run)
 
     def _require_committed_here(self, run_id: str | None) -> None:
-        """Raises SwappedError if what the library has written isn't in the destination: it follows links.
+        """Raise SwappedError if the library's files aren't in the destination: it follows links.
 
-        run_id: of the run that has committed; None after a merge, which has written files of rows too.
+        run_id: the run that has committed; None after a merge, which has written data files too.
         """
         if self._place.identity is None:
             return
@@ -250,34 +255,34 @@ class DeltaLog:
             raise SwappedError(f"{self.location}/{LOG}")
 
     def _is_conflict(self, error: Exception, before: Any) -> bool:
-        """Whether anybody has committed since."""
+        """Return whether another writer has committed since."""
         after = self._open()
         return after is not None and (before is None or after.version() != before.version())
 
     def _write(self, table: Any, change: TableChange) -> None:
         from deltalake.transaction import create_table_with_add_actions
 
-        adds = [self._added(result, file) for result, file in change.files()]
+        adds = [self._add_action(result, file) for result, file in change.files()]
         folders = list(self._files.partition_by)
-        said = self._said(change.manifest)
+        said = self._commit_properties(change.manifest)
         if table is None or change.replaces_all:
             mode: Any = "error" if table is None else "overwrite"
             options = {"partition_by": folders, "storage_options": self._options, "commit_properties": said}
             create_table_with_add_actions(self.location, self._schema(change.manifest.read), adds, mode, **options)
             return
-        columns = self._evolved(table, change.manifest.read)
+        columns = self._evolved_schema(table, change.manifest.read)
         if columns == table.schema():
-            actions = [*self._without(table, change), *adds]
+            actions = [*self._removals(table, change), *adds]
             table.create_write_transaction(actions, "append", columns, folders, commit_properties=said)
         elif not change.gone:
             table.create_write_transaction(adds, "overwrite", columns, folders, _NO_FILES, commit_properties=said)
-        else:  # a commit can't both change columns and take files away
-            before = self._said(self.progress()) if change.base else None
+        else:  # a commit can't both change columns and remove files
+            before = self._commit_properties(self.progress()) if change.base else None
             table.create_write_transaction([], "overwrite", columns, folders, _NO_FILES, commit_properties=before)
             self.commit(change)
 
-    def _evolved(self, table: Any, read: ReadOptions) -> Any:
-        """The table's columns, and those of the export as they are now; others may have added some."""
+    def _evolved_schema(self, table: Any, read: ReadOptions) -> Any:
+        """Return the table's columns and the export's current ones; other writers may have added more."""
         own = {field.name: field for field in self._schema(read).fields}
         there = [own.pop(field.name, field) for field in table.schema().fields]
         return self._deltalake.Schema([*there, *own.values()])
@@ -286,8 +291,8 @@ class DeltaLog:
         dates = [DATE] if DATE.name in self._files.partition_by else []
         return self._deltalake.Schema.from_arrow(pa.schema([*read.schema(), *dates]))
 
-    def _said(self, manifest: Manifest) -> Any:
-        """What a commit says besides its files. It is tried once: what a conflict means only a run knows."""
+    def _commit_properties(self, manifest: Manifest) -> Any:
+        """Return the properties of a commit, which is tried once: only the run can judge a conflict."""
         own = {"number": manifest.number, "run": manifest.run, "progress": progress_text(manifest)}
         return self._deltalake.CommitProperties(
             custom_metadata={APPLICATION: own},
@@ -295,8 +300,8 @@ class DeltaLog:
             app_transactions=[self._deltalake.Transaction(APPLICATION, manifest.number)],
         )
 
-    def _without(self, table: Any, change: TableChange) -> Iterator[Any]:
-        """Actions that take rows away: files go, and of those that have others too a new file comes."""
+    def _removals(self, table: Any, change: TableChange) -> Iterator[Any]:
+        """Yield actions that remove rows: of files, and of new files for the remaining rows."""
         from deltalake.transaction import RemoveAction
 
         if not change.gone:
@@ -314,14 +319,14 @@ class DeltaLog:
             values = {name: None if value is None else str(value) for name, value in folders.items()}
             yield RemoveAction(row["name"], True, _now_ms(), row["size_bytes"], values)
             if not any(_holds_only(row, part) for part in parts):
-                kept = self._rewritten(row["name"], parts, topic, values, change.manifest)
+                kept = self._rewrite(row["name"], parts, topic, values, change.manifest)
                 if kept is not None:
                     yield kept
 
-    def _rewritten(
+    def _rewrite(
         self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
     ) -> Any:
-        """The file's other rows in a new file; None if there are none."""
+        """Write the file's other rows to a new file, and return its action; None if there are none."""
         folder = name.rpartition("/")[0]
         target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
         writing = schema_of_files(manifest.read, self._files), self._files.compression
@@ -340,7 +345,7 @@ class DeltaLog:
         statistics = _statistics(kept.metadata.num_rows, lowest, highest, nulls, times)
         return AddAction(target, kept.size, dict(values), _now_ms(), True, statistics)
 
-    def _added(self, result: Result, file: ExportedFile) -> Any:
+    def _add_action(self, result: Result, file: ExportedFile) -> Any:
         from deltalake.transaction import AddAction
 
         pairs = (part.split("=", 1) for part in file.folder.split("/") if part)
@@ -356,14 +361,14 @@ class DeltaLog:
         return AddAction(file.attempt, file.size, values, _now_ms(), True, statistics)
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Delta's own OPTIMIZE; its commit says again what kseg's last one said."""
+        """Run Delta's own OPTIMIZE; its commit repeats the progress of kseg's last commit."""
         from deltalake.exceptions import DeltaError
 
         table = self._open()
         if table is None:
             raise UsageError("is no Delta table: give the directory that holds _delta_log", self.location)
         number = self._number_in(table)
-        said = self._said(self.progress()) if number else None
+        said = self._commit_properties(self.progress()) if number else None
         self._place.require_plain()
         self._rows_of_files(table)
         try:
@@ -377,12 +382,12 @@ class DeltaLog:
 
 
 def _line(error: Exception) -> str:
-    """What deltalake says, in a line, without colors and the stack that it adds where RUST_BACKTRACE is set."""
+    """Return deltalake's error in one line, without colours and the stack trace that RUST_BACKTRACE adds."""
     return " ".join(_COLOR.sub("", _STACK.split(str(error), maxsplit=1)[0]).split())
 
 
-def _own(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What kseg has said in a commit. Anybody may have written it."""
+def _own_metadata(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return kseg's metadata in a commit, which may be anybody's."""
     found = entry[APPLICATION]
     if not isinstance(found, dict):
         raise KsegError(f"version {entry.get('version')} says of the export what kseg didn't write", where)
@@ -390,7 +395,7 @@ def _own(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _may_hold(row: Mapping[str, Any], part: RowRange) -> bool:
-    """Whether a file may have rows of a range, by its folder and its statistics."""
+    """Return whether a file may have rows of a range, according to its folder and statistics."""
     if not _is_within(row, "partition", part.partition):
         return False
     topic = row.get("partition.topic", row.get("min.topic"))
@@ -409,7 +414,7 @@ def _is_within(row: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def _holds_only(row: Mapping[str, Any], part: RowRange) -> bool:
-    """Whether a file is known to have no other rows than those of a range."""
+    """Return whether all rows of a file are known to be in a range."""
     for name, value in (("topic", part.topic), ("partition", part.partition)):
         if f"partition.{name}" not in row and not row.get(f"min.{name}") == row.get(f"max.{name}") == value:
             return False
@@ -426,9 +431,9 @@ def _statistics(
     nulls: Mapping[str, int],
     times: tuple[Any, Any] | None,
 ) -> str:
-    """A file's statistics as JSON, as Delta has them. Times that Delta's text can't tell are left out.
+    """Return a file's statistics as JSON in Delta's form, without timestamps that Delta's text can't represent.
 
-    nulls: how many each column has, where that is known: without them, Spark's connector believes no bounds.
+    nulls: the number of nulls in columns, as far as known; without it, Spark's connector ignores the bounds.
     """
     if times is not None:
         try:

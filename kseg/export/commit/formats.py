@@ -1,6 +1,6 @@
-"""Table formats of exports, a row each: the module that commits, the library it needs, and how readers open the table.
+"""Table formats of exports, one row each: the module that commits, its library, and how readers open the table.
 
-This module imports none of theirs: options and settings ask it before anything is exported.
+This module imports none of them: options and settings use it before an export begins.
 """
 
 import re
@@ -21,7 +21,7 @@ class Library(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The functions that open a table: of DuckDB, in its extension for the format, and of Polars, imported as `pl`."""
+    """The functions that open a table: one of DuckDB, with its extension, and one of Polars, imported as `pl`."""
 
     duckdb: str
     polars: str
@@ -30,12 +30,12 @@ class Scan(NamedTuple):
 class TableFormat(NamedTuple):
     """A table format.
 
-    name: for `--format`, reports and manifests. title: for messages. module: has `open_commits`, which gives the
-    format's kseg.export.commit.protocol.Commits. has_log: the table's own log names the data files, and they are
-    written under the names they keep; else the manifest does. own_names: what the names of the log's files begin with.
-    options: those of the commands that are for this format. has_field_ids: columns have ids, and all are in the files:
-    folders mean nothing. unreadable: characters in the names of files that readers don't find. refused_urls: what the
-    library would look for elsewhere, or nowhere. library and scan: None for plain Parquet files.
+    name: for `--format`, reports and manifests. title: for messages. module: has `open_commits`, which returns the
+    format's kseg.export.commit.protocol.Commits. has_log: whether the table's own log names the data files, which keep
+    the names they are written under; otherwise the manifest names them. own_names: prefixes of the log's file names.
+    options: the command's options for this format. has_field_ids: whether columns have ids and all of them are in the
+    files, so that folders mean nothing. unreadable: characters that readers can't find in file names. refused_urls:
+    URLs that the library would look for elsewhere, or nowhere. library and scan: None for plain Parquet files.
     """
 
     name: str
@@ -51,7 +51,7 @@ class TableFormat(NamedTuple):
     scan: Scan | None = None
 
     def load(self) -> Any:
-        """The format's module. Raises UsageError if its library isn't installed."""
+        """Return the format's module. Raises UsageError if its library isn't installed."""
         if self.library is not None:
             try:
                 import_module(self.library.module)
@@ -60,7 +60,7 @@ class TableFormat(NamedTuple):
         return import_module(self.module)
 
     def require_address(self, url: str) -> None:
-        """Raises UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
+        """Raise UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
         if self.refused_urls is not None and (found := re.search(self.refused_urls, url)) is not None:
             raise UsageError(
                 f"no {self.title} table can lie at a path with {quoted(found[0])}: choose another place", url
@@ -68,7 +68,7 @@ class TableFormat(NamedTuple):
 
 
 PARQUET = "parquet"
-"""The format by default."""
+"""The default format."""
 _ROWS = (
     TableFormat(PARQUET, "Parquet", "kseg.export.commit.parquet", has_log=False),
     TableFormat(
@@ -76,7 +76,7 @@ _ROWS = (
         "Delta",
         "kseg.export.commit.delta",
         own_names=("_delta_log/",),
-        # deltalake decodes paths once more than it encodes them, and takes the rest for a query or for separators
+        # deltalake decodes paths once too often, and takes the rest for a query or for separators
         refused_urls=r"%[0-9A-Fa-f]{2}|[?#\\\x00-\x1f\x7f\ud800-\udfff]",
         library=Library("deltalake", "delta", "deltalake"),
         scan=Scan("delta_scan", "pl.scan_delta"),
@@ -95,4 +95,4 @@ _ROWS = (
     ),
 )
 FORMATS: Mapping[str, TableFormat] = MappingProxyType({row.name: row for row in _ROWS})
-"""The formats by their names, in the order of `--format`."""
+"""The formats by name, in the order of `--format`."""

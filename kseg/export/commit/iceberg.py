@@ -1,8 +1,8 @@
-"""An export as an Iceberg table, through pyiceberg: the table's metadata is the truth about its files and the export.
+"""An export as an Iceberg table, through pyiceberg. The table's metadata decides which files count.
 
-The number and the progress of kseg's last commit are properties of the table, set in the transaction that adds the
-files; each commit makes a snapshot, whose summary has the number too, so that a rollback shows. The library is to try a
-commit once: what a conflict means only a run knows.
+Properties of the table have the number and the progress of kseg's last commit, set in the transaction that adds the
+files. Each commit makes a snapshot whose summary has the number too, so that a rollback is detected. The library tries
+a commit once: only the run can judge a conflict.
 """
 
 import re
@@ -42,14 +42,14 @@ from kseg.system.new_directory import Processes
 
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
 CATALOG_FILE = "catalog.db"
-"""The SQLite catalog of a table that has no other one, in the destination."""
+"""The SQLite catalog, in the destination, of a table without another catalog."""
 LARGEST_CATALOG = 256 << 20
-"""Of the catalog and of SQLite's files next to it: kseg's own have some KB."""
+"""The most bytes of the catalog and of SQLite's files next to it: kseg's own have a few KB."""
 _JOURNAL, _WRITE_AHEAD_LOG = f"{CATALOG_FILE}-journal", f"{CATALOG_FILE}-wal"
 _END_OF_NAME = bytes.fromhex("d9d505f920a163d7")
-"""Ends a journal that names another file, which SQLite removes when it restores the catalog. Its own never do.
+"""The end of a journal that names another file, which SQLite removes when it restores the catalog.
 
-Source: SQLite's file format, "The Rollback Journal".
+SQLite's own journals never end so. Source: SQLite's file format, "The Rollback Journal".
 """
 _NAMES_CODE = ("py-io-impl", "write.py-location-provider.impl")
 """Properties of a table that name a module, which pyiceberg would import."""
@@ -59,25 +59,25 @@ PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "10",
 }
-"""Of a new table. Each file of metadata has the progress, so only a few are kept."""
+"""Properties of a new table. Each metadata file has the progress, so only a few files are kept."""
 _NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
 _MOST_OVERTAKEN = 3
-"""How often others may commit while it is looked for what this run has committed."""
+"""How often others may commit while kseg checks whether its own commit succeeded."""
 _MOST_DIGITS = 18
-"""Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
+"""The most digits of a commit's number, which may be anybody's: Python rejects thousands of digits."""
 _ASIDE = re.compile(r"\s*\[type=.*\]$")
 _LINKS = ("For further information", "(Background on this error")
 
 
 def open_commits(place: Destination, files: FileOptions, table: TableName, processes: Processes) -> TableCommits:
-    """What counts in the table whose files are at a destination."""
+    """Return the commits of the table whose files are at a destination."""
     return TableCommits(place, IcebergLog(place, files, table), processes)
 
 
 class IcebergLog:
-    """The metadata of an Iceberg table whose files lie at an export's place."""
+    """The metadata of an Iceberg table at an export's destination."""
 
     def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
         self._place, self._files, self._table = place, files, table
@@ -97,17 +97,17 @@ class IcebergLog:
         kinds: Any = tuple(kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of deletions that meet nothing
+                warnings.simplefilter("ignore")  # warnings about deletions that match nothing
                 yield
         except (*kinds, SQLAlchemyError, OSError, ValueError, AttributeError, LookupError, TypeError) as error:
-            # the last three: pyiceberg on members of metadata that aren't of the kind it expects
+            # pyiceberg raises the last three for metadata of unexpected types
             raise KsegError(
                 f"the Iceberg table {self._table.name} can't be {what}: {_line(error)}", self._url
             ) from error
 
     @cached_property
     def _catalog(self) -> Any:
-        """The catalog; None if it is the one of the destination and isn't there yet."""
+        """The catalog; None if it is the destination's and doesn't exist yet."""
         from pyiceberg.catalog import load_catalog
 
         from kseg.export.commit.iceberg_files import catalog_in, with_files_of
@@ -121,7 +121,7 @@ class IcebergLog:
             return catalog_in(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
 
     def _check_catalog_file(self) -> None:
-        """Raises KsegError if SQLite would change more than the catalog: it follows links, and names in a journal."""
+        """Raise KsegError if SQLite would change other files: it follows links, and names in a journal."""
         self._place.require_in_place()
         self._place.require_plain()
         for name in (CATALOG_FILE, _JOURNAL, _WRITE_AHEAD_LOG):
@@ -136,7 +136,7 @@ class IcebergLog:
             raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
     def _open(self) -> Any:
-        """The table as it is now; None if there is none."""
+        """Return the table as it is now; None if there is none."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         if self._table.catalog is None and self._place.size(CATALOG_FILE) is None:
@@ -150,7 +150,7 @@ class IcebergLog:
         return table
 
     def _check_names(self, table: Any) -> None:
-        """Raises KsegError if the table's metadata name code, or files elsewhere, which a commit reads or removes."""
+        """Raise KsegError if the table's metadata name code, or files elsewhere that a commit reads or removes."""
         from kseg.export.commit.iceberg_files import name_in
 
         for name in _NAMES_CODE:
@@ -163,19 +163,19 @@ class IcebergLog:
                 name_in(location, self._url)
 
     def _name_of(self, file: Any) -> str:
-        """A data file's name in the destination. Raises KsegError if it lies elsewhere."""
+        """Return a data file's name in the destination. Raises KsegError if it is elsewhere."""
         from kseg.export.commit.iceberg_files import name_in
 
         return name_in(file.file_path, self._url)
 
     @property
     def location(self) -> str:
-        """The file of the newest metadata: a table's name says nothing without its catalog."""
+        """The newest metadata file: a table's name means nothing without its catalog."""
         table = self._open()
         return "" if table is None else str(table.metadata_location).removeprefix("file://")
 
     def number(self) -> int | None:
-        """The table's property."""
+        """Return the number in the table's property."""
         table = self._open()
         return None if table is None else self._number_in(table)
 
@@ -188,12 +188,12 @@ class IcebergLog:
         return int(found)
 
     def progress(self) -> Manifest:
-        """The table's property, unless the table was rolled back to an older snapshot since."""
+        """Return the progress in the table's property, unless the table was rolled back to an older snapshot since."""
         table = self._open()
         if table is None:
             raise KsegError(f"the table {self._table.name} has gone", self._url)
         number = self._number_in(table)
-        numbers = (_said(snapshot, NUMBER) for snapshot in self._ancestors(table))
+        numbers = (_own_entry(snapshot, NUMBER) for snapshot in self._ancestors(table))
         if next((found for found in numbers if found is not None), str(number)) != str(number):
             why = f"the table {self._table.name} was rolled back, so it isn't known what it holds"
             raise KsegError(f"{why}: --overwrite, or roll it forward", self._url)
@@ -207,42 +207,44 @@ class IcebergLog:
             snapshot = None if parent is None else table.snapshot_by_id(parent)
 
     def is_buried(self) -> bool:
-        """Never: properties stay."""
+        """Return False: properties stay."""
         return False
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Whether the last commit, or that of a snapshot which is there, is that run's."""
+        """Return whether the last commit, or that of an existing snapshot, is that run's."""
         table = self._open()
         if table is None:
             return False
-        said = (_said(snapshot, RUN) for snapshot in table.snapshots())
+        said = (_own_entry(snapshot, RUN) for snapshot in table.snapshots())
         return table.properties.get(RUN) == run_id or run_id in said
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
-        """What the snapshot of that commit says. pyiceberg has read the footers of the files that it added."""
+        """Return the contents of the commit's snapshot; pyiceberg has read the footers of the files that it added."""
         number = str(manifest.number)
         with opened_again(self._url), self._errors("read"):
             table = self._open()
-            snapshots = [] if table is None else [each for each in table.snapshots() if _said(each, NUMBER) == number]
+            snapshots = (
+                [] if table is None else [each for each in table.snapshots() if _own_entry(each, NUMBER) == number]
+            )
             if not snapshots:
                 return None
             own = snapshots[-1]
             new = [each for each in own.manifests(table.io) if each.added_snapshot_id == own.snapshot_id]
             entries = [entry for each in new for entry in each.fetch_manifest_entry(table.io, discard_deleted=True)]
-            has_columns = self._evolving(table.transaction(), manifest.read)._apply() == table.schema()
+            has_columns = self._evolve(table.transaction(), manifest.read)._apply() == table.schema()
             total = int(own.summary["total-records"])
         files = {entry.data_file.file_path.removeprefix(f"{self._url}/"): entry.data_file for entry in entries}
         rows = {name: files[name].record_count for name in names if name in files}
         return TableContents(has_columns, rows, total)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """By pyiceberg's own reader."""
+        """Return the rows through pyiceberg's own reader."""
         table = self._open()
         with self._errors("read"):
             yield from () if table is None else table.scan().to_arrow_batch_reader()
 
     def active_files(self) -> Iterator[str]:
-        """The files of the current snapshot."""
+        """Return the files of the current snapshot."""
         table = self._open()
         if table is None:
             return iter(())
@@ -253,18 +255,18 @@ class IcebergLog:
     # --- commits -----------------------------------------------------------------------------------------------------
 
     def commit(self, change: TableChange) -> None:
-        """Commits on the metadata in which kseg's last commit was looked for."""
+        """Commit on top of the metadata in which kseg's last commit was found."""
         read = change.manifest.read
         table = self._open() or self._create(read)
         if self._number_in(table) != change.base:
             raise OvertakenError(self._url)
         summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
         added = [f"{self._url}/{file.attempt}" for _, file in change.files()]
-        removed, kept = self._without(table, change)
+        removed, kept = self._removals(table, change)
 
         def stage(transaction: Any) -> None:
             transaction.set_properties({**summary, PROGRESS: progress_text(change.manifest)})
-            self._evolving(transaction, read).commit()
+            self._evolve(transaction, read).commit()
             if self._field_ids(transaction.table_metadata.schema(), read) != tuple(read.decode.field_ids):
                 why = f"columns of the table {self._table.name} were added by another program meanwhile"
                 raise KsegError(f"{why}: run it again", self._url)
@@ -277,8 +279,8 @@ class IcebergLog:
 
         self._commit_once(table, stage, change.manifest.run)
 
-    def _without(self, table: Any, change: TableChange) -> tuple[list[Any], list[str]]:
-        """The files that go with the rows that go, and new ones with the rows of these that stay."""
+    def _removals(self, table: Any, change: TableChange) -> tuple[list[Any], list[str]]:
+        """Return the files to remove, and new files with their remaining rows."""
         if not change.gone and not change.replaces_all:
             return [], []
         with self._errors("read"):
@@ -293,12 +295,12 @@ class IcebergLog:
             if task.delete_files:
                 why = "has files in which rows were deleted by another program: let it rewrite them"
                 raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
-            path = self._copied([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
+            path = self._copy_rows([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
             kept += [] if path is None else [path]
         return [task.file for task in tasks], kept
 
     def _commit_once(self, table: Any, stage: Callable[[Any], None], run_id: str) -> None:
-        """Commits what `stage` adds to a transaction. Raises OvertakenError if anybody has committed meanwhile."""
+        """Commit the changes that `stage` adds to a transaction. Raises OvertakenError if others have committed."""
         if self._table.catalog is None:
             self._check_catalog_file()
         before = table.metadata_location
@@ -314,17 +316,17 @@ class IcebergLog:
         except KsegError as error:
             after = self._open()
             if self.has_commit_of(run_id):
-                return  # the answer was lost, not the commit
+                return  # the response was lost, but the commit succeeded
             if after is not None and after.metadata_location != before:
                 raise OvertakenError(self._url) from error
             raise
 
     def _require_committed_here(self) -> None:
-        """Raises SwappedError if the catalog that SQLite has written to isn't the one in the destination."""
+        """Raise SwappedError if SQLite has written to another catalog than the destination's."""
         if self._table.catalog is not None:
             return
         self._place.require_in_place()
-        for _ in range(_MOST_OVERTAKEN):  # it also has the location before the last one
+        for _ in range(_MOST_OVERTAKEN):  # the catalog also has the previous location
             table = self._open()
             location = "" if table is None else str(table.metadata_location)
             with suppress(LinkError):
@@ -335,7 +337,7 @@ class IcebergLog:
         raise SwappedError(f"{self._place.url}/{CATALOG_FILE}")
 
     def _create(self, read: ReadOptions) -> Any:
-        """A new table without rows; one that another run has just made."""
+        """Create a table without rows, or return one that another run has just created."""
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
@@ -350,7 +352,7 @@ class IcebergLog:
                 return self._catalog.load_table(self._table.name)
 
     def _partitions(self, schema: Any) -> Any:
-        """The folders as Iceberg has them: a date is the day of the timestamp, and no column."""
+        """Return the folders as Iceberg partitions: a date is the day of the timestamp, without a column."""
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.transforms import DayTransform, IdentityTransform
 
@@ -361,9 +363,9 @@ class IcebergLog:
         return PartitionSpec(*fields)
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
-        """The ids after the table's columns have got what typed ones have more than before; it may have more columns.
+        """Return the options with the table's ids, after its schema has been extended for typed columns.
 
-        Raises UsageError if it has others, or other partitions.
+        The table may have more columns. Raises UsageError if they don't fit, or if its partitions differ.
         """
         table = self._open()
         if table is None:
@@ -375,20 +377,20 @@ class IcebergLog:
         )
         folders = [(field.source_id, field.transform) for field in table.spec().fields]
         names = {field.name for field in table.schema().fields}
-        read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # with --overwrite too it keeps its columns
+        read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # the columns stay even with --overwrite
         if not names.issuperset(read.schema().names):
             raise refusal
         if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:
             raise refusal
         try:
             with self._errors("changed"):
-                evolved = self._evolving(table.transaction(), read)._apply()
+                evolved = self._evolve(table.transaction(), read)._apply()
         except KsegError as error:
             raise refusal from error
         return replace(read, decode=replace(read.decode, field_ids=self._field_ids(evolved, read)))
 
-    def _evolving(self, transaction: Any, read: ReadOptions) -> Any:
-        """A change of the table's schema that gives it what the columns have more, by their names."""
+    def _evolve(self, transaction: Any, read: ReadOptions) -> Any:
+        """Return an update of the table's schema that adds the export's new columns, by name."""
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
         return transaction.update_schema().union_by_name(pyarrow_to_schema(with_field_ids(read.schema())))
@@ -401,7 +403,7 @@ class IcebergLog:
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Joins small files of a partition of the table in one commit, which replaces them."""
+        """Join small files of each partition in one commit, which replaces them."""
         table = self._open()
         if table is None:
             raise UsageError(f"there is no table {self._table.name}", self._url)
@@ -409,7 +411,7 @@ class IcebergLog:
         with self._errors("read"):
             groups = list(_small_files(table.scan().plan_files(), target_size))
         run_id = uuid4().hex[:8]
-        copied = (self._copied(group, f"merged-{run_id}", (), read) for group in groups)
+        copied = (self._copy_rows(group, f"merged-{run_id}", (), read) for group in groups)
         added = [path for path in copied if path is not None]
         removed = [file for group in groups for file in group]
 
@@ -429,8 +431,8 @@ class IcebergLog:
                 raise
         return {"removed": len(removed), "added": len(added)}
 
-    def _copied(self, files: list[Any], stem: str, gone: Sequence[RowRange], read: ReadOptions) -> str | None:
-        """A new file with the rows of some, but for those that go; None if none is left."""
+    def _copy_rows(self, files: list[Any], stem: str, gone: Sequence[RowRange], read: ReadOptions) -> str | None:
+        """Copy rows of some files to a new one, except the removed rows; return its name, or None if no row remains."""
         names = [self._name_of(file) for file in files]
         folder = names[0].rpartition("/")[0]
         target = f"{folder}/part-{stem}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
@@ -440,19 +442,19 @@ class IcebergLog:
 
 
 def _line(error: Exception) -> str:
-    """What pyiceberg, its catalog's database or its checks of metadata say, in a line, without statements and links."""
+    """Return the error of pyiceberg, its catalog's database or its checks in one line, without statements and links."""
     lines = str(getattr(error, "orig", None) or error).splitlines()
     return " ".join(_ASIDE.sub("", line).strip() for line in lines if not line.strip().startswith(_LINKS)).strip()
 
 
-def _said(snapshot: Any, name: str) -> str | None:
-    """What kseg has said in a snapshot's summary; None if it is another's."""
+def _own_entry(snapshot: Any, name: str) -> str | None:
+    """Return kseg's entry in a snapshot's summary; None if another writer made the snapshot."""
     found: str | None = None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
     return found
 
 
 def _without_code(catalog: Any) -> Any:
-    """The catalog, which takes no module from a table's properties: anybody may have written these."""
+    """Return the catalog, changed to ignore modules that a table's properties name: anybody may have written these."""
     load = catalog._load_file_io
     catalog._load_file_io = lambda properties=(), location=None: load(
         {name: value for name, value in dict(properties).items() if name not in _NAMES_CODE}, location
@@ -461,7 +463,7 @@ def _without_code(catalog: Any) -> Any:
 
 
 def _filter(change: TableChange) -> Any:
-    """The rows that go."""
+    """Return a filter for the removed rows."""
     are: Any = import_module("pyiceberg.expressions")
     if change.replaces_all:
         return are.AlwaysTrue()
@@ -476,7 +478,7 @@ def _filter(change: TableChange) -> Any:
 
 
 def _bounds(file: Any, schema: Any, name: str) -> tuple[Any, Any]:
-    """The lowest and the highest value of a column in a file, as far as they are known."""
+    """Return the lowest and the highest value of a column in a file, as far as known."""
     from pyiceberg.conversions import from_bytes
 
     field = schema.find_field(name)
@@ -486,7 +488,7 @@ def _bounds(file: Any, schema: Any, name: str) -> tuple[Any, Any]:
 
 
 def _may_hold(file: Any, part: RowRange, schema: Any) -> bool:
-    """Whether a file may have rows of a range."""
+    """Return whether a file may have rows of a range."""
     for name, first, last in (("partition", part.partition, part.partition), ("offset", part.first, part.end - 1)):
         lowest, highest = _bounds(file, schema, name)
         if None not in (first, last, lowest, highest) and (lowest > last or highest < first):
@@ -499,7 +501,7 @@ def _values(record: Any) -> list[Any]:
 
 
 def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bool:
-    """Whether a file is known to have no other rows than those of a range; topic: of all its rows, if that is known."""
+    """Return whether all rows of a file are known to be in a range; topic: the topic of all rows, if known."""
     offsets, numbers = _bounds(file, schema, "offset"), _bounds(file, schema, "partition")
     topics = _bounds(file, schema, "topic") if topic is None else (topic, topic)
     is_its = numbers == (part.partition, part.partition) and topics == (part.topic, part.topic)
@@ -507,7 +509,7 @@ def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bo
 
 
 def _data_files(io: Any, metadata: Any, paths: list[str]) -> Iterable[Any]:
-    """The files as Iceberg's metadata has them, with what their footers say of columns."""
+    """Yield the files as entries of Iceberg's metadata, with the columns' statistics from their footers."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor() as pool:
@@ -515,7 +517,7 @@ def _data_files(io: Any, metadata: Any, paths: list[str]) -> Iterable[Any]:
 
 
 def _data_file(io: Any, metadata: Any, path: str) -> Any:
-    """A file; without bounds of its times if they end after the year 9999, where Python's own times end."""
+    """Return a file's entry, without bounds of times after the year 9999, where Python's times end."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     try:
@@ -526,7 +528,7 @@ def _data_file(io: Any, metadata: Any, path: str) -> Any:
 
 
 def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:
-    """Groups of files of one partition that together have about the wanted size, by what they hold."""
+    """Yield groups of a partition's files that together have about the target size, with similar contents."""
     by_partition: dict[Any, list[Any]] = defaultdict(list)
     for task in tasks:
         if not task.delete_files and task.file.file_size_in_bytes < target_size:

@@ -11,14 +11,14 @@ from kseg.errors import KsegError, OpenError, counted
 from kseg.export.destination import Destination
 
 LARGEST_METADATA = 1 << 30
-"""Of a file of metadata: pyiceberg reads it as a whole."""
+"""The most bytes of a metadata file, which pyiceberg reads in one piece."""
 _METADATA = "metadata/"
 _PLACE, _URL = "kseg.place", "kseg.url"
-"""The properties in which a catalog hands the destination to its files: pyiceberg makes them itself."""
+"""Properties in which a catalog passes the destination to its file objects, which pyiceberg constructs."""
 
 
 def name_in(location: str, url: str) -> str:
-    """The name of a file that lies below a URL. Raises KsegError if it doesn't."""
+    """Return the name of a file relative to a URL. Raises KsegError if it isn't below the URL."""
     name = location.removeprefix(f"{url}/")
     if name == location or any(part in ("", ".", "..") for part in name.split("/")):
         raise KsegError(f"the table names {location}, which isn't in it; choose another place", url)
@@ -26,10 +26,10 @@ def name_in(location: str, url: str) -> str:
 
 
 def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
-    """The catalog, whose tables' files are those of the destination at a URL, whatever properties the tables have.
+    """Return the catalog, changed to use the destination at a URL for its tables' files.
 
-    pyiceberg's own clients of stores have other settings, and need libraries of their own. A table's own properties may
-    name other files, which are code.
+    pyiceberg's own clients of stores have other settings, and need libraries of their own. A table's properties may
+    name another implementation, which is code.
     """
     own = f"{PlaceFiles.__module__}.{PlaceFiles.__name__}"
     catalog.properties.update({"py-io-impl": own, _PLACE: place, _URL: url})
@@ -38,7 +38,7 @@ def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
 
 
 def catalog_in(path: str, url: str, place: Destination) -> Any:
-    """A catalog in an SQLite file."""
+    """Return a catalog in an SQLite file."""
     return with_files_of(place, url, SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=url))
 
 
@@ -51,15 +51,15 @@ class PlaceFiles(FileIO):
         self._url: str = properties[_URL]
 
     def new_input(self, location: str) -> "PlaceFile":
-        """A file to read."""
+        """Return a file to read."""
         return PlaceFile(location, name_in(location, self._url), self._place)
 
     def new_output(self, location: str) -> "PlaceFile":
-        """A file to write."""
+        """Return a file to write."""
         return self.new_input(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Removes a file."""
+        """Remove a file."""
         where = location if isinstance(location, str) else str(location.location)
         self._place.delete(name_in(where, self._url))
 
@@ -75,11 +75,11 @@ class PlaceFile(InputFile, OutputFile):
         return self._place.size(self._name) or 0
 
     def exists(self) -> bool:
-        """Whether it is there."""
+        """Return whether the file exists."""
         return self._place.size(self._name) is not None
 
     def open(self, seekable: bool = True) -> Any:
-        """The file to read. Raises FileNotFoundError if it isn't there, as pyiceberg expects."""
+        """Open the file for reading. Raises FileNotFoundError if it is missing, as pyiceberg expects."""
         if self._name.startswith(_METADATA) and len(self) > LARGEST_METADATA:
             why = (
                 f"has {counted(len(self), 'byte')}; kseg reads metadata of up to {LARGEST_METADATA}; choose"
@@ -94,23 +94,23 @@ class PlaceFile(InputFile, OutputFile):
             raise
 
     def create(self, overwrite: bool = False) -> "_NewFile":
-        """A new file: each has a name of its own, so none is ever overwritten."""
+        """Return a new file. Each has a unique name, so none is ever overwritten."""
         return _NewFile(self._name, self._place)
 
     def to_input_file(self) -> "PlaceFile":
-        """The same to read."""
+        """Return the same file for reading."""
         return self
 
 
 class _NewFile(io.BytesIO):
-    """Bytes of metadata, which are written when they are complete."""
+    """The bytes of a metadata file, which are written when complete."""
 
     def __init__(self, name: str, place: Destination) -> None:
         super().__init__()
         self._name, self._place = name, place
 
     def close(self) -> None:
-        """Writes the file."""
+        """Write the file."""
         if not self.closed:
             content = self.getvalue()
             super().close()

@@ -1,7 +1,7 @@
-"""The manifest: which files of a destination count, and what went into them. A new manifest is the commit of a run.
+"""The manifest: a destination's valid files, and their sources. A new manifest commits a run.
 
-Manifests are numbered; the highest one counts. A number once taken stays taken: of an old manifest the name stays, with
-a stub in it. Files that no manifest names are leftovers of attempts that failed.
+Manifests are numbered; the highest number counts. A number is never reused: an old manifest is replaced by a stub of
+the same name. Files that no manifest names remain from failed attempts.
 """
 
 import json
@@ -30,7 +30,7 @@ from kseg.export.write.parquet import ATTEMPT
 FOLDER = "_kseg"
 VERSION = 1
 MOST_BYTES = 256 << 20
-"""A manifest that is larger is neither written nor read."""
+"""The most bytes of a manifest that is written or read."""
 _NAME = re.compile(rf"{FOLDER}/manifest-([0-9]{{8}})\.json")
 
 Key = tuple[str, int | None]
@@ -38,10 +38,10 @@ Key = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an export holds: a result for each order, whose files have the `path` under which they are to be found.
+    """The contents of an export: a result for each order, whose files have their final `path`.
 
-    run: the id of the run that made it. generation: the number of the last manifest that left a file out; it is in the
-    names of all files since, so that the name of a file that was left out never comes back.
+    run: the id of the run that made it. generation: the number of the last manifest that dropped a file. The names of
+    all later files contain it, so that the name of a dropped file is never reused.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Manifest:
     generation: int = 0
 
     def to_bytes(self) -> bytes:
-        """The manifest as JSON, a result per line. Raises KsegError if that is too large to be read again."""
+        """Return the manifest as JSON, one result per line. Raises KsegError if it is too large to be read again."""
         head = {
             "version": VERSION,
             "number": self.number,
@@ -71,7 +71,10 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str) -> "Manifest | Stub":
-        """The manifest of `to_bytes`, or what stands for an old one. Raises KsegError if it is neither of them."""
+        """Return the manifest of `to_bytes`, or the stub of an old one.
+
+        Raises KsegError if it is neither.
+        """
         checked = parse_json(content, name, MOST_BYTES)
         require_shape(checked, of_a_version, name)
         if type(checked["version"]) is not int or checked["version"] != VERSION:
@@ -87,52 +90,52 @@ class Manifest:
         return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
 
     def paths(self) -> Iterator[str]:
-        """The Parquet files that count."""
+        """Return the valid Parquet files."""
         return iter(self.names().values())
 
     def attempts(self) -> Iterator[str]:
-        """The names under which these were written."""
+        """Return the names under which the files were written."""
         return iter(self.names())
 
     def names(self) -> dict[str, str]:
-        """The names under which the files that count were written, each with that under which it is to be found."""
+        """Return the final names of the files by the names under which they were written."""
         files = (file for result in self.results for file in result.files)
         return {file.attempt: file.path or file.attempt for file in files}
 
     @property
     def new_files(self) -> int:
-        """How many of the files the manifest's own run wrote."""
+        """The number of files that the manifest's own run wrote."""
         own = (match[1] == self.run for name in self.attempts() if (match := ATTEMPT.fullmatch(name)))
         return sum(own)
 
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """What is left of a manifest after later ones: its number stays taken."""
+    """The replacement of an old manifest, which keeps its number taken."""
 
     number: int
     run: str
 
     def to_bytes(self) -> bytes:
-        """The stub as JSON."""
+        """Return the stub as JSON."""
         shown = {"version": VERSION, "number": self.number, "run": self.run, "superseded": True}
         return (json.dumps(shown) + "\n").encode()
 
 
 def manifest_name(number: int) -> str:
-    """Where the manifest of a number is."""
+    """Return the name of the manifest with a number."""
     return f"{FOLDER}/manifest-{number:08}.json"
 
 
 def latest_number(place: Destination) -> int:
-    """The highest number that is taken; 0 if none is."""
+    """Return the highest number in use; 0 if there is none."""
     return max((int(match[1]) for name in place.names(FOLDER) if (match := _NAME.fullmatch(name))), default=0)
 
 
 def read_manifest(place: Destination) -> Manifest | None:
-    """The manifest that counts; None if there is none.
+    """Return the valid manifest; None if there is none.
 
-    Raises KsegError if it is damaged, names files that can't be an export's, or is of a version that isn't known.
+    Raises KsegError if it is damaged, has an unknown version, or names files that can't be an export's.
     """
     number = latest_number(place)
     while number:
@@ -148,19 +151,19 @@ def read_manifest(place: Destination) -> Manifest | None:
 
 
 def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
-    """The manifest of a number, or its stub; None if it isn't there."""
+    """Return the manifest with a number, or its stub; None if it is missing."""
     content = place.read(manifest_name(number), MOST_BYTES + 1)
     return None if content is None else Manifest.from_bytes(content, manifest_name(number))
 
 
 def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Result]:
-    """The result of a finished order, and the options that it was read with. Raises KsegError if it is none."""
+    """Return the result of a finished order, and its options. Raises KsegError if it is invalid."""
     require_shape(value, FINISHED, name)
     return *_options_of(value, name), Result.from_json(value["result"])
 
 
 def results_of_tasks(value: Any, name: str) -> list[Result]:
-    """What tasks say of their orders. Raises KsegError if that names files that can't be theirs."""
+    """Return tasks' results of their orders. Raises KsegError if they name files that can't be the tasks'."""
     require_shape(value, list_of(TASK_RESULT), name)
     return [*map(Result.from_json, value)]
 

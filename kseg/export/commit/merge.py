@@ -16,16 +16,16 @@ from kseg.export.settings import OffsetRange
 from kseg.export.write.parquet import ExportedFiles, Layout, NewFile, new_attempt, schema_of_files, stem_of
 
 MOST_TIMES_LARGER = 2
-"""How many times as large as all smaller ones together a file may be that is joined with them.
+"""The largest size of a joined file, as a multiple of the total size of all smaller ones.
 
-Without this, each hourly run would write the same large file again; so each byte is written again a few times only.
+Without this limit, each hourly run would rewrite the same large file; with it, each byte is rewritten a few times only.
 """
 
 
 class FilePart(NamedTuple):
-    """The rows that a result has in a file. result: its number among all; place: the file's among the result's.
+    """The rows of a result in a file. result: its index among all results; place: the file's index in the result.
 
-    incarnation: how many topics of that name, with other ids, have results before it.
+    incarnation: the number of earlier topics of that name, with other ids, that have results.
     """
 
     result: int
@@ -39,21 +39,21 @@ class FilePart(NamedTuple):
 
     @property
     def order(self) -> tuple[str, int, int, int]:
-        """Where its rows stand among others."""
+        """The position of its rows among others."""
         return (self.topic, -1 if self.partition is None else self.partition, self.file.first_offset, self.result)
 
     def precedes(self, other: "FilePart") -> bool:
-        """Whether all its offsets are below those of another part, or it is of another partition."""
+        """Return whether it belongs to another partition, or all its offsets are below those of another part."""
         is_same = (self.topic, self.partition) == (other.topic, other.partition)
         return not is_same or self.file.last_offset < other.file.first_offset
 
 
 Joining = tuple[FilePart, ...]
-"""A file that is to be made: the parts of others, all of one folder, in this order."""
+"""A file to be made: parts of others, all of one folder, in this order."""
 
 
 class Joined(NamedTuple):
-    """What became of results: of those that were kept, and of new ones.
+    """Kept and new results after a merge.
 
     counts: how many files the export would have had, and how many it has. is_changed: whether any file was made.
     """
@@ -65,18 +65,17 @@ class Joined(NamedTuple):
 
     @property
     def new_files(self) -> int:
-        """How many files have no final name yet."""
+        """The number of files without a final name yet."""
         return len({file.attempt for result in (*self.kept, *self.new) for file in result.files if file.path is None})
 
 
 def join_files(
     kept: list[Result], new: list[Result], previous: Manifest, job: Job, place: Destination, *, merges: bool
 ) -> Joined:
-    """The results with their rows in other files, which count when the results are committed; the accounts stay.
+    """Return the results with their rows in merged files, which become valid at the commit; the accounts stay.
 
-    previous: the manifest that is there. merges: whether small files are joined; what shares a file with a result that
-    has gone is always rewritten. Raises LostError if another run takes files away, KsegError if a file can't be read or
-    written.
+    previous: the current manifest. merges: whether to join small files; files shared with a removed result are always
+    rewritten. Raises LostError if another run removes files, KsegError if a file can't be read or written.
     """
     results = [*kept, *new]
     files = [list(result.files) for result in results]
@@ -101,11 +100,11 @@ def join_files(
     return Joined(joined[: len(kept)], joined[len(kept) :], counts, is_changed=True)
 
 
-# --- which ------------------------------------------------------------------------------------------------------------
+# --- choice of files --------------------------------------------------------------------------------------------------
 
 
 def _parts(results: Sequence[Result]) -> dict[str, list[FilePart]]:
-    """The parts of each file, in its order."""
+    """Return the parts of each file, in the file's order."""
     parts: dict[str, list[FilePart]] = defaultdict(list)
     ids: dict[str, dict[str | None, int]] = defaultdict(dict)
     for number, result in enumerate(results):
@@ -127,11 +126,11 @@ def _parts(results: Sequence[Result]) -> dict[str, list[FilePart]]:
 
 
 def _plan(parts: dict[str, list[FilePart]], rows: dict[str, int], target_size: int, *, merges: bool) -> list[Joining]:
-    """The files to be made; `rows` are those that files have, be they of a result that is left or not."""
+    """Return the files to be made; `rows`: the rows of each file, including those of removed results."""
     broken = {name for name, own in parts.items() if name in rows and _row_count(own) < rows[name]}
     if not merges:
         return [tuple(parts[name]) for name in sorted(broken)]
-    folders: dict[tuple[str, int], list[str]] = defaultdict(list)  # a file has no two topics of one name
+    folders: dict[tuple[str, int], list[str]] = defaultdict(list)  # topics of the same name never share a file
     for name, own in parts.items():
         folders[own[0].file.folder, own[0].incarnation].append(name)
     joinings: list[Joining] = []
@@ -144,7 +143,7 @@ def _plan(parts: dict[str, list[FilePart]], rows: dict[str, int], target_size: i
             for part in parts[name]
         ]
         unchanged = {tuple(parts[name]) for name in taken - broken}
-        joinings += (made for made in _packed(pieces, target_size) if made not in unchanged)
+        joinings += (made for made in _pack(pieces, target_size) if made not in unchanged)
     return joinings
 
 
@@ -153,13 +152,13 @@ def _row_count(parts: Iterable[FilePart]) -> int:
 
 
 def _size(parts: list[FilePart], rows: int | None) -> int:
-    """About how many bytes the parts of a file have that are left."""
+    """Return the approximate bytes of a file's remaining parts."""
     left = _row_count(parts)
     return parts[0].file.size * left // max(rows or 0, left, 1)
 
 
 def _worth_joining(sizes: dict[str, int], limit: int) -> list[str]:
-    """Files of less than `limit` bytes, but for those that are much larger than all smaller ones."""
+    """Return files of less than `limit` bytes, except those much larger than all smaller ones."""
     small = sorted((size, name) for name, size in sizes.items() if size < limit)
     total = count = 0
     for place, (size, _) in enumerate(small):
@@ -169,8 +168,8 @@ def _worth_joining(sizes: dict[str, int], limit: int) -> list[str]:
     return [name for _, name in small[:count]]
 
 
-def _packed(pieces: Iterable[tuple[FilePart, int]], target_size: int) -> Iterator[Joining]:
-    """The parts in order, as many for a file as its size allows; each comes with its bytes."""
+def _pack(pieces: Iterable[tuple[FilePart, int]], target_size: int) -> Iterator[Joining]:
+    """Yield the parts in order, grouped into files by size; each part comes with its bytes."""
     own: list[FilePart] = []
     total = 0
     for part, size in sorted(pieces, key=lambda piece: piece[0].order):
@@ -183,11 +182,11 @@ def _packed(pieces: Iterable[tuple[FilePart, int]], target_size: int) -> Iterato
         yield tuple(own)
 
 
-# --- how --------------------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def _write(joining: Joining, number: int, job: Job, place: Destination) -> Iterator[ExportedFile]:
-    """Writes a file; gives what each part is in it."""
+    """Write a file, and yield the entry of each of its parts."""
     layout = Layout(schema_of_files(job.read, job.files), job.files, _is_sorted(joining))
     topics = sorted({part.topic for part in joining})
     stem = stem_of(topics[0], *(part.partition for part in joining)) if len(topics) == 1 else f"{len(topics)}-topics"
@@ -211,19 +210,19 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
 
 
 def _is_sorted(joining: Joining) -> bool:
-    """Whether the rows rise by topic, partition and offset."""
+    """Return whether the rows rise by topic, partition and offset."""
     rises = all(one.precedes(other) for one, other in pairwise(joining))
     return rises and all(part.is_sorted for part in joining)
 
 
 _SUMS = tuple(field.name for field in fields(Tally) if field.type == "int" or field.type is int)
 _POLYNOMIAL = 0x82F63B78
-"""Of CRC-32C, the lowest bit first."""
+"""The polynomial of CRC-32C, the lowest bit first."""
 _ONE = 1 << 31
 
 
 def condensed(results: Iterable[Result]) -> list[Result]:
-    """The results in order of offsets, without their files, joined where one goes on where another ended."""
+    """Return the results in order of offsets, without their files; results that continue each other are joined."""
     by_copy: dict[tuple[str, int | None, str | None, str], list[Result]] = {}
     for result in results:
         without = replace(result, files=(), earlier_files=result.earlier_files + len(result.files))
@@ -233,15 +232,15 @@ def condensed(results: Iterable[Result]) -> list[Result]:
 
 
 def _partition_of(key: tuple[str, int | None, str | None, str]) -> tuple[str, int]:
-    """What copies are sorted by; topics of one name stay in the order in which they followed one another."""
+    """Return the sort key of results; topics of the same name keep their order."""
     return key[0], -1 if key[1] is None else key[1]
 
 
 def _of_copy(results: list[Result]) -> list[Result]:
     joined: list[Result] = []
     for result in sorted(results, key=_first):
-        if joined and _goes_on(joined[-1], result):
-            joined[-1] = _both(joined[-1], result)
+        if joined and _continues(joined[-1], result):
+            joined[-1] = _join(joined[-1], result)
         else:
             joined.append(result)
     return joined
@@ -252,8 +251,8 @@ def _first(result: Result) -> int:
     return -1 if first is None else first
 
 
-def _goes_on(one: Result, other: Result) -> bool:
-    """Whether a result takes up where another one ended, in the same segment or in none that is left."""
+def _continues(one: Result, other: Result) -> bool:
+    """Return whether a result continues another one, in the same segment or with none remaining."""
     tallies = one.tally, other.tally
     if not one.tally.goes_on_in(other.tally) or other.tally.missed:
         return False
@@ -266,7 +265,7 @@ def _goes_on(one: Result, other: Result) -> bool:
     return len(logs) < 2 and bool(one.sources) == bool(other.sources)
 
 
-def _both(one: Result, other: Result) -> Result:
+def _join(one: Result, other: Result) -> Result:
     sources = list(one.sources)
     for source in other.sources:
         if sources and (both := _joined_source(sources[-1], source)) is not None:
@@ -297,7 +296,7 @@ def _joined_tally(one: Tally, other: Tally) -> Tally:
 
 
 def _joined_epochs(one: Tally, other: Tally) -> list[tuple[int, int]]:
-    """The leader epochs of both; none if those of one aren't known."""
+    """Return the leader epochs of both; none if those of one are unknown."""
     if any(tally.read and not tally.epochs for tally in (one, other)):
         return []
     is_same = bool(one.epochs and other.epochs) and one.epochs[-1][0] == other.epochs[0][0]
@@ -313,16 +312,16 @@ def _joined_source(one: SourceFile, other: SourceFile) -> SourceFile | None:
     return other._replace(start=one.start, crc=crc)
 
 
-# --- CRCs of bytes that follow each other ----------------------------------------------------------------------------
+# --- CRCs of concatenated bytes ---------------------------------------------------------------------------------------
 
 
 def joined_crc(one: int, other: int, size: int) -> int:
-    """The CRC-32C of bytes that end with `size` bytes, from the CRC of those before and the CRC of those."""
+    """Return the CRC-32C of two concatenated parts from the CRC of each; size: bytes of the second part."""
     return _times(_power_of_x(8 * size), one) ^ other
 
 
 def _power_of_x(exponent: int) -> int:
-    """The power of x, modulo the polynomial."""
+    """Return the power of x, modulo the polynomial."""
     found, square = _ONE, _ONE >> 1
     while exponent:
         if exponent & 1:
@@ -333,7 +332,7 @@ def _power_of_x(exponent: int) -> int:
 
 
 def _times(one: int, other: int) -> int:
-    """The product of two polynomials, modulo CRC-32C's."""
+    """Return the product of two polynomials, modulo CRC-32C's."""
     product, bit = 0, _ONE
     while bit:
         if one & bit:

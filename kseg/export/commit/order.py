@@ -1,4 +1,4 @@
-"""Executes work orders: each reads a part of a partition, writes its Parquet files, and says what it did."""
+"""Execution of work orders: each reads a part of a partition and writes its Parquet files."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
 
 MOST_TOGETHER = 64
-"""Small orders of a store that a process gets at once."""
+"""The most small orders of a store that a process gets at once."""
 
 
 class Job(NamedTuple):
-    """What all orders of a run share. id: its own, in the names of what it writes. destination: a path or URL.
+    """The common data of a run's orders. id: the run's, in the names of its files. destination: a path or URL.
 
-    identity: which directory the destination is, for processes of this machine; None where only its URL is known.
+    identity: of the destination's directory, for processes of this machine; None if only its URL is known.
     """
 
     id: str
@@ -37,33 +37,34 @@ class Job(NamedTuple):
     identity: Identity | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The job as JSON's values, for any machine: its directory may have other numbers there."""
+        """Return the job as JSON's values for any machine, without the directory's identity, which may differ there."""
         own = {"id": self.id, "destination": self.destination}
         return {**own, "read": self.read.to_json(), "files": self.files.to_json()}
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> "Job":
-        """The job of `to_json`."""
+        """Return the job of `to_json`."""
         read, files = ReadOptions.from_json(members["read"]), FileOptions.from_json(members["files"])
         return cls(members["id"], members["destination"], read, files)
 
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
-"""Executes orders, in any order, each at least once; gives one result for each as they come in."""
+"""A function that executes orders, in any order, each at least once, and yields one result for each."""
 
 
 def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
-    """Reads and writes an order; gives its files, its sources with their CRCs, its tally, bytes and seconds.
+    """Read an order and write its files; return the files, the sources with their CRCs, the tally, bytes and seconds.
 
-    The result is also left in the destination, should nobody come for it. May run several times, also at once: names of
-    files are an attempt's own. Where offsets don't rise, and the order doesn't say so, it ends without files:
-    `tally.disordered` isn't 0. Where a log has gone since it was listed, the result is of what was read before:
-    `has_changed`. Raises KsegError if a file can't be read or written, or at damage if the mode is failfast.
+    The result is also left in the destination, in case the caller ends early. The function may run several times, even
+    concurrently: each attempt has unique file names. If offsets don't rise although the order doesn't say so, it ends
+    without files, and `tally.disordered` isn't 0. If a log has disappeared since it was listed, the result has the
+    records read before, and `has_changed` is set. Raises KsegError if a file can't be read or written, or at damage if
+    the mode is failfast.
     """
     start = time.monotonic()
     reader = OrderReader(order, job.read)
     with ParquetFiles(order, job.id, job.read, job.files, place) as files:
-        has_changed = not _written(reader, files)
+        has_changed = not _write(reader, files)
         is_nothing = has_changed and reader.needs_all
         if reader.is_useless or is_nothing:
             files.abandon()
@@ -85,8 +86,8 @@ def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
     return result
 
 
-def _written(reader: OrderReader, files: ParquetFiles) -> bool:
-    """Writes what is read; False if that ended early, at a log that had gone or was another one."""
+def _write(reader: OrderReader, files: ParquetFiles) -> bool:
+    """Write the reader's records; return False if a log had disappeared or was replaced."""
     try:
         for batch in reader.batches():
             if reader.is_useless:
@@ -107,19 +108,21 @@ def _null_times(batch: pa.RecordBatch) -> int:
 
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-    """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
+    """Execute orders in this process one after another; those that mostly wait for a store run concurrently."""
     place = open_destination(job.destination, job.identity)
-    yield from (execute_order(order, job, place) for order in orders if not _waits(order))
-    yield from in_threads(lambda order: execute_order(order, job, place), [order for order in orders if _waits(order)])
+    yield from (execute_order(order, job, place) for order in orders if not _is_waiting(order))
+    yield from in_threads(
+        lambda order: execute_order(order, job, place), [order for order in orders if _is_waiting(order)]
+    )
 
 
-def _waits(order: WorkOrder) -> bool:
-    """Whether most of the time that an order takes is that of a store's answers."""
+def _is_waiting(order: WorkOrder) -> bool:
+    """Return whether an order mostly waits for a store's answers."""
     return order.size <= remote.PIECE and is_remote(order.replica)
 
 
 def in_processes(count: int) -> Execute:
-    """Executes orders in a pool of processes, the largest first; in this process if there is little to do."""
+    """Return a function that executes orders in a pool of processes, the largest first; small jobs run in this one."""
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
         if count < 2 or not are_worth_processes([order.size for order in orders]):
@@ -134,10 +137,10 @@ def in_processes(count: int) -> Execute:
 
 
 def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
-    """Orders that a process gets together: small ones of a store, which it reads at once; of others one."""
+    """Yield the orders that a process gets together: several small ones of a store, otherwise one."""
     small: list[WorkOrder] = []
     for order in orders:
-        if not _waits(order):
+        if not _is_waiting(order):
             yield (order,)
             continue
         small.append(order)

@@ -1,4 +1,4 @@
-"""Commits of plain Parquet files: a manifest with the next number is claimed, then files are moved to their places."""
+"""Commits of plain Parquet files: a run claims the next manifest's number, then moves files to their final names."""
 
 import re
 from collections import Counter
@@ -46,11 +46,11 @@ SUCCESS = "_SUCCESS"
 _ASIDE = re.compile(rf"(?:{FOLDER}/.*|{SUCCESS})\.[0-9a-f]{{12}}{re.escape(ASIDE)}", re.DOTALL)
 _OF_JOB = re.compile(rf"{JOBS}/([^/]*)/.*", re.DOTALL)
 MOST_IDS = 4
-"""Ids that a run tries: of 4,294,967,296 another run hardly has one, so a store that says so of each is broken."""
+"""The most ids that a run tries. Of 4,294,967,296 none should collide: a store that reports it each time is broken."""
 
 
 def open_commits(place: Destination, _files: FileOptions, _table: TableName, processes: Processes) -> "ParquetCommits":
-    """What counts in a destination, by its manifest."""
+    """Return the commits of a destination with manifests."""
     return ParquetCommits(place, processes)
 
 
@@ -62,12 +62,12 @@ class ParquetCommits:
         self._processes = processes
 
     def read_state(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> State:
-        """The manifest that counts, or an empty one. Raises KsegError if it can't be believed."""
+        """Return the valid manifest, or an empty one. Raises KsegError if it is invalid."""
         return State(_previous(self.place, read, files, overwrite=overwrite), overwrite, lambda own: own)
 
     @contextmanager
     def begin(self, plan: ExportPlan) -> Iterator[ExportRun | None]:
-        """Leaves a marker, moves files to places that an earlier run has claimed, and takes up finished orders."""
+        """Leave a marker, move files to the final names that an earlier run has claimed, and resume finished orders."""
         place, base = self.place, plan.previous.number
         run = _mark(base, place, self._processes)
         if run is None:
@@ -86,18 +86,18 @@ class ParquetCommits:
             raise
 
     def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed:
-        """Claims the next number: from then on the results are the export."""
+        """Claim the next number, which makes the results the export."""
         if is_unchanged(plan, joined):
-            return self._committed(plan.previous, is_new=False)
-        return self._committed(_claim(run, plan.previous, [*joined.kept, *joined.new], self.place), is_new=True)
+            return self._commit_result(plan.previous, is_new=False)
+        return self._commit_result(_claim(run, plan.previous, [*joined.kept, *joined.new], self.place), is_new=True)
 
-    def _committed(self, manifest: Manifest, *, is_new: bool) -> Committed:
+    def _commit_result(self, manifest: Manifest, *, is_new: bool) -> Committed:
         return Committed(manifest, ParquetTable(self.place, manifest), is_new)
 
     def settle(self, done: Committed, report: Report) -> None:
-        """Finishes manifests until the one that counts is whole.
+        """Finish manifests until the valid one is complete.
 
-        Raises KsegError if a file that a manifest names isn't there.
+        Raises KsegError if a file that a manifest names is missing.
         """
         place, manifest = self.place, done.manifest
         while True:
@@ -120,10 +120,10 @@ class ParquetCommits:
             raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
-        """Removes attempts of runs that are over, markers, and what old manifests hold.
+        """Remove attempts of ended runs, their markers, and the contents of old manifests.
 
-        The order matters: a run that has no marker after its files were listed is over, so that a manifest read after
-        that names those of its files that count.
+        The order matters. A run without a marker after its files were listed has ended, so a manifest read after that
+        names all of its valid files.
         """
         place = self.place
         names = list(place.names())
@@ -150,7 +150,7 @@ class ParquetTable:
         self._place, self._manifest = place, manifest
 
     def contents(self, names: Collection[str]) -> TableContents | None:
-        """By the footers of the files, at their places."""
+        """Return the contents according to the footers of the files at their final names."""
         manifest = self._manifest
         if not self._counts():
             return None
@@ -170,7 +170,7 @@ class ParquetTable:
         return latest_number(self._place) == self._manifest.number
 
     def row_counts(self) -> Counter[Key]:
-        """Of the files that the manifest names."""
+        """Return the row counts of the files that the manifest names."""
         counts: Counter[Key] = Counter()
         with ExportedFiles(self._place, schema_of_files(self._manifest.read, self._manifest.files)) as files:
             for result in self._manifest.results:
@@ -179,18 +179,18 @@ class ParquetTable:
         return counts
 
     def merge_files(self, target_size: int) -> None:
-        """Nothing: files are joined before the commit."""
+        """Do nothing: files are joined before the commit."""
 
 
 def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
-    """The manifest that counts, or an empty one.
+    """Return the valid manifest, or an empty one.
 
-    Raises UsageError if the destination holds something else, or an export with other options that isn't to be
+    Raises UsageError if the destination holds other files, or if its export has other options and isn't to be
     overwritten.
     """
     found = read_manifest(place)
-    if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may go while names are listed
-        found = read_manifest(place)  # or it may have come
+    if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may end while names are listed
+        found = read_manifest(place)  # or it may have committed
         if found is None:
             raise UsageError("is not empty, and no export: choose another place", place.url)
     if found is None:
@@ -204,7 +204,7 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
 
 
 def _foreign_names(place: Destination) -> set[str]:
-    """Files that no run has written: neither one that is under way, nor one that was broken off."""
+    """Return files that weren't written by any run, whether running or interrupted."""
     others = [name for name in place.names() if not name.startswith(f"{FOLDER}/")]
     if place.renames or not others or next(iter(place.names(FOLDER)), None) is None:
         return set(others)
@@ -212,13 +212,13 @@ def _foreign_names(place: Destination) -> set[str]:
 
 
 def _mark(base: int, place: Destination, processes: Processes) -> ExportRun | None:
-    """Marks a run as under way; None if another one has committed since its plan was made.
+    """Mark a run as running; return None if another one has committed since its plan was made.
 
-    Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
-    is under way, or if the store keeps none of the markers.
+    If the store can't decide between concurrent claims, only one run at a time is allowed. Raises KsegError if another
+    one is running, or if the store keeps none of the markers.
     """
     for run in (new_run(base) for _ in range(MOST_IDS)):
-        with unmarked_on_error(run, place):  # also where a signal comes while the marker is written
+        with unmarked_on_error(run, place):  # also if a signal arrives while the marker is written
             if mark(run, place, processes):
                 return _let_in(run, place, processes)
     raise KsegError("the store doesn't keep what is written to it; repair the store", place.url)
@@ -236,15 +236,15 @@ def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportR
 
 
 def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
-    """The manifest of the next number. Raises LostError if another run took the number."""
+    """Claim the manifest of the next number. Raises LostError if another run took the number."""
     results = list(results)
     number = previous.number + 1
     kept = {file.path for result in results for file in result.files if file.path is not None}
     generation = previous.generation if kept >= set(previous.paths()) else number
-    named = tuple(_named(results, kept, generation, place))
+    named = tuple(_with_final_names(results, kept, generation, place))
     new = Manifest(number, previous.read, previous.files, named, run.id, generation)
     content, name = new.to_bytes(), manifest_name(number)
-    Manifest.from_bytes(content, name)  # what couldn't be read again isn't claimed
+    Manifest.from_bytes(content, name)  # a manifest that can't be read again isn't claimed
     if latest_number(place) != previous.number or not place.claim(name, content):
         raise LostError(place.url)
     claimed = read_numbered(place, number)
@@ -253,8 +253,8 @@ def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place:
     return new
 
 
-def _named(results: list[Result], taken: set[str], generation: int, place: Destination) -> Iterator[Result]:
-    """Gives new files their final names: of the topic, the partition and the first offset."""
+def _with_final_names(results: list[Result], taken: set[str], generation: int, place: Destination) -> Iterator[Result]:
+    """Give new files their final names, from topic, partition and first offset."""
     suffix = f"-{generation}" if generation else ""
     ranks: dict[str | None, int] = {}
     for result in results:
@@ -270,7 +270,7 @@ def _named(results: list[Result], taken: set[str], generation: int, place: Desti
 
 
 def _free_name(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> str:
-    """A final name that isn't taken."""
+    """Return an unused final name."""
     folder = f"{file.folder}/" if file.folder else ""
     path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
     number = 1
@@ -281,13 +281,13 @@ def _free_name(file: ExportedFile, taken: set[str], suffix: str, place: Destinat
 
 
 def _order(result: Result, ranks: Mapping[str | None, int]) -> tuple[str, int, int, int]:
-    """By partition, and in the order of topics that had the same name one after another."""
+    """Return the sort key of results: partition, and order of topics that had the same name in turn."""
     first = result.tally.first_offset
     return (result.topic, result.partition or 0, ranks[result.topic_id], -1 if first is None else first)
 
 
 def _finish(manifest: Manifest, place: Destination) -> None:
-    """Moves files to where the manifest names them, and removes those that only the manifest before named."""
+    """Move files to the names in the manifest, and remove files that only the previous manifest named."""
     there = set(place.names())
     moves = manifest.names()
     aside = [name for name, path in moves.items() if name != path and name in there] if place.renames else []
@@ -296,19 +296,19 @@ def _finish(manifest: Manifest, place: Destination) -> None:
     if aside or left_out & there:
         place.delete(SUCCESS)
     failures: list[KsegError] = []
-    for name in aside:  # one that can't be moved keeps no other from its place
+    for name in aside:  # a file that can't be moved doesn't stop the others
         try:
             place.rename(name, moves[name])
         except KsegError as error:
             failures.append(error)
-    if failures:  # what is to be removed may hold the rows of a file that isn't in its place
+    if failures:  # a file to be removed may hold the rows of a file that isn't in place
         raise failures[0]
     for path in sorted(left_out & there):
         place.delete(path)
 
 
 def _run_of(name: str, place: Destination) -> str | None:
-    """The id of the run that wrote a file for itself; None if it is no such file."""
+    """Return the id of the run that wrote a file for its own use; None for other files."""
     match = _OF_JOB.fullmatch(name)
     if match is None and (name.startswith(f"{ATTEMPTS}/") or not place.renames):
         match = ATTEMPT.fullmatch(name)
@@ -316,7 +316,7 @@ def _run_of(name: str, place: Destination) -> str | None:
 
 
 def _replace_by_stubs(settled: int, place: Destination) -> None:
-    """Takes the content of the manifests before; the lowest first, so that below a stub all are stubs."""
+    """Empty the previous manifests, the lowest first, so that all manifests below a stub are stubs."""
     full: list[Manifest] = []
     number = settled - 1
     while number and isinstance(found := read_numbered(place, number), Manifest):
@@ -327,9 +327,9 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
 
 
 def _give_up(run: ExportRun, place: Destination, finished: Collection[str] = ()) -> None:
-    """Removes what a run wrote that failed, but for what a manifest names, and for the files of finished orders.
+    """Remove a failed run's files, except those that a manifest names and those of finished orders.
 
-    What can't be removed is left.
+    Files that can't be removed are left.
     """
     with suppress(KsegError, OSError):
         names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]

@@ -1,6 +1,6 @@
-"""What a table format does for an export: five methods, and the values that go in and out of them.
+"""The interface of a table format for exports: five methods, and their arguments and results.
 
-`docs/developers/architecture.md` has the states of a commit, and what a crash in each of them leaves.
+`docs/developers/architecture.md` has the states of a commit, and the effects of a crash in each of them.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from kseg.export.settings import FileOptions, ReadOptions
 
 
 class TableName(NamedTuple):
-    """A table of Iceberg's: the catalog by its name in pyiceberg's configuration, None for one at the destination."""
+    """The name of an Iceberg table, and its catalog's in pyiceberg's configuration; None for one at the destination."""
 
     catalog: str | None = None
     name: str = "kafka.records"
@@ -34,10 +34,10 @@ NO_TABLE = TableName()
 
 
 class State(NamedTuple):
-    """What a destination holds when a run is planned.
+    """The state of a destination when a run is planned.
 
-    previous: what counts, and no results where the run overwrites it: then it has the run's options. with_field_ids:
-    gives the options the ids that the table has for its columns; raises UsageError if it can't have them all.
+    previous: the valid manifest. If the run overwrites it, it has no results and the run's options. with_field_ids:
+    returns the options with the table's ids of its columns; raises UsageError if the table can't have all columns.
     """
 
     previous: Manifest
@@ -47,12 +47,12 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What a run would do: the orders for the best copies; results of earlier runs that stay; what is there.
+    """A run's plan: orders for the best copies, results of earlier runs that stay, and the destination's state.
 
-    read: how records are read, with the typed columns that were found: its `schema()` is the table's.
-    kept: results of what is there; absent: of partitions that have gone, or were recreated since. refused: sources that
-    can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
-    among those kept. taken: which copies of the sources answer, and what is left out.
+    read: how records are read, with the typed columns that were found; its `schema()` is the table's. kept: results
+    that stay; absent: results of partitions that were deleted or recreated since. refused: sources that can't be opened
+    or listed; the others are exported. taken_up: the number of files of interrupted runs, whose results are among those
+    kept. taken: the copies of the sources that were chosen, and what is left out.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -73,27 +73,27 @@ class ExportPlan:
 
 
 class CommittedTable(Protocol):
-    """The table after a commit, as readers find it."""
+    """The table after a commit, as its readers see it."""
 
     @property
     def location(self) -> str:
-        """The path or URL by which it is read."""
+        """The path or URL that readers open."""
 
     def contents(self, names: Collection[str]) -> TableContents | None:
-        """What is there; None if others have committed since, and it can't be seen.
+        """Return the contents of the table; None if others have committed since, and their commits hide them.
 
-        names: under which the run wrote the files whose rows are wanted.
+        names: the names under which the run wrote the files whose rows are wanted.
         """
 
     def row_counts(self) -> Counter[Key]:
-        """Reads all rows of all columns; how many each partition has."""
+        """Read all rows of all columns, and return the number of each partition's rows."""
 
     def merge_files(self, target_size: int) -> tuple[int, int] | None:
-        """Joins small files; how many there were, and are. None where that is done before the commit."""
+        """Join small files, and return the number of files before and after; None if that precedes the commit."""
 
 
 class Committed(NamedTuple):
-    """What counts now. is_new: a commit of this run; else nothing has changed since the one before."""
+    """The valid state after a commit. is_new: whether this run committed; if not, nothing has changed."""
 
     manifest: Manifest
     table: CommittedTable
@@ -101,45 +101,45 @@ class Committed(NamedTuple):
 
 
 class Overtaken(NamedTuple):
-    """Another run has committed since the plan was made, and nothing has changed: this one can go on from there."""
+    """The result of a commit after another run's: nothing has changed, and this run can continue from there."""
 
 
 class Commits(Protocol):
-    """What counts in a destination, and how that changes. All raise KsegError for what fails or can't be believed."""
+    """The commits of a destination. All methods raise KsegError for failures and for invalid contents."""
 
     place: Destination
 
     def read_state(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> State:
-        """What a run goes on from. Changes nothing. Raises UsageError where a run mustn't write."""
+        """Return the state that a run continues from. Changes nothing. Raises UsageError if a run mustn't write."""
 
     def begin(self, plan: ExportPlan) -> AbstractContextManager[ExportRun | None]:
-        """Marks a run as under way that does a plan; None if another one has committed since that was made.
+        """Mark a run that executes a plan as running; None if another run has committed since the plan was made.
 
-        What a broken commit has left undone is done first, and what dead runs have finished is taken up. If the context
-        ends with an exception, what the run has written is removed, but for what counts or a later run may take up.
+        First finishes an interrupted commit, and resumes the finished orders of dead runs. If the context ends with an
+        exception, it removes the run's files, except those that are valid or that a later run may resume.
         """
 
     def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed | Overtaken:
-        """Makes results count, all or nothing; if nothing is new, what counts stays.
+        """Commit results, all or nothing; without new results the valid state stays.
 
-        Raises LostError, with nothing changed, if another run was there and this one can't go on.
+        Raises LostError, with nothing changed, if another run has committed and this one can't continue.
         """
 
     def settle(self, done: Committed, report: Report) -> None:
-        """Finishes a commit, and all that were built on it since, and describes what counts then."""
+        """Finish a commit and all later ones, and describe the valid state."""
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
-        """Removes what runs have left that are over; gives those whose files it leaves alone. Ends the run."""
+        """Remove the files of ended runs, and return the markers of runs left alone. Ends the run."""
 
 
 def report_of(manifest: Manifest, own: Report) -> Report:
-    """The report of a manifest that another run has built on this one's meanwhile."""
+    """Return the report of a manifest that another run has meanwhile built on this one's."""
     partitions = compared(reconcile(manifest.results), own.partitions)
     return replace(own, partitions=partitions, new_files=manifest.new_files)
 
 
 def is_unchanged(plan: ExportPlan, joined: Joined) -> bool:
-    """Whether the results are those that count already, whatever their order, in the same files."""
+    """Return whether the results are the valid ones, in any order, in the same files."""
     previous = plan.previous
     if plan.overwrites or joined.is_changed or joined.new or not previous.number:
         return False

@@ -1,4 +1,4 @@
-"""Runs of exports: their markers, and the results that they leave of finished orders, for later runs to take up."""
+"""Runs of exports: their markers, and the results of finished orders, which later runs resume."""
 
 import json
 import re
@@ -25,28 +25,28 @@ from kseg.system.new_directory import Processes
 RUNS = "_kseg/runs"
 JOBS = f"{FOLDER}/jobs"
 MOST_MARKER_BYTES = 1 << 16
-"""Of a marker."""
+"""The most bytes of a marker."""
 
 
 class LostError(KsegError):
-    """Another run took the number that this one was to take."""
+    """The error of a run whose number another run has taken."""
 
     def __init__(self, url: str) -> None:
         super().__init__("another export was here at the same time; run it again", url)
 
 
 class OvertakenError(KsegError):
-    """Another run has committed since the plan was made; what it has left to do can be committed after it."""
+    """The error of a run that another run has overtaken since its plan; it can commit the rest of its work later."""
 
     def __init__(self, url: str) -> None:
         super().__init__("other exports come here faster than this one can commit; run it again", url)
 
 
 class ExportRun(NamedTuple):
-    """A run that is under way.
+    """A running export.
 
-    id: its own, in the names of what it writes; base: the number that it goes on from. resumed: results of runs that
-    were broken off, which it has taken up.
+    id: the run's, in the names of its files; base: the number that it continues from. resumed: results of interrupted
+    runs that it has resumed.
     """
 
     id: str
@@ -55,19 +55,19 @@ class ExportRun(NamedTuple):
 
 
 def marker_name(run_id: str) -> str:
-    """Where a run says that it is under way."""
+    """Return the name of a run's marker."""
     return f"{RUNS}/{run_id}.json"
 
 
 def new_run(base: int) -> ExportRun:
-    """A run with an id of its own, which nobody knows of yet."""
+    """Return a run with a new id, without a marker yet."""
     return ExportRun(uuid4().hex[:8], base)
 
 
 def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
-    """Leaves a run's marker; from then on no other run takes away what this one writes. False if the id is taken.
+    """Write a run's marker, after which no other run removes its files. Return False if the id is taken.
 
-    Where it can't be written nothing of it stays.
+    A failed write leaves nothing.
     """
     content = json.dumps({"base": run.base, "process": processes.own()}).encode()
     with unmarked_on_error(run, place):
@@ -76,7 +76,7 @@ def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a run says of itself, as another run reads it. base: None if the marker says nothing that can be read."""
+    """A run's marker, as another run reads it. base: None if the marker is unreadable."""
 
     run_id: str
     base: int | None
@@ -85,7 +85,7 @@ class Marker:
     is_over: bool | None
 
     def is_left_alone(self, latest: int) -> bool:
-        """Whether the run may still commit or is at work; `latest` is the highest number that is taken.
+        """Return whether the run may still commit or is working; `latest` is the highest number in use.
 
         If nothing is known about its process, numbers decide: a run whose number is taken has committed or lost.
         """
@@ -94,13 +94,13 @@ class Marker:
         return self.base is None or self.base >= latest
 
     def __str__(self) -> str:
-        """Who it is, and what to do if it is over."""
+        """Return the run's description, and advice for the case that it has ended."""
         who = "" if self.pid is None else f" (process {self.pid} on {self.host})"
         return f"run {self.run_id}{who} may be under way; if it is over, remove {marker_name(self.run_id)}"
 
 
 def read_markers(place: Destination, processes: Processes) -> list[Marker]:
-    """The runs that say they are under way."""
+    """Return the runs that are marked as running."""
     names = [name for name in place.names(RUNS) if name.endswith(".json")]
     found = (_read_marker(name, place, processes) for name in names)
     return [marker for marker in found if marker is not None]
@@ -122,7 +122,7 @@ def _read_marker(name: str, place: Destination, processes: Processes) -> Marker 
 
 @contextmanager
 def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
-    """Removes a run's marker if what is done fails."""
+    """Remove a run's marker if the context fails."""
     try:
         yield
     except BaseException:
@@ -133,20 +133,20 @@ def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
 
 _NAME = re.compile(rf"{JOBS}/([0-9a-f]{{8}})/done-[0-9]+-[0-9a-f]{{12}}\.json")
 MOST_ORDER_BYTES = 1 << 24
-"""Of a finished order's result; what is larger isn't taken up."""
+"""The most bytes of a finished order's result; larger ones aren't resumed."""
 
 
 def write_finished(
     result: Result, options: tuple[ReadOptions, FileOptions], place: Destination, run_id: str, number: int
 ) -> None:
-    """Leaves the result of a run's order, which has a number, in the destination: after its files."""
+    """Write the result of a run's order to the destination, after its files; number: the order's."""
     read, files = options
     members = {"read": read.to_json(), "files": files.to_json(), "result": result.to_json()}
     place.replace(f"{JOBS}/{run_id}/done-{number}-{uuid4().hex[:12]}.json", json.dumps(members).encode())
 
 
 def files_of_finished(run_id: str, place: Destination) -> set[str]:
-    """The files of a run's finished orders, and of their results."""
+    """Return the files of a run's finished orders, and of their results."""
     found = set()
     for name in list(place.names(f"{JOBS}/{run_id}")):
         result = _read(name, None, place)
@@ -156,7 +156,7 @@ def files_of_finished(run_id: str, place: Destination) -> set[str]:
 
 
 class FinishedOrders:
-    """What runs that are over have finished, with these options, and which nobody has committed."""
+    """The finished but uncommitted orders of ended runs with the same options."""
 
     def __init__(self, place: Destination, processes: Processes, read: ReadOptions, files: FileOptions) -> None:
         self._place = place
@@ -166,10 +166,10 @@ class FinishedOrders:
     def take_up(
         self, run: ExportRun, kept: Iterable[Result], copies: Copies, orders: Iterable[WorkOrder]
     ) -> list[Result]:
-        """The results that do some of a run's orders, their files moved to names of the run.
+        """Return the results that complete some of a run's orders; their files are renamed to names of the run.
 
-        Those are taken whose sources haven't changed, whose files are whole, and whose offsets are wanted and not in
-        the results kept.
+        A result is used if its sources are unchanged, its files are complete, and its offsets are wanted and not in the
+        kept results.
         """
         wanted, known = defaultdict[Key, set[OffsetRange]](set), defaultdict[Key, Coverage](Coverage)
         for order in orders:
@@ -181,15 +181,15 @@ class FinishedOrders:
             key = (result.topic, result.partition)
             span = OffsetRange(result.tally.first_offset, result.tally.next_offset)
             is_wanted = any(Coverage((offsets,)).holds(span) for offsets in wanted[key])
-            own = self._moved(result, run) if is_wanted and not known[key].meets(span) else None
+            own = self._move(result, run) if is_wanted and not known[key].meets(span) else None
             if own is not None:
-                write_finished(own, self._options, self._place, run.id, len(taken))  # should this run be broken off too
+                write_finished(own, self._options, self._place, run.id, len(taken))  # this run may be interrupted too
                 known[key] += Coverage((span,))
                 taken.append(own)
         return taken
 
     def _valid(self, copies: Copies) -> list[Result]:
-        """The results whose sources are as they were."""
+        """Return the results with unchanged sources."""
         names = [
             name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)
         ]
@@ -200,8 +200,8 @@ class FinishedOrders:
     def _is_over(self, match: re.Match[str]) -> bool:
         return match[1] not in self._under_way
 
-    def _moved(self, result: Result, run: ExportRun) -> Result | None:
-        """The result with its files under the run's names; None if they aren't there, or not whole."""
+    def _move(self, result: Result, run: ExportRun) -> Result | None:
+        """Return the result with its files under the run's names; None if they are missing or incomplete."""
         moved: list[ExportedFile] = []
         for file in result.files:
             match = ATTEMPT.fullmatch(file.attempt)
@@ -216,7 +216,7 @@ class FinishedOrders:
 
 
 def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> Result | None:
-    """A finished order's result; None if it can't be believed, or was asked for with other options."""
+    """Return a finished order's result; None if it is invalid or has other options."""
     try:
         content = place.read(name, MOST_ORDER_BYTES + 1) if _NAME.fullmatch(name) else None
         if content is None:

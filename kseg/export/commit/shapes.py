@@ -1,4 +1,4 @@
-"""Shapes of JSON that is read from a destination, where anybody may have written it: types, bounds, names of files."""
+"""Shapes of JSON from a destination, which may be anybody's: types, bounds, names of files."""
 
 import json
 import math
@@ -10,30 +10,30 @@ from kseg.errors import KsegError, counted
 from kseg.export.write.parquet import ATTEMPT, ATTEMPTS
 
 Shape = Callable[[Any], None]
-"""Raises UnfitError if a value isn't of the shape."""
+"""A check that raises UnfitError if a value doesn't have the shape."""
 
 INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
 WIDE = 1 << 65
-"""Sums of offsets out of damaged headers may pass 64 bits."""
+"""A bound for sums of offsets, which may exceed 64 bits if headers are damaged."""
 SHOWN = 40
-"""Characters of a value that a message shows."""
+"""The most characters of a value in a message."""
 
 
 class UnfitError(Exception):
-    """A value isn't of the shape; where it stands is put together on the way out."""
+    """The error of a value that doesn't have the shape; its path is assembled while it propagates."""
 
     def __init__(self, expected: str, value: object) -> None:
         super().__init__(expected)
         self.expected, self.value, self.where = expected, value, ""
 
     def within(self, step: str) -> "UnfitError":
-        """The same, of a member or an element of what is looked at."""
+        """Return the error for a member or an element of the value."""
         self.where = step + self.where
         return self
 
 
 def parse_json(content: bytes, name: str, most: int) -> Any:
-    """The value of a file of JSON of up to `most` bytes. Raises KsegError if it is larger, or no JSON."""
+    """Parse a JSON file of up to `most` bytes. Raises KsegError if it is larger or isn't JSON."""
     if len(content) > most:
         raise KsegError(f"has more than {counted(most, 'byte')}: kseg didn't write it", name)
     try:
@@ -45,7 +45,7 @@ def parse_json(content: bytes, name: str, most: int) -> Any:
 
 
 def require_shape(value: Any, shape: Shape, name: str) -> None:
-    """Raises KsegError, which names the file and the place in it, if a value isn't of that shape."""
+    """Raise KsegError with the file and the path in it if a value doesn't have the shape."""
     try:
         shape(value)
     except UnfitError as unfit:
@@ -54,7 +54,7 @@ def require_shape(value: Any, shape: Shape, name: str) -> None:
 
 
 def brief(value: object) -> str:
-    """A value as a message shows it."""
+    """Return a value as a message shows it."""
     shown = ascii(value) if not isinstance(value, list | dict) else type(value).__name__
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
 
@@ -64,7 +64,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def text(value: Any) -> None:
-    """A text that a file's name or a table can hold."""
+    """Require a text that a file's name or a table can hold."""
     if not isinstance(value, str) or "\0" in value:
         raise UnfitError("a text", value)
     if not value.isascii():
@@ -75,13 +75,13 @@ def text(value: Any) -> None:
 
 
 def flag(value: Any) -> None:
-    """True or false."""
+    """Require a boolean."""
     if not isinstance(value, bool):
         raise UnfitError("true or false", value)
 
 
 def number(least: int = -WIDE, most: int = WIDE) -> Shape:
-    """A whole number within bounds."""
+    """Return the shape of an integer within bounds."""
 
     def check(value: Any) -> None:
         if type(value) is not int or not least <= value <= most:
@@ -91,13 +91,13 @@ def number(least: int = -WIDE, most: int = WIDE) -> Shape:
 
 
 def seconds(value: Any) -> None:
-    """A time that something took."""
+    """Require a duration."""
     if type(value) not in (int, float) or not 0 <= value < INT64 or not math.isfinite(value):
         raise UnfitError("a number of seconds", value)
 
 
 def optional(shape: Shape) -> Shape:
-    """The shape, or null."""
+    """Return the shape of a value or null."""
 
     def check(value: Any) -> None:
         if value is not None:
@@ -107,7 +107,7 @@ def optional(shape: Shape) -> Shape:
 
 
 def list_of(shape: Shape, count: int | None = None) -> Shape:
-    """A list of things of a shape, of so many if a count is given."""
+    """Return the shape of a list whose elements have a shape; count: its length."""
 
     def check(value: Any) -> None:
         if not isinstance(value, list) or count not in (None, len(value)):
@@ -122,11 +122,11 @@ def list_of(shape: Shape, count: int | None = None) -> Shape:
 
 
 def anything(value: Any) -> None:
-    """Whatever it is: it is judged elsewhere."""
+    """Accept any value; other code checks it."""
 
 
 def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None = None) -> Shape:
-    """An object that has these members, may have the allowed ones, and has no others."""
+    """Return the shape of an object with the required members, the allowed ones, and no others."""
     known = {**required, **(allowed or {})}
 
     def check(value: Any) -> None:
@@ -147,13 +147,13 @@ def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None =
 
 
 def of_a_version(value: Any) -> None:
-    """An object that says its version."""
+    """Require an object with a version."""
     if not isinstance(value, dict) or "version" not in value:
         raise UnfitError("a manifest: an object with version", value)
 
 
 def _path_of_a_file(value: Any) -> None:
-    """A name that an export gives: folders of columns, and a part below them."""
+    """Require a file name of an export: folders of columns, then the name of a part."""
     text(value)
     *folders, name = value.split("/")
     is_part = name.startswith("part-") and name.endswith(".parquet")
@@ -171,7 +171,7 @@ def _attempt(value: Any) -> None:
 
 
 def _results(value: Any) -> None:
-    """A list of results. A file of theirs is named once, or is shared: then each of them has rows of its own in it."""
+    """Require a list of results. A file belongs to one result, or is shared by several, each with its own rows."""
     list_of(_RESULT)(value)
     whole: dict[str, tuple[Any, ...]] = {}
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -261,13 +261,13 @@ _MAYBE_OF_A_FILE = {
     "lastTime": optional(number(-INT64, INT64)),
 }
 _OF_WHOLE = ("path", "attempt", "name", "size")
-"""What all parts of a file say of it."""
+"""Fields that all parts of a file share."""
 _FILE = members({**_FILE_MEMBERS, "path": _path_of_a_file}, _MAYBE_OF_A_FILE)
 _UNNAMED_FILE = members(_FILE_MEMBERS, _MAYBE_OF_A_FILE)
 
 
 def _unnamed_file(value: Any) -> None:
-    """A file that hasn't got its name yet, but what it is made of."""
+    """Require a file without a final name, or a part of one."""
     _UNNAMED_FILE(value)
     folder = f"{value['folder']}/" if value["folder"] else ""
     _path_of_a_file(f"{folder}{value['name']}.parquet")

@@ -1,4 +1,4 @@
-"""Results and the logs that they come from, as these are listed now: what still holds, what is done, what has gone."""
+"""Results compared with the current listing of their sources: valid, completed and deleted ones."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -18,13 +18,13 @@ from kseg.store.location import is_remote
 from kseg.system.placed_path import StrPath
 
 TopicKey = tuple[str, int | None, str | None]
-"""Topic, partition, and the topic's id."""
+"""A topic, a partition, and the topic's id."""
 
 
 def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
-    """The copies; those without an id have that of the newest results of the partition, which are the last ones.
+    """Return the copies; one without a topic's id gets that of the partition's newest result, which is the last.
 
-    Directories without records say nothing: a broker writes `partition.metadata` before the first record.
+    Empty directories keep none: a broker writes `partition.metadata` before the first record.
     """
     newest = {(result.topic, result.partition): result.topic_id for result in results if result.topic_id is not None}
     return {
@@ -36,10 +36,10 @@ def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
 
 
 def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result], list[Result]]:
-    """Results of the partitions that are there, and results of those that aren't.
+    """Return the results of existing partitions, and those of absent ones.
 
-    Not there are partitions that have gone, and those of a topic whose name a later one has now. Results that know no
-    id count as those of the topic that is there, and get its id.
+    A partition is absent if it was deleted, or if its topic's name now belongs to a later topic. A result without a
+    topic's id counts as one of the existing topic, and gets its id.
     """
     present: list[Result] = []
     absent: list[Result] = []
@@ -54,9 +54,9 @@ def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result],
 
 
 def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
-    """The partitions that are gone, by topic, partition and topic's id: not those that other sources may have.
+    """Return the deleted partitions by topic, partition and topic's id; other sources may still have the rest.
 
-    Those whose topic was recreated, and those that are no longer in any directory where they were.
+    A partition is deleted if its topic was recreated, or if none of its former directories has it.
     """
     replicas: dict[TopicKey, set[str]] = {}
     for result in absent:
@@ -68,14 +68,14 @@ def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrP
 
 
 def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
-    """Whether a directory isn't there; of one in an object store, where it would have been listed."""
+    """Return whether a directory is missing; one in an object store, whether it would have been listed."""
     return replica.startswith(sources) if is_remote(replica) else not Path(replica).exists()
 
 
 def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
-    """The results whose sources have gone, or hold what was read or compaction left of it.
+    """Return the results whose sources are deleted, unchanged, or compacted.
 
-    What was exported stays, also where compaction has taken it from the log since.
+    Exported records stay even if compaction has removed them from the log.
     """
     listed = {
         segment.log: (segment, replica)
@@ -89,12 +89,12 @@ def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> l
 
 
 def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
-    """The results whose files are among those there, be it that they haven't been moved to their places yet."""
+    """Return the results whose files all exist, under their final or their attempts' names."""
     return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
 
 
 def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
-    """The results of partitions to which nothing was added: a later record may supersede any earlier one."""
+    """Return the results of partitions that haven't grown: a later record may supersede any earlier one."""
     finished = done_of(results)
     return [
         result
@@ -104,7 +104,7 @@ def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
 
 
 def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
-    """The result, if its sources still hold what was read, or what compaction left of it; None if they don't."""
+    """Return the result if its sources are unchanged or compacted; else None."""
     sources = []
     for source in result.sources:
         known = listed.get(source.path)
@@ -122,18 +122,18 @@ def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, Partitio
 
 
 def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
-    """Whether the bytes that were read are still the same."""
+    """Return whether the bytes that were read are unchanged."""
     if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
         return True
     if source.crc is None or source.is_cleaned or segment.size < source.end:
         return False
-    with suppress(OpenError):  # it has gone since it was listed, or was cleaned
+    with suppress(OpenError):  # the log was deleted or compacted since it was listed
         return crc_of_range(segment, source.start, source.end) == source.crc
     return True
 
 
 def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
-    """Whether a changed log is what compaction left: of the same topic, and not the one that is appended to."""
+    """Return whether a changed log is a compacted one of the same topic, and not the active segment."""
     if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
         return False
     with suppress(OpenError):
@@ -142,13 +142,13 @@ def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) 
 
 
 def changed_keys(one: Manifest, other: Manifest) -> frozenset[Key]:
-    """The partitions of which two manifests don't say the same."""
+    """Return the partitions that differ between two manifests."""
     first, second = by_partition(one.results), by_partition(other.results)
     return frozenset(key for key in {*first, *second} if first.get(key) != second.get(key))
 
 
 def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
-    """The results of each partition, in their order."""
+    """Return the results of each partition, in the same order."""
     found: dict[Key, list[Result]] = defaultdict(list)
     for result in results:
         found[result.topic, result.partition].append(result)
@@ -156,7 +156,7 @@ def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
 
 
 def done_of(results: Iterable[Result]) -> dict[Key, Done]:
-    """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
+    """Return the exported part of each partition: offsets, except lost ones, and files read to their end."""
     return {key: _done(own) for key, own in by_partition(results).items()}
 
 
@@ -165,7 +165,7 @@ def _done(results: list[Result]) -> Done:
     for result in results:
         for source in result.sources:
             if source.is_cleaned:
-                continue  # positions mean something else in it now
+                continue  # its positions have changed
             ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files.add((source.path, source.size, source.modified_ms))
@@ -175,7 +175,7 @@ def _done(results: list[Result]) -> Done:
 
 
 def without_gone(results: Iterable[Result], copies: Copies) -> list[Result]:
-    """The results without those sources that have gone from copies which are there: they can't change any more."""
+    """Return the results without deleted logs of existing copies: such logs can't change any more."""
     listed = {replica.path: {each.log for each in replica.segments} for known in copies.values() for replica in known}
     return [_without_gone(result, listed[result.replica]) if result.replica in listed else result for result in results]
 

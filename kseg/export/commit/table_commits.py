@@ -1,4 +1,4 @@
-"""Commits of tables: one commit of the table's log adds files, takes rows away, and says the export's progress."""
+"""Commits of tables: one commit of the table's log adds files, removes rows, and records the export's progress."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -23,18 +23,18 @@ from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
 
 MOST_MERGES = 10
-"""How often small files are read, to be joined, while others commit."""
+"""The most attempts to join small files while others commit."""
 
 
 class TableCommits:
-    """A table whose log says what counts: a kseg.export.commit.protocol.Commits."""
+    """A table whose log decides which files are valid: a kseg.export.commit.protocol.Commits."""
 
     def __init__(self, place: Destination, log: TableLog, processes: Processes) -> None:
         self.place = place
         self._log, self._processes = log, processes
 
     def read_state(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> State:
-        """What the log says of kseg's last commit."""
+        """Return the state according to kseg's last commit in the log."""
         return State(self._previous(read, files, overwrite=overwrite), overwrite, self._log.with_field_ids)
 
     def _previous(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
@@ -51,7 +51,7 @@ class TableCommits:
         return found
 
     def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:
-        """Files of runs that never committed don't matter."""
+        """Raise UsageError for files of others; files of uncommitted runs don't matter."""
         if latest_number(self.place):
             raise UsageError("is an export of plain Parquet files: choose another place for a table", self.place.url)
         for name in self.place.names():
@@ -60,7 +60,7 @@ class TableCommits:
 
     @contextmanager
     def begin(self, plan: ExportPlan) -> Iterator[ExportRun]:
-        """Leaves a marker. Others may commit meanwhile: that shows when this run does."""
+        """Write a marker. Others may commit meanwhile, which the run's own commit detects."""
         run = new_run(plan.previous.number)
         while not mark(run, self.place, self._processes):
             run = new_run(plan.previous.number)
@@ -72,11 +72,11 @@ class TableCommits:
             raise
 
     def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed | Overtaken:
-        """Adds the files and takes away the rows of results that aren't kept, in one commit with the accounts."""
+        """Add the new files and remove the rows of results that aren't kept, in one commit with the accounts."""
         previous = plan.previous
         if is_unchanged(plan, joined) and not self._log.is_buried():  # others' commits may bury kseg's
-            return self._committed(previous, is_new=False)
-        telling = tuple(_named(result) for result in joined.new)
+            return self._commit_result(previous, is_new=False)
+        telling = tuple(_with_permanent_names(result) for result in joined.new)
         results = condensed(result for result in [*joined.kept, *telling] if result.says_something)
         manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
         gone = () if plan.overwrites else tuple(_rows_that_go(previous.results, joined.kept, self.place.url))
@@ -85,13 +85,13 @@ class TableCommits:
             self._log.commit(TableChange(previous.number, manifest, telling, gone, replaces_all))
         except OvertakenError:
             return Overtaken()
-        return self._committed(manifest, is_new=True)
+        return self._commit_result(manifest, is_new=True)
 
-    def _committed(self, manifest: Manifest, *, is_new: bool) -> Committed:
+    def _commit_result(self, manifest: Manifest, *, is_new: bool) -> Committed:
         return Committed(manifest, LoggedTable(self._log, manifest), is_new)
 
     def settle(self, done: Committed, report: Report) -> None:
-        """Describes what counts, until nobody has committed meanwhile."""
+        """Describe the valid state, until nobody has committed meanwhile."""
         publish(report, self.place)
         number = done.manifest.number
         while (self._log.number() or 0) > number:
@@ -100,9 +100,9 @@ class TableCommits:
             number = manifest.number
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
-        """Removes the files of runs that ended without a commit, and their markers; then this run's.
+        """Remove the files and markers of runs that ended without a commit; then this run's marker.
 
-        What nobody can tell about is left: removing files that nothing names is the upkeep of the table's format.
+        Files of unknown origin are left: removing unreferenced files is a maintenance task of the table's format.
         """
         markers = [marker for marker in read_markers(self.place, self._processes) if marker.run_id != run.id]
         for marker in markers:
@@ -113,7 +113,7 @@ class TableCommits:
         return [marker for marker in markers if not marker.is_over]
 
     def _remove_files_of(self, run_id: str) -> None:
-        """All but those that count. Of a run that has committed, older versions of the table may have the others."""
+        """Remove a run's orders and marker; if it never committed, also its files that aren't valid."""
         if not self._log.has_commit_of(run_id):
             active = set(self._log.active_files())
             for name in list(self.place.names()):
@@ -129,18 +129,18 @@ class TableCommits:
 
 
 class LoggedTable:
-    """The table after a commit that its log has: a kseg.export.commit.protocol.CommittedTable."""
+    """The table after a commit in its log: a kseg.export.commit.protocol.CommittedTable."""
 
     def __init__(self, log: TableLog, manifest: Manifest) -> None:
         self._log, self._manifest = log, manifest
 
     @property
     def location(self) -> str:
-        """Where readers find the table."""
+        """The location that readers open."""
         return self._log.location
 
     def contents(self, names: Collection[str]) -> TableContents | None:
-        """As the format's library opens the table."""
+        """Return the contents as the format's library reads the table."""
         try:
             return self._log.contents(self._manifest, names)
         except (TableDiffersError, OpenError):
@@ -149,11 +149,11 @@ class LoggedTable:
             raise
 
     def row_counts(self) -> Counter[Key]:
-        """Of the table as it is now, by the format's library."""
+        """Return the row counts of the current table, through the format's library."""
         return sum(map(count_rows, self._log.batches()), Counter())
 
     def merge_files(self, target_size: int) -> tuple[int, int]:
-        """By the library of the format, in a commit of its own; where others commit all the time, nothing is joined."""
+        """Join small files through the format's library, in its own commit; give up if others keep committing."""
         before = len(list(self._log.active_files()))
         for _ in range(MOST_MERGES):
             with suppress(OvertakenError):
@@ -162,21 +162,21 @@ class LoggedTable:
         return before, len(list(self._log.active_files()))
 
 
-def _named(result: Result) -> Result:
-    """The result with its files under the names they keep."""
+def _with_permanent_names(result: Result) -> Result:
+    """Return the result with its files under their permanent names."""
     return replace(result, files=tuple(file._replace(path=file.attempt) for file in result.files))
 
 
 def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str) -> Iterable[RowRange]:
-    """The offsets of results that aren't kept, but for those that kept ones of the same topic's partition account for.
+    """Yield the offsets of removed results that kept results of the same topic's partition don't cover.
 
-    Raises KsegError if an earlier topic of that name has rows of these offsets: a table can't tell whose row is whose.
+    Raises KsegError if an earlier topic of that name has rows of these offsets: a table can't tell their rows apart.
     """
     kept_of = by_partition(kept)
     for key, results in by_partition(previous).items():
         for topic_id in dict.fromkeys(result.topic_id for result in results):
             own, others = _of_topic(topic_id, kept_of.get(key, ()))
-            lost = _lost((result for result in results if result.topic_id == topic_id), own)
+            lost = _uncovered((result for result in results if result.topic_id == topic_id), own)
             theirs = Coverage.joined([result.tally.intact for result in others])
             for part in lost.ranges:
                 if theirs.meets(part):
@@ -187,15 +187,15 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
                     yield RowRange(*key, part.first, part.end)
 
 
-def _lost(results: Iterable[Result], kept: list[Result]) -> Coverage:
-    """The offsets of a topic's results that aren't among those kept, and that these don't account for."""
+def _uncovered(results: Iterable[Result], kept: list[Result]) -> Coverage:
+    """Return the offsets of a topic's removed results, except those that its kept results cover."""
     still = {(result.replica, result.tally.span) for result in kept}
     spans = [span for each in results if (span := each.tally.span) is not None and (each.replica, span) not in still]
     return Coverage(tuple(spans)).without(Coverage.joined([result.tally.intact for result in kept]))
 
 
 def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
-    """The results of the topic with an id, all if that isn't known; and those of others of its name."""
+    """Return the results of a topic's id, or all if it is None; and the results of other topics of its name."""
     known = list(results)
     others = [result for result in known if topic_id not in (None, result.topic_id)]
     return [result for result in known if topic_id in (None, result.topic_id)], others

@@ -1,4 +1,4 @@
-"""The log of a table format: commits, rows of data files, and the export's progress in it."""
+"""The log of a table format: commits, rows of data files, and the export's progress."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import ReadOptions
 
 APPLICATION = "kseg"
-"""Under this name the number and the progress stand in a table's log."""
+"""The name of the number and the progress in a table's log."""
 
 
 class RowRange(NamedTuple):
@@ -33,9 +33,9 @@ class RowRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """A commit: the files that are added, the rows that go, and what the log is to say from then on.
+    """A commit: added files, removed rows, and the new progress.
 
-    base: the number of the commit that it is built on; replaces_all: all rows that were there go.
+    base: the number of the commit before it; replaces_all: whether all earlier rows are removed.
     """
 
     base: int
@@ -45,66 +45,66 @@ class TableChange:
     replaces_all: bool = False
 
     def files(self) -> list[tuple[Result, ExportedFile]]:
-        """The files that are added."""
+        """Return the added files."""
         return [(result, file) for result in self.results for file in result.files]
 
 
 class TableLog(Protocol):
-    """A table's log. All raise KsegError where it can't be read or written."""
+    """A table's log. All methods raise KsegError if it can't be read or written."""
 
     @property
     def location(self) -> str:
-        """What readers are given: the path or URL of the table, or of its newest metadata."""
+        """The location that readers open: the path or URL of the table, or of its newest metadata."""
 
     def number(self) -> int | None:
-        """The number of kseg's last commit, 0 in a table that has none yet, None where no table is.
+        """Return the number of kseg's last commit, 0 in a table without one, None without a table.
 
-        Raises UsageError if the table is somebody else's.
+        Raises UsageError if the table isn't kseg's.
         """
 
     def progress(self) -> Manifest:
-        """What kseg's last commit says, which has the number of the commit."""
+        """Return the progress from kseg's last commit, which has the commit's number."""
 
     def is_buried(self) -> bool:
-        """Whether so much came after kseg's last commit that the log may soon forget it."""
+        """Return whether so many commits follow kseg's last one that the log may soon forget it."""
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
-        """The same with the ids that the table has for the columns, or will have when they are committed.
+        """Return the options with the ids that the table has for its columns, or will have after the commit.
 
-        Raises UsageError if it can't have these columns.
+        Raises UsageError if the table can't have these columns.
         """
 
     def commit(self, change: TableChange) -> None:
-        """Commits, all or nothing. Raises OvertakenError if kseg's last commit isn't the one it is built on."""
+        """Commit, all or nothing. Raises OvertakenError if kseg's last commit isn't the change's base."""
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
-        """What the table holds after the commit that has a manifest; None if the log has forgotten that one.
+        """Return the table's contents after the commit of a manifest; None if the log has forgotten that commit.
 
         names: the files whose rows are wanted.
         """
 
     def batches(self) -> Iterable[pa.RecordBatch]:
-        """All rows and columns of the table."""
+        """Return all rows and columns of the table."""
 
     def active_files(self) -> Iterable[str]:
-        """The names of the files that count, as the export gave them."""
+        """Return the names of the valid files, as the export chose them."""
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Whether a run has committed, as far as the log goes back."""
+        """Return whether a run has committed, as far as the log remembers."""
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Joins small files; gives how many files were `removed` and `added`.
+        """Join small files, and return the numbers of files `removed` and `added`.
 
-        Raises OvertakenError, and nothing has changed, if anybody has committed meanwhile.
+        Raises OvertakenError, with nothing changed, if others have committed meanwhile.
         """
 
 
 LEVEL = 9
-"""Of zstd: paths and names of members repeat."""
+"""The level of zstd: paths and names of members repeat."""
 
 
 def progress_text(manifest: Manifest) -> str:
-    """The manifest, compressed. Raises KsegError if it is too large to be read again."""
+    """Return the manifest, compressed. Raises KsegError if it is too large to be read again."""
     import zstandard
 
     compressed = zstandard.ZstdCompressor(level=LEVEL).compress(manifest.to_bytes())
@@ -112,7 +112,10 @@ def progress_text(manifest: Manifest) -> str:
 
 
 def parse_progress(text: object, number: int, where: str) -> Manifest:
-    """The manifest of `progress_text`; number: the one that it must have. Raises KsegError if it can't be believed."""
+    """Return the manifest of `progress_text`; number: the one that it must have.
+
+    Raises KsegError if it is invalid.
+    """
     import zstandard
 
     if not isinstance(text, str):
@@ -135,7 +138,7 @@ Wanted = Callable[[pa.Table], pa.Table]
 
 
 def without(ranges: Sequence[RowRange], topic: str | None) -> Wanted:
-    """Leaves out the rows of some ranges; topic: of all the file's rows, if it has no column for it."""
+    """Return a filter that removes the rows of some ranges; topic: of all rows, if the file has no column for it."""
 
     def wanted(rows: pa.Table) -> pa.Table:
         own = [part for part in ranges if topic is None or part.topic == topic]
@@ -168,9 +171,9 @@ class CopiedRows(NamedTuple):
 def copy_rows(
     place: Destination, names: Iterable[str], target: str, writing: tuple[pa.Schema, str], wanted: Wanted | None = None
 ) -> CopiedRows | None:
-    """Copies rows of the destination's files to a new one of a schema and compression; None if no row was left.
+    """Copy rows of the destination's files to a new one; return None if no row remains.
 
-    Raises KsegError if a file can't be read or written.
+    writing: schema and compression of the new file. Raises KsegError if a file can't be read or written.
     """
     metadata: list[pq.FileMetaData] = []
     schema, compression = writing
@@ -202,7 +205,7 @@ def _row_groups(place: Destination, name: str) -> Iterable[pa.Table]:
 
 
 def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
-    """The lowest and the highest value of a column, by the footer; None if it doesn't say."""
+    """Return the lowest and the highest value of a column, from the footer; None if unknown."""
     found = _statistics_of(metadata, name)
     if not found or not all(each.has_min_max for each in found):
         return None
@@ -210,7 +213,7 @@ def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
 
 
 def nulls_of(metadata: pq.FileMetaData, names: Iterable[str]) -> dict[str, int]:
-    """How many nulls columns have, by the footer; without those of which it doesn't say."""
+    """Return the number of nulls in columns, from the footer; without columns for which it is unknown."""
     known = {name: _statistics_of(metadata, name) for name in names}
     return {
         name: sum(each.null_count for each in found)
@@ -220,7 +223,7 @@ def nulls_of(metadata: pq.FileMetaData, names: Iterable[str]) -> dict[str, int]:
 
 
 def _statistics_of(metadata: pq.FileMetaData, name: str) -> list[pq.Statistics]:
-    """What the footer says of a column, by row group; nothing if it says nothing of one, or has no such column."""
+    """Return the footer's statistics of a column by row group; nothing if any is missing or the column is absent."""
     index = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name), None)
     if index is None:
         return []

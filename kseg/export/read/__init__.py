@@ -1,1 +1,1 @@
-"""Records read for work orders, and accounts of their offsets."""
+"""Reading of records for work orders, and accounts of their offsets."""

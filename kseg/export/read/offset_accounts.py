@@ -27,7 +27,7 @@ from kseg.system.placed_path import StrPath, as_path
 
 
 class OffsetSet:
-    """A set of offsets, kept as runs of consecutive ones: 16 bytes for each run."""
+    """A set of offsets, stored as runs of consecutive offsets with 16 bytes per run."""
 
     def __init__(self) -> None:
         self._firsts, self._lasts = array("q"), array("q")
@@ -37,7 +37,7 @@ class OffsetSet:
         return place >= 0 and offset <= self._lasts[place]
 
     def add(self, first: int, last: int) -> None:
-        """Adds the offsets from one to another, the second included."""
+        """Add all offsets from `first` to `last`, inclusive."""
         low = bisect_left(self._lasts, max(first - 1, LEAST))
         high = bisect_right(self._firsts, min(last + 1, MOST), low)
         if low < high:
@@ -45,22 +45,22 @@ class OffsetSet:
         self._firsts[low:high], self._lasts[low:high] = array("q", [first]), array("q", [last])
 
     def meets(self, first: int, last: int) -> bool:
-        """Whether one of the offsets is in the set."""
+        """Return whether the set contains any of the offsets."""
         place = bisect_left(self._lasts, first)
         return place < len(self._firsts) and self._firsts[place] <= last
 
     def next_after_run_below(self, offset: int) -> int | None:
-        """The offset after the last one in the set that is below the given one; None if there is none."""
+        """Return the offset after the last member below the given one; None if there is no such member."""
         place = bisect_left(self._firsts, offset) - 1
         return None if place < 0 else min(self._lasts[place] + 1, offset)
 
     def ranges(self, first: int, end: int) -> Iterator[OffsetRange]:
-        """The runs that share offsets with a range."""
+        """Yield the runs that overlap a range."""
         for place in range(bisect_left(self._lasts, first), bisect_left(self._firsts, end)):
             yield OffsetRange(self._firsts[place], self._lasts[place] + 1)
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """The first and last offsets of its runs."""
+        """Return the first and last offsets of the runs."""
         return zip(self._firsts, self._lasts, strict=True)
 
     @property
@@ -70,13 +70,13 @@ class OffsetSet:
 
 
 class LeaderEpochs:
-    """For each offset the highest leader epoch of a batch that has it in its range."""
+    """The highest leader epoch, for each offset, of the batches whose ranges contain it."""
 
     def __init__(self) -> None:
         self._firsts, self._lasts, self._epochs = array("q"), array("q"), array("q")
 
     def add(self, first: int, last: int, epoch: int) -> None:
-        """Takes a batch's range, the last offset included."""
+        """Add a batch's range; the last offset is included."""
         low, high = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
         parts: list[tuple[int, int, int]] = []
         at = first
@@ -102,16 +102,16 @@ class LeaderEpochs:
         return self._lasts[-1] + 1 == first and self._epochs[-1] == epoch
 
     def highest(self, offset: int) -> int:
-        """The highest epoch of an offset; -1 if none is known."""
+        """Return the highest epoch of an offset; -1 if unknown."""
         place = bisect_left(self._lasts, offset)
         is_there = place < len(self._firsts) and self._firsts[place] <= offset
         return self._epochs[place] if is_there else -1
 
 
 class EachOnce:
-    """Which records count: of those with one offset that of the highest leader epoch, of equal ones the first.
+    """A choice of one record per offset: that of the highest leader epoch, and the first among equals.
 
-    `note` takes all batches before the first question.
+    Call `note` for all batches before the first question.
     """
 
     def __init__(self) -> None:
@@ -119,13 +119,13 @@ class EachOnce:
         self.taken = OffsetSet()
 
     def note(self, first: int, last: int, epoch: int) -> None:
-        """Takes the range of a batch that is intact."""
+        """Note the range of an intact batch."""
         first, last = max(first, LEAST), min(last, MOST)
         if first <= last:
             self._epochs.add(first, last, epoch)
 
     def take(self, offset: int, epoch: int) -> bool:
-        """Whether a record is the one of its offset; then it is taken."""
+        """Return whether a record is the chosen one of its offset, and mark the offset as taken."""
         if epoch < self._epochs.highest(offset) or offset in self.taken:
             return False
         self.taken.add(offset, offset)
@@ -133,10 +133,10 @@ class EachOnce:
 
 
 class FileOrder:
-    """Offsets that batches as they stand in the file explain: those in their ranges, and those that compaction took.
+    """Offsets explained by batches in file order: those in the batches' ranges, and those that compaction removed.
 
-    Compaction may have taken what lies between a batch and the one after it, if that is higher, and no record lies in
-    between anywhere else.
+    Compaction may have removed the offsets between a batch and a higher next one, unless a record elsewhere has one of
+    them.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class FileOrder:
         self._next: int | None = None
 
     def add(self, header: BatchHeader, *, is_damaged: bool) -> None:
-        """Takes the next batch of the file; is_damaged: there is damage before it."""
+        """Add the next batch of the file; is_damaged: whether damage precedes it."""
         first, last = max(header.first_offset, LEAST), min(header.last_offset, MOST)
         if first > last:
             return
@@ -156,7 +156,7 @@ class FileOrder:
         self._next = last + 1
 
     def explained(self, taken: OffsetSet) -> OffsetSet:
-        """The offsets, and `taken`, which are those of all records. Nothing can be added after that."""
+        """Return the explained offsets together with `taken`, the offsets of all records; call this last."""
         for first, last in zip(*self._between, strict=True):
             if not taken.meets(first, last):
                 self._ranges.add(first, last)
@@ -166,20 +166,20 @@ class FileOrder:
 
 
 def joined_at_seams(results: Iterable[Result]) -> list[Result]:
-    """The results, with what orders say of damage at their start set right.
+    """Return the results, with damage at the start of orders corrected.
 
-    Where an index was wrong, an order began in the middle of a batch that the order before has read to its end: that is
-    no damage. Where it is one, the offsets lost begin where the order before ended.
+    If an index was wrong, an order began in the middle of a batch that the previous order has read to its end: that is
+    no damage. For real damage, the lost offsets begin at the end of the previous order.
     """
     readers: dict[str, list[tuple[int, int, Result]]] = defaultdict(list)
     results = list(results)
     for result in results:
         for source in result.sources:
             readers[source.path].append((source.start, source.end, result))
-    return [_joined(result, readers) for result in results]
+    return [_correct_start(result, readers) for result in results]
 
 
-def _joined(result: Result, readers: dict[str, list[tuple[int, int, Result]]]) -> Result:
+def _correct_start(result: Result, readers: dict[str, list[tuple[int, int, Result]]]) -> Result:
     if not result.tally.losses:
         return result
     losses = []
@@ -192,7 +192,7 @@ def _joined(result: Result, readers: dict[str, list[tuple[int, int, Result]]]) -
 
 
 def _is_read_by_another(loss: LostOffsets, readers: list[tuple[int, int, Result]]) -> bool:
-    """Whether the damage begins where an order does, and the order before has read the same bytes."""
+    """Return whether the damage begins at an order's start, and the previous order has read the same bytes."""
     start, end = loss.position, loss.position + loss.size
     if loss.size == 0 or all(first != start for first, _, _ in readers):
         return False
@@ -204,9 +204,9 @@ def _offset_before(position: int, readers: list[tuple[int, int, Result]]) -> int
 
 
 def disordered_keys(results: Iterable[Result]) -> frozenset[tuple[str, int | None]]:
-    """The partitions in which offsets don't rise, by the first results of their orders: in one, or from one to another.
+    """Return the partitions in which offsets don't rise, within an order or from one to the next.
 
-    Orders that say so themselves have taken each offset once.
+    Considers the first result of each order. Orders that are marked as disordered have exported each offset once.
     """
     found = set()
     seen: dict[tuple[str, int | None, str, OffsetRange], list[tuple[int, int]]] = defaultdict(list)
@@ -223,14 +223,14 @@ def disordered_keys(results: Iterable[Result]) -> frozenset[tuple[str, int | Non
 
 
 FOREVER = 1 << 63
-"""Above all offsets."""
+"""An offset above all others."""
 
 
 class Accounts:
-    """The tally of the offsets wanted, and what is known of damage that no batch has followed yet.
+    """The tally of the wanted offsets, and the damage that no batch has followed yet.
 
-    end: offsets from there on aren't looked at. path: of the log that goes by; base_offset: the segment's, while its
-    beginning is read; read_to: as in ByteRange. each_once: where offsets don't rise, decides which record counts.
+    end: the first offset above the wanted ones. path: the current log's; base_offset: the segment's, while its
+    beginning is read; read_to: as in ByteRange. each_once: the choice of records if offsets don't rise.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class Accounts:
         each_once: EachOnce | None = None,
         is_gapless: bool = False,
     ) -> None:
-        """Accounts for offsets; `begins`: from the first of them on, else from where the log takes it up."""
+        """Prepare accounts; `begins`: whether they start at the first offset, rather than where the log starts."""
         self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first) if begins else Tally()
         if missed and self.tally.next_offset is not None:
             self.tally.next_offset += missed
@@ -263,23 +263,23 @@ class Accounts:
 
     @property
     def _has_mere_gaps(self) -> bool:
-        """Whether offsets that are missing between batches aren't taken for lost."""
+        """True if missing offsets between batches don't count as lost."""
         return not self._is_gapless and self._each_once is None
 
     def begin_range(self, path: StrPath, base_offset: int | None, read_to: int | None) -> None:
-        """Goes on with another log, or further on in one; arguments are the attributes of these names."""
+        """Continue with another log, or at a later position; the arguments are the attributes of these names."""
         self.path, self.base_offset, self.read_to = path, base_offset, read_to
         if base_offset is not None and self._has_mere_gaps:
-            self._settle(base_offset)  # what damage took before it ends there
+            self._settle(base_offset)  # the segment's start bounds earlier damage
 
     @property
     def is_done(self) -> bool:
-        """Whether the end of the offsets wanted is reached, and none of them can follow."""
+        """True if the end of the wanted offsets is reached, and no wanted ones can follow."""
         return self.has_reached_end and not self._has_jumped and self._each_once is None
 
     @property
     def has_reached_end(self) -> bool:
-        """Whether an offset was met that lies at the end of those wanted, or above."""
+        """True if an offset at or above the end of the wanted ones was met."""
         return self.tally.next_offset is not None and self.tally.next_offset >= self.end
 
     @property
@@ -287,9 +287,9 @@ class Accounts:
         return -FOREVER if self.tally.next_offset is None else self.tally.next_offset
 
     def add_damage(self, damage: Damage, claimed: int | None = None) -> None:
-        """Takes a damage; `claimed` is the offset that a trustworthy header says to come next.
+        """Add damage; `claimed` is the next offset according to a trustworthy header.
 
-        Raises KsegError if damage is to end the reading.
+        Raises KsegError if the mode is failfast and the damage isn't harmless.
         """
         if self.has_reached_end:
             return
@@ -309,7 +309,7 @@ class Accounts:
         self._claimed = claimed
 
     def finish(self) -> None:
-        """Accounts for damage that nothing followed, as far as its header tells; sums up where offsets don't rise."""
+        """Account for damage at the end, as far as its header tells; sum up if offsets don't rise."""
         self.tally.check_epochs()
         if self._claimed is not None:
             self._settle(self._claimed)
@@ -317,7 +317,7 @@ class Accounts:
             self._sum_up(self._each_once.taken)
 
     def _sum_up(self, taken: OffsetSet) -> None:
-        """Counts what was lost, and what no record had, by the offsets that were taken in the end."""
+        """Count lost offsets, and offsets without a record, from the taken offsets."""
         tally = self.tally
         if tally.next_offset is None:
             return
@@ -335,9 +335,9 @@ class Accounts:
         tally.gaps = tally.next_offset - tally.first_offset - known
 
     def add_slice(self, columns: Columns, piece: Slice) -> pa.Array | None:
-        """Takes a slice; gives a mask of the records that count, None if all do.
+        """Add a slice, and return a mask of the counted records, None if all count.
 
-        Those are intact and wanted; where offsets don't rise, no other one has the same offset.
+        Counted records are intact and wanted; if offsets don't rise, only one record of each offset counts.
         """
         if columns.count and self._is_sound(columns, piece) and self._add_whole(columns, piece):
             return None
@@ -351,7 +351,7 @@ class Accounts:
         return all(valid)
 
     def _add_whole(self, columns: Columns, piece: Slice) -> bool:
-        """Takes a slice whose offsets rise, from the next one expected on; False if they don't."""
+        """Add a slice whose offsets rise from the next expected one on; return False for other slices."""
         if self._each_once is not None:
             return False
         count = columns.count
@@ -386,14 +386,14 @@ class Accounts:
                 self._note_hole(base)
 
     def _note_hole(self, base: int) -> None:
-        """Notes the offsets before a batch that the log has lost, with no damage left in their place."""
+        """Note missing offsets before a batch without damage in their place."""
         base = min(base, self.end)
         if base > max(self._next, self.first):
             self.tally.holes.append(OffsetRange(self._next, base))
             self.tally.next_offset = base
 
     def _settle(self, offset: int) -> None:
-        """What lies before the offset and had no record is lost to the damage that was met."""
+        """Count offsets before the given one that have no record as lost to the pending damage."""
         if not self._pending:
             return
         offset = min(offset, self.end)
@@ -402,13 +402,13 @@ class Accounts:
                 loss.first = self._each_once.taken.next_after_run_below(offset)
             loss.end = offset if loss.first is None else max(offset, loss.first)
             if offset <= self.first:
-                self.tally.losses.remove(loss)  # it ends below what is wanted
+                self.tally.losses.remove(loss)  # it ends below the wanted offsets
         self.tally.pass_to(offset, is_lost=True)
         self._pending.clear()
         self._claimed = None
 
     def _add_rows(self, columns: Columns, piece: Slice) -> list[bool]:
-        """Takes a slice batch by batch, record by record: one that is damaged, or not wholly wanted."""
+        """Add a slice that is damaged or partly unwanted, batch by batch and record by record."""
         offsets, valid = memoryview(columns.offsets).cast("q"), memoryview(columns.valid).cast("b")
         rows = memoryview(columns.rows).cast("i")
         damages = dict(piece.damages)
@@ -439,7 +439,7 @@ class Accounts:
         return mask
 
     def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
-        """Takes a batch whose CRC is wrong. A wrapper's messages have CRCs of their own: some may be intact."""
+        """Add a batch with a wrong CRC; a wrapper's messages with their own CRCs may be intact."""
         damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the CRC is wrong")
         mask = [False] * len(valid)
         if any(valid):
@@ -449,12 +449,12 @@ class Accounts:
         return mask
 
     def _add_records(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
-        """Takes the records of a batch, and tells which count; each that is invalid is a damage of its own."""
+        """Add a batch's records, and return a mask of the counted ones; each invalid record is damage."""
         mask = [False] * len(offsets)
         for place, (offset, is_valid) in enumerate(zip(offsets, valid, strict=True)):
             if offset < self.first:
                 is_new = self.read_to is not None and header.position >= self.read_to
-                self.tally.disordered += is_new  # offsets that were read before begin above
+                self.tally.disordered += is_new  # no new record may be below the first offset
                 continue
             self._pass_wanted(offset, header)
             if offset >= self.end:
@@ -472,20 +472,20 @@ class Accounts:
         return mask
 
     def _pass_wanted(self, offset: int, header: BatchHeader) -> None:
-        """Accounts for the offsets wanted below one that was met; a batch above their end may be out of order."""
+        """Account for the wanted offsets below a given one; a batch above their end may be out of order."""
         if header.first_offset >= self.end > self._next:
             self._has_jumped = True
         self.tally.pass_to(min(offset, self.end))
 
     def _lose_message(self, position: int, offset: int) -> None:
-        """A message of a wrapper whose own CRC is wrong."""
+        """Add the damage of a wrapper's message whose own CRC is wrong."""
         damage = Damage(DamageKind.BAD_CRC, position, 0, f"the CRC of the message at offset {offset} is wrong")
         self.add_damage(damage)
         self._settle(offset + 1)
 
 
 def _without_taken(losses: Iterable[LostOffsets], taken: OffsetSet) -> Iterator[LostOffsets]:
-    """Losses without the offsets that a record elsewhere has; one may fall into several."""
+    """Yield losses without the offsets that have a record elsewhere; a loss may be split."""
     for loss in losses:
         if loss.first is None or loss.end is None or loss.first >= loss.end:
             yield loss

@@ -1,4 +1,4 @@
-"""Reads the records of a work order as Arrow batches, from a range of bytes, redacted where it is asked for."""
+"""A reader of a work order's records as Arrow batches, from ranges of bytes, with optional redaction."""
 
 import os
 from bisect import bisect_right
@@ -39,14 +39,14 @@ from kseg.system.placed_path import StrPath, as_path
 
 
 class BatchRedactor:
-    """Replaces the contents of record batches; control records, where they are wanted, too."""
+    """A redactor of record batches, including wanted control records."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._parts = redaction.parts
         self._redactor = redaction.redactor()
 
     def redact(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same batch with other contents of the same length; of headers the values."""
+        """Return the batch with redacted contents of the same length; of headers only the values change."""
         for part, name in (("keys", "key"), ("values", "value"), ("headers", "headers")):
             place = batch.schema.get_field_index(name)
             if part in self._parts and place >= 0:
@@ -55,13 +55,13 @@ class BatchRedactor:
         return batch
 
     def _binary(self, column: pa.Array) -> pa.Array:
-        """Other bytes in the place of the same number, made once for each content however often it comes."""
+        """Return replacement bytes of the same length, computed once per distinct content."""
         contents = column.dictionary_encode()
         replaced = list(map(self._redactor.replace, contents.dictionary.to_pylist()))
         return pa.array(replaced, column.type).take(contents.indices)
 
     def _headers(self, column: pa.Array) -> pa.Array:
-        """As pairs: header names stay."""
+        """Redact headers as pairs, since their names stay."""
         pairs = column.values
         values = self._binary(pairs.field("value"))
         changed = pa.StructArray.from_arrays([pairs.field("key"), values], fields=list(HEADERS.value_type))
@@ -70,11 +70,11 @@ class BatchRedactor:
 
 
 class ChangedError(OpenError):
-    """A log isn't the one any more that was listed: the cleaner or a new topic has taken its place."""
+    """The error of a log that the cleaner or a new topic has replaced since it was listed."""
 
 
 def has_gone(error: OpenError) -> bool:
-    """Whether a file isn't there any more that was listed, or another one is in its place."""
+    """Return whether the error means that a listed file is missing or replaced."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ChangedError | FileNotFoundError):
         cause = cause.__cause__
@@ -82,18 +82,18 @@ def has_gone(error: OpenError) -> bool:
 
 
 def _inode(path: StrPath) -> int | None:
-    """The number of a file; None if it can't be had: reading it shows why."""
+    """Return a file's inode; None if unavailable, in which case reading it reports the reason."""
     try:
-        return os.stat(path).st_ino  # noqa: PTH116  quicker
+        return os.stat(path).st_ino  # noqa: PTH116  faster
     except OSError:
         return None
 
 
 class RangeReader:
-    """One range, read; a context manager. Remote files are copied to this machine, the range alone.
+    """A context manager that reads one range; of a remote file, only the range is copied to this machine.
 
-    end: up to where it was read. crc: CRC-32C of the bytes from `start` to there; None once damage was met, and where
-    no checksum is wanted.
+    end: the position where reading ended. crc: CRC-32C of the bytes from `start` to there; None after damage, or if no
+    checksum is wanted.
     """
 
     def __init__(self, part: ByteRange, max_decompressed: int, *, checksum: bool = True) -> None:
@@ -112,13 +112,13 @@ class RangeReader:
         self._clean_up.close()
 
     def check_start(self, offset: int) -> None:
-        """Begins with the segment's start, if the batch at the range's start can't be the one for the offset."""
+        """Restart at the segment's start if the batch at the range's start doesn't match the offset."""
         with self.open(self.part.start, self.part.end, None) as log_file:
             if entry_problem(log_file, offset, self.part.start) is not None:
                 self.start = self.end = 0
 
     def items(self, end: int | None = None) -> Iterator[Slice | Damage]:
-        """Slices and damages from where reading ended, up to the range's end or that one."""
+        """Yield slices and damages from the last position up to `end`, or the range's end."""
         end = self.part.end if end is None else end
         if self.end >= end:
             return
@@ -127,26 +127,26 @@ class RangeReader:
             runs = self._up_to(end, log_file.runs(self.end), is_cut=is_cut)
             yield from with_bodies(runs, end - self.end, self._max_decompressed)
         if self.end < end and is_cut:
-            # What crosses the end, or can't be read up to it: looked at again with all that follows in sight.
+            # A batch that crosses the end, or can't be read up to it, is read again with all following bytes visible.
             with self.open(self.end, max(self.part.size, end), None) as log_file:
                 yield from with_bodies(self._beginning_below(end, log_file), 0, self._max_decompressed)
 
     def source(self) -> SourceFile:
-        """What was read, for the manifest."""
+        """Return the bytes that were read, as the manifest's entry."""
         part = self.part
         start = self.start if self.crc is None else self._new_from
         return SourceFile(part.path, part.size, part.modified_ms, min(start, self.end), self.end, self.crc)
 
     @property
     def _new_from(self) -> int:
-        """Where the bytes begin that no earlier run has read: an index leads to a place somewhat before it."""
+        """The position of the first bytes that no earlier run has read: an index points somewhat before it."""
         read_to = self.part.read_to
         return self.start if read_to is None else max(self.start, read_to)
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
-        """The log; of a remote one the bytes from `start` to `end`.
+        """Return the log; of a remote one the bytes from `start` to `end`.
 
-        Raises OpenError if it has gone, ChangedError if another one has taken its place since it was listed.
+        Raises OpenError if it is missing, ChangedError if it was replaced since it was listed.
         """
         if not is_remote(self.part.path):
             return self._require_listed(LogFile.of_directory(self.part.place, self.part.size, limit))
@@ -161,7 +161,7 @@ class RangeReader:
         return LogFile(target, limit)
 
     def _require_listed(self, log_file: LogFile) -> LogFile:
-        """The log, if the name is still that of the file that was listed: nothing can have come in between then."""
+        """Return the log if its name still belongs to the listed file, so that nothing can have come in between."""
         part = self.part
         if part.inode and (log_file.file_size < part.size or _inode(part.place) not in (part.inode, None)):
             log_file.close()
@@ -172,7 +172,7 @@ class RangeReader:
         for item in items:
             if is_cut and isinstance(item, Damage) and item.position + item.size >= end:
                 return
-            yield self._seen(item)
+            yield self._note_item(item)
 
     def _beginning_below(self, end: int, log_file: LogFile) -> Iterator[Run | Damage]:
         for item in log_file.runs(self.end):
@@ -180,11 +180,11 @@ class RangeReader:
                 rows = item.rows
                 count = sum(item.position + rows[row * ROW + START] < end for row in range(item.row_count))
                 item = item._replace(row_count=count)
-            yield self._seen(item)
+            yield self._note_item(item)
             if self.end >= end:
                 return
 
-    def _seen(self, item: Run | Damage) -> Run | Damage:
+    def _note_item(self, item: Run | Damage) -> Run | Damage:
         if isinstance(item, Damage):
             self.crc = None
             self.end = item.position + item.size
@@ -201,9 +201,9 @@ class RangeReader:
 
 
 def crc_of_range(segment: SegmentSource, start: int, end: int) -> int | None:
-    """CRC-32C of bytes of a segment's log; None if they aren't there, or can't be read.
+    """Return the CRC-32C of bytes of a segment's log; None if they are missing or unreadable.
 
-    Raises OpenError if the log has gone, ChangedError if another one has taken its place since it was listed.
+    Raises OpenError if the log is missing, ChangedError if it was replaced since it was listed.
     """
     from crc32c import crc32c
 
@@ -220,16 +220,16 @@ def crc_of_range(segment: SegmentSource, start: int, end: int) -> int | None:
 
 
 READ_ON_SIZE = 256 << 10
-"""Bytes that are read at once where an index named an end too early."""
+"""Bytes of each further read after an end that an index gave too early."""
 TRANSACTION_FILES = (".txnindex", ".snapshot", ".index", ".log", ".swap", ".cleaned")
 
 
 class OrderReader:
     """The records of an order.
 
-    sources: what was read, for the manifest; tally: the accounts. Both are complete when `batches` has ended. Without
-    checksums sources have no CRC, and reading is quicker. contents: which keys, values and headers are wanted; others
-    are null.
+    sources: the bytes that were read, for the manifest; tally: the accounts. Both are complete when `batches` has
+    ended. Without checksums, sources have no CRC and reading is faster. contents: whether keys, values and headers are
+    wanted; unwanted ones are null.
     """
 
     def __init__(
@@ -268,16 +268,16 @@ class OrderReader:
 
     @property
     def is_useless(self) -> bool:
-        """Whether offsets don't rise, and the order doesn't say so: some may be there twice."""
+        """True if offsets don't rise although the order isn't marked as disordered: some may occur twice."""
         return self.tally.disordered > 0 and not self.order.is_disordered
 
     @property
     def needs_all(self) -> bool:
-        """Whether a part of the order alone is of no use: later records decide about earlier ones."""
+        """True if only the complete order is useful: later records decide about earlier ones."""
         return self._each_once is not None or self.options.latest_per_key is not None
 
     def notes(self) -> Iterator[str]:
-        """What is to be said of the order, once it was read, where nobody writes a report."""
+        """Return notes about the order after reading, for callers without a report."""
         replica, tally = self.order.place, self.tally
         yield from tally.notes
         if tally.withheld is not None:
@@ -291,9 +291,9 @@ class OrderReader:
             yield f"{replica}: {counted(tally.passed_over, 'record')} passed over: another record has their offset"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.
+        """Yield the records in the log's order, as the kernel returns them: a few KiB to a few MiB at a time.
 
-        Raises OpenError if a file can't be opened, and then the accounts are of what was read before; KsegError at the
+        Raises OpenError if a file can't be opened; the accounts then cover the records before. Raises KsegError at the
         first damage if the mode is failfast.
         """
         try:
@@ -339,7 +339,7 @@ class OrderReader:
         self.sources.append(reader.source())
 
     def _note_batches(self, each_once: EachOnce) -> None:
-        """Learns which batches there are, before it is asked which of their records count."""
+        """Note all batches before any decision about their records."""
         for part in self.order.ranges:
             with (
                 RangeReader(part, self.options.max_decompressed, checksum=False) as reader,
@@ -350,7 +350,7 @@ class OrderReader:
                         each_once.note(header.first_offset, header.last_offset, header.partition_leader_epoch)
 
     def _read_on(self, reader: RangeReader) -> Iterator[pa.RecordBatch]:
-        """Continues after the end that an index gave, if the wanted offsets don't end there."""
+        """Continue after an end from an index, if the wanted offsets don't end there."""
         end = reader.part.end
         while end < reader.part.size and self._accounts.end < FOREVER and not self._accounts.has_reached_end:
             end = min(end + READ_ON_SIZE, reader.part.size)
@@ -371,12 +371,12 @@ class OrderReader:
             counted = self._accounts.add_slice(columns, item)
             if not columns.count:
                 continue
-            wanted = self._wanted(columns, item, counted)
+            wanted = self._wanted_mask(columns, item, counted)
             if wanted is None or wanted.true_count:
                 batch = as_record_batch(columns, item, origin, self.options.arrow())
-                yield self._written(batch if wanted is None else batch.filter(wanted))
+                yield self._finish_batch(batch if wanted is None else batch.filter(wanted))
 
-    def _written(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _finish_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if self._latest is not None:
             before = batch.num_rows
             batch = batch.filter(self._is_latest(batch))
@@ -394,10 +394,11 @@ class OrderReader:
         self.tally.undecoded = self._decoded.undecoded
         return batch
 
-    # --- which records -----------------------------------------------------------------------------------------------
+    # --- choice of records
+    # -----------------------------------------------------------------------------------------------
 
-    def _wanted(self, columns: Columns, piece: Slice, counted: pa.Array | None) -> Any:
-        """A mask of the records to give; None for all of them. counted: of those that the accounts count."""
+    def _wanted_mask(self, columns: Columns, piece: Slice, counted: pa.Array | None) -> Any:
+        """Return a mask of the records to yield; None for all of them. counted: the accounts' mask."""
         count = columns.count
         mask = counted
         if not self.options.control and b"\1" in bytes(columns.control):
@@ -410,16 +411,16 @@ class OrderReader:
             mask, dropped = _without(mask, pa.array(aborted, pa.bool_()).take(rows))
             self.tally.aborted += dropped
         if self._picker is not None:
-            selected = self._selected(self._picker, columns, piece, is_whole=counted is None)
+            selected = self._selection_mask(self._picker, columns, piece, is_whole=counted is None)
             mask, dropped = _without(mask, pc.invert(selected))
             self.tally.unselected += dropped
         return mask
 
-    def _selected(self, picker: RecordPicker, columns: Columns, piece: Slice, *, is_whole: bool) -> pa.Array:
-        """A mask of the records that are asked for."""
+    def _selection_mask(self, picker: RecordPicker, columns: Columns, piece: Slice, *, is_whole: bool) -> pa.Array:
+        """Return a mask of the selected records."""
         taken = picker.columns(piece)
         is_taken = self._is_of_wanted_batch(taken, piece)
-        if is_whole:  # offsets rise: each stands for one record
+        if is_whole:  # offsets rise: each identifies one record
             offsets = numbers(taken.offsets, pa.int64(), taken.count)
             wanted = offsets if is_taken is None else offsets.filter(is_taken)
             return pc.is_in(numbers(columns.offsets, pa.int64(), columns.count), value_set=wanted)
@@ -430,7 +431,7 @@ class OrderReader:
         return pa.array(mask, pa.bool_())
 
     def _is_of_wanted_batch(self, taken: Columns, piece: Slice) -> pa.Array | None:
-        """A mask of the records whose batches' headers say what is asked for; None for all of them."""
+        """Return a mask of the records whose batch headers match the selection; None for all of them."""
         wanted = self.options.selected
         if wanted.producer_id is None and not wanted.transactional_only and wanted.is_control is None:
             return None
@@ -445,7 +446,7 @@ class OrderReader:
         return pc.is_in(numbers(taken.rows, pa.int32(), taken.count), value_set=pa.array(rows, pa.int32()))
 
     def _aborted_rows(self, piece: Slice) -> list[bool]:
-        """For each row whether its transaction was aborted; empty if none was."""
+        """Return, for each row, whether its transaction was aborted; empty if none was."""
         if self._transactions is None or not self._transactions.aborted:
             return []
         found = []
@@ -478,7 +479,7 @@ class OrderReader:
         end = MOST if offsets.end is None else offsets.end
         found = read_committed(place.segments, place, first, end)
         if found.last_stable_offset is not None and self.order.begins:
-            # A broker that has deleted a transaction's first records withholds what follows its log's start.
+            # A broker that has deleted a transaction's first records holds back everything after its log's start.
             start = max(found.last_stable_offset, first, place.base_offsets[0])
             withheld = find_withheld(place.segments, found, end)
             if withheld is not None and start < withheld.end_offset:
@@ -486,7 +487,7 @@ class OrderReader:
         return found
 
     def _find_latest(self) -> dict[bytes, int]:
-        """The last offset of each key, of an order that holds a whole partition."""
+        """Return the last offset of each key, for an order of a complete partition."""
         latest: dict[bytes, int] = {}
         options = replace(
             self.options, latest_per_key=None, headers=False, batch_columns=False, redaction=None, decode=NOTHING
@@ -499,7 +500,7 @@ class OrderReader:
         return latest
 
     def _is_latest(self, batch: pa.RecordBatch) -> pa.Array:
-        """A mask: the latest record of each key, and records without a key; tombstones if they are wanted."""
+        """Return a mask of each key's latest record and of records without a key; tombstones count if wanted."""
         assert self._latest is not None
         keys, offsets = batch.column("key").to_pylist(), batch.column("offset").to_pylist()
         mask = pa.array(
@@ -513,21 +514,21 @@ class OrderReader:
 
 
 def _without(mask: Any, dropped: Any) -> tuple[Any, int]:
-    """A mask without some records, and how many of them it had."""
+    """Return a mask without the dropped records, and the number of records that it loses."""
     before = dropped.true_count if mask is None else pc.and_(mask, dropped).true_count
     kept = pc.invert(dropped)
     return (kept if mask is None else pc.and_(mask, kept)), before
 
 
 def _digest(key: bytes) -> bytes:
-    """A short stand-in for a long key."""
+    """Return a short digest of a long key."""
     return key if len(key) <= 16 else blake2b(key, digest_size=16).digest() + b"\0"
 
 
 def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
-    """The same records in batches of a useful size: small ones together, large ones cut, by bytes and by rows.
+    """Yield the records in batches of a useful size: small ones are joined, large ones cut, by bytes and rows.
 
-    What has a quarter of the bytes or rows stays as it is: joining copies it.
+    A batch with a quarter of the bytes or rows stays unchanged, since joining copies it.
     """
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
@@ -537,17 +538,17 @@ def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) 
                 yield piece
                 continue
             if waiting and (size + piece.nbytes > max_bytes or rows + piece.num_rows > max_rows):
-                yield _joined(waiting)
+                yield _join(waiting)
                 waiting, size, rows = [], 0, 0
             waiting.append(piece)
             size += piece.nbytes
             rows += piece.num_rows
     if waiting:
-        yield _joined(waiting)
+        yield _join(waiting)
 
 
 def _cut(batch: pa.RecordBatch, max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
-    """Halves until a piece fits; one record alone may be larger."""
+    """Yield halves of a batch, recursively, until each fits; a single record may be larger."""
     if batch.num_rows <= 1 or (batch.nbytes <= max_bytes and batch.num_rows <= max_rows):
         yield batch
         return
@@ -556,15 +557,15 @@ def _cut(batch: pa.RecordBatch, max_bytes: int, max_rows: int) -> Iterator[pa.Re
     yield from _cut(batch.slice(half), max_bytes, max_rows)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def is_cleaned(result: Result, segment: SegmentSource) -> bool:
-    """Whether a segment that isn't appended to any more holds what compaction left of what a result has exported.
+    """Return whether an inactive segment holds the compacted remains of a result's records.
 
-    Its log belongs to the same topic. False if the log was truncated since and rewritten, if that can't be told, and
-    where damage was met: it may have been mended. Raises OpenError if the log has gone.
+    Its log belongs to the same topic. Returns False if the log was truncated and rewritten since, if that is unknown,
+    or if damage was met, which may have been repaired. Raises OpenError if the log is missing.
     """
     tally = result.tally
     if not tally.epochs or tally.disordered or any(not loss.is_harmless for loss in tally.losses):
@@ -585,7 +586,7 @@ def _epoch_of(offset: int, tally: Tally) -> int:
 
 
 def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
-    """The header of the last intact batch that begins below an offset; None if there is none."""
+    """Return the header of the last intact batch that begins below an offset; None if there is none."""
     whole = ByteRange(
         segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms, None, 0, segment.directory
     )
@@ -604,7 +605,7 @@ def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
 
 
 def _position_below(end: int, segment: SegmentSource) -> int:
-    """A position to look from, as the offset index tells; 0 if there is none that can be read here."""
+    """Return a position to search from, according to the offset index; 0 without a readable index."""
     if segment.offset_index is None or is_remote(segment.offset_index):
         return 0
     with suppress(KsegError), OffsetIndex(segment.offset_index, segment.base_offset) as index:

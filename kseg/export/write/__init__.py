@@ -1,1 +1,1 @@
-"""Files that exports write."""
+"""Files written by exports."""

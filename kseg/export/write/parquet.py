@@ -1,4 +1,4 @@
-"""Parquet files of an export: rows, field ids, and rows that are rewritten."""
+"""Parquet files of an export: rows, field ids, and rewritten rows."""
 
 import json
 import os
@@ -28,17 +28,17 @@ _ID = b"PARQUET:field_id"
 
 
 def with_field_ids(schema: pa.Schema, ids: Iterable[int] = ()) -> pa.Schema:
-    """The schema with an id for each field: those given, or 1, 2 and so on as Iceberg's catalogs number new tables.
+    """Return the schema with field ids: the given ones, or 1, 2 and so on as Iceberg's catalogs number new tables.
 
-    All fields of a struct are numbered before what is in them. Source: TypeUtil.assignFreshIds.
+    All fields of a struct are numbered before their children. Source: TypeUtil.assignFreshIds.
     """
-    return pa.schema(_numbered(schema, iter(ids or count(1))))
+    return pa.schema(_number_fields(schema, iter(ids or count(1))))
 
 
 def field_ids(schema: pa.Schema, table: pa.Schema) -> tuple[int, ...]:
-    """The ids that a table's schema has for the fields of another one, which are all in it; as `with_field_ids` says.
+    """Return the ids in a table's schema for the fields of another one, in the order of `with_field_ids`.
 
-    None at all if they are those of a new table.
+    The table has all fields. Returns an empty tuple if the ids are those of a new table.
     """
     found = tuple(_ids_of(schema, table))
     return () if found == tuple(range(1, len(found) + 1)) else found
@@ -64,7 +64,7 @@ def _ids_within(kind: pa.DataType, table: pa.DataType) -> Iterator[int]:
         yield from _ids_within(kind.item_type, table.item_type)
 
 
-def _numbered(fields: pa.Schema | pa.StructType, numbers: Iterator[int]) -> list[pa.Field]:
+def _number_fields(fields: pa.Schema | pa.StructType, numbers: Iterator[int]) -> list[pa.Field]:
     own = [next(numbers) for _ in fields]
     return [
         _with_id(field, number).with_type(_inner(field.type, numbers))
@@ -78,7 +78,7 @@ def _with_id(field: pa.Field, number: int) -> pa.Field:
 
 def _inner(kind: pa.DataType, numbers: Iterator[int]) -> pa.DataType:
     if pa.types.is_struct(kind):
-        return pa.struct(_numbered(kind, numbers))
+        return pa.struct(_number_fields(kind, numbers))
     if pa.types.is_list(kind):
         element = _with_id(kind.value_field, next(numbers))
         return pa.list_(element.with_type(_inner(kind.value_type, numbers)))
@@ -90,29 +90,29 @@ def _inner(kind: pa.DataType, numbers: Iterator[int]) -> pa.DataType:
 
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
-"""Ends the names of files that don't count yet, where they can be renamed: readers of `**/*.parquet` pass over them."""
+"""Suffix of renamable files that aren't valid yet: readers of `**/*.parquet` ignore them."""
 ATTEMPT = re.compile(
     rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
 )
-"""The name of an attempt's file; its group is the id of the run."""
+"""Pattern of the name of an attempt's file; its group is the run's id."""
 OPEN_FILES = 16
-"""Files of different dates that are written at once."""
+"""The most files of different dates that are written concurrently."""
 MOST_OF_A_TOPIC = 160
-"""Bytes of a topic's name in names of files. File systems take 255 for one; Kafka's topics may have 249."""
+"""The most bytes of a topic's name in a file name: file systems allow 255 per name, and Kafka's topics 249."""
 DIGEST = 12
-"""Hexadecimal digits that stand for the rest."""
+"""Hexadecimal digits that replace the rest."""
 SORTED_BY = ("topic", "partition", "offset")
-"""The order of the rows of a file."""
+"""The order of a file's rows."""
 MOST_FALSE = 0.01
-"""Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
+"""The share of row groups without a value that a bloom filter fails to exclude; about ten bits per record."""
 _DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""In the name of a folder, for null. Source: Hive, and each reader of Hive's folders."""
+"""The folder name of a null. Source: Hive, and all readers of Hive's folders."""
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
 
 def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
-    """The columns of the Parquet files: those that aren't in folders' names; with ids, if the format has them."""
+    """Return the schema of the Parquet files without folder columns; with ids, if the format has them."""
     schema = read.schema()
     if options.format.has_field_ids:
         schema = with_field_ids(schema, read.decode.field_ids)
@@ -120,9 +120,9 @@ def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
 
 
 def with_readable_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The records; with a null timestamp where it is outside of the years 1 to 9999.
+    """Return the records, with a null timestamp if it is outside of the years 1 to 9999.
 
-    Delta's and Iceberg's libraries can't name such a day, and then nobody can read the table any more.
+    Delta's and Iceberg's libraries can't represent such a day, and the table would become unreadable.
     """
     place = batch.schema.get_field_index("timestamp")
     times = batch.column(place)
@@ -137,10 +137,10 @@ def with_readable_times(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 class ParquetFiles:
-    """The output files of one attempt at an order; a context manager.
+    """A context manager for the output files of one attempt at an order.
 
-    files: those that are whole, for the manifest. Names of an attempt are its own: what becomes of them is decided by
-    the manifest alone.
+    files: the complete ones, for the manifest. An attempt's names are unique; the manifest alone decides which files
+    are valid.
     """
 
     def __init__(self, order: WorkOrder, job: str, read: ReadOptions, options: FileOptions, place: Destination) -> None:
@@ -163,15 +163,15 @@ class ParquetFiles:
                 self._open.popitem()[1].abandon()
 
     def abandon(self) -> None:
-        """Removes all that was written."""
+        """Remove all written files."""
         while self._open:
             self._open.popitem()[1].abandon()
         while self.files:
-            with suppress(KsegError):  # the sweep finds it
+            with suppress(KsegError):  # the sweep finds the file
                 self._place.delete(self.files.pop().attempt)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds records to the files of their folders."""
+        """Add records to the files of their folders."""
         for folder, records in self._by_folder(batch):
             file = self._open.pop(folder, None) or self._new_file(folder)
             self._open[folder] = file
@@ -211,7 +211,7 @@ class ParquetFiles:
 
 
 class Layout(NamedTuple):
-    """How a file is written. schema: its columns. is_sorted: whether its rows rise by topic, partition and offset."""
+    """The layout of a file. schema: its columns. is_sorted: whether its rows rise by topic, partition and offset."""
 
     schema: pa.Schema
     options: FileOptions
@@ -219,9 +219,9 @@ class Layout(NamedTuple):
 
 
 class NewFile:
-    """A Parquet file under an attempt's name, which is there from its first record on.
+    """A Parquet file under an attempt's name; its first record creates it.
 
-    stem: what its final name begins with, before the first offset. origin: for programs, into the file's metadata.
+    stem: the prefix of its final name, before the first offset. origin: metadata of the file, for programs.
     """
 
     def __init__(
@@ -243,7 +243,7 @@ class NewFile:
     def _start(self, first: int) -> None:
         self._first = first
         self._name = (
-            f"part-{self._stem}-{first:020}"  # readers pass over names that begin with _, as internal topics' do
+            f"part-{self._stem}-{first:020}"  # readers ignore names that begin with _, as internal topics' names do
         )
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
@@ -255,16 +255,16 @@ class NewFile:
 
     @property
     def size(self) -> int:
-        """Bytes written, and those that wait as they are in memory."""
+        """Bytes written, and bytes of records still in memory."""
         return self._waiting_size if self._first is None else self._sink.tell() + self._waiting_size
 
     @property
     def rows(self) -> int:
-        """Records so far."""
+        """The number of records so far."""
         return self._rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Adds records to the row group that is being collected."""
+        """Add records to the current row group."""
         offsets = pc.min_max(batch.column("offset"))
         if self._first is None:
             self._start(offsets["min"].as_py())
@@ -287,14 +287,14 @@ class NewFile:
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._layout.schema)
             with self._named_on_error():
-                if self._writer is None:  # the first row group tells how large filters are to be
+                if self._writer is None:  # the first row group determines the filters' size
                     self._writer = self._stack.enter_context(_writer(self._sink, self._layout, table.num_rows))
                 self._writer.write_table(table, row_group_size=table.num_rows)
             self._waiting, self._waiting_size = [], 0
 
     @contextmanager
     def _named_on_error(self) -> Iterator[None]:
-        """Names the file in what the system refuses: pyarrow doesn't know how it is called."""
+        """Add the file's name to the system's errors: pyarrow doesn't know it."""
         try:
             yield
         except OSError as error:
@@ -303,21 +303,21 @@ class NewFile:
             ) from error
 
     def abandon(self) -> None:
-        """Closes and removes a file that nobody will ask for; the sweep finds what can't be removed now."""
+        """Close and remove an unwanted file; the sweep finds files that can't be removed now."""
         with suppress(OSError, KsegError, pa.ArrowException):
             self._stack.close()
         with suppress(OSError, KsegError):
             self._place.delete(self._path)
 
     def close(self) -> ExportedFile:
-        """Ends the file, which was begun; gives what the manifest holds of it. One that can't be ended is removed."""
+        """Finish a file that has been started, and return its manifest entry; remove it if that fails."""
         try:
-            return self._closed()
+            return self._finish()
         except BaseException:
             self.abandon()
             raise
 
-    def _closed(self) -> ExportedFile:
+    def _finish(self) -> ExportedFile:
         self._flush()
         assert self._first is not None
         assert self._writer is not None
@@ -342,18 +342,18 @@ class NewFile:
 
 
 def new_attempt(job: str, number: int) -> str:
-    """The beginning of the names of an attempt's files: of the run, of the order, and of no other attempt at it."""
+    """Return the prefix of an attempt's file names, which is unique to this attempt at the run's order."""
     return f"{job}-{number}-{uuid4().hex[:12]}"
 
 
 def stem_of(topic: str, *partitions: int | None) -> str:
-    """What files' names have of a topic and the partitions that are in them."""
+    """Return the part of file names that stands for a topic and its partitions."""
     known = sorted({partition for partition in partitions if partition is not None})
     return "-".join((_short(topic), "_".join(map(str, {known[0]: 0, known[-1]: 0})))) if known else _short(topic)
 
 
 def _short(topic: str) -> str:
-    """A topic's name, cut where a file's name has no room for it; a digest then tells it from all others."""
+    """Return a topic's name, truncated and extended by a digest if it is too long for a file's name."""
     if len(os.fsencode(topic)) <= MOST_OF_A_TOPIC:
         return topic
     start = os.fsencode(topic)[: MOST_OF_A_TOPIC - DIGEST - 1].decode(errors="ignore")
@@ -361,13 +361,13 @@ def _short(topic: str) -> str:
 
 
 def check_options(options: FileOptions) -> None:
-    """Raises UsageError if the pyarrow that is installed can't write such files."""
+    """Raise UsageError if the installed pyarrow can't write such files."""
     if options.bloom_filter is not None and "bloom_filter_options" not in signature(pq.ParquetWriter).parameters:
         raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters: update it, or leave --bloom-filter out")
 
 
 def check_topics(topics: Collection[str], options: FileOptions) -> None:
-    """Raises UsageError for a topic whose folder or files readers would take for others."""
+    """Raise UsageError for a topic whose folder or files readers would misinterpret."""
     if NO_VALUE in topics and "topic" in options.columns_of_folders:
         raise UsageError(
             f"readers take the folder topic={NO_VALUE} for no topic: give --partition-by none, or choose other topics"
@@ -382,7 +382,7 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
 
 
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
-    """A writer of row groups of about so many records."""
+    """Return a writer for row groups of about `row_count` records."""
     schema, names = layout.schema, layout.schema.names
     texts = [path for name in COLUMNS.values() if name in names for path in text_columns(schema.field(name))]
     column = layout.options.bloom_filter
@@ -400,18 +400,18 @@ def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
 
 
 def _sorting(names: list[str]) -> list[pq.SortingColumn]:
-    """Columns are numbered by leaves; those before the headers have one each."""
+    """Return the sort order by column numbers, which count leaves; columns before the headers have one leaf each."""
     return [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]
 
 
 MOST_BYTES = 8 * MIB
-"""Bytes of records that are read at once, by what a row group says of its rows."""
+"""Bytes of records in one read, estimated from a row group's metadata."""
 MOST_ROWS = 1 << 16
-"""Records that are read at once."""
+"""The most records in one read."""
 
 
 class ExportedFiles:
-    """The files that are read; a context manager. Few are open at once, and a file is read on where it was left."""
+    """A context manager for the files to read. It keeps few open, and continues reading where it stopped."""
 
     def __init__(self, place: Destination, schema: pa.Schema) -> None:
         self._place, self._schema = place, schema
@@ -425,7 +425,7 @@ class ExportedFiles:
             self._open.popitem()[1].close()
 
     def rows(self, part: ExportedFile) -> Iterator[pa.RecordBatch]:
-        """The rows of a part of a file. Raises KsegError if they can't be had."""
+        """Yield the rows of a part of a file. Raises KsegError if they can't be read."""
         name = part.path or part.attempt
         reader = self._open.pop(name, None) or _ExportedRows(name, self._place, self._schema)
         self._open[name] = reader
@@ -437,7 +437,7 @@ class ExportedFiles:
 
 
 class _ExportedRows:
-    """A file's rows, forwards."""
+    """A forward reader of a file's rows."""
 
     def __init__(self, name: str, place: Destination, schema: pa.Schema) -> None:
         self._where = f"{place.url}/{name}"
@@ -446,15 +446,15 @@ class _ExportedRows:
         self._left: pa.RecordBatch | None = None
         with ExitStack() as stack:
             source = stack.enter_context(place.open(name))
-            with self._told():
+            with self._convert_errors():
                 self._file = pq.ParquetFile(source, buffer_size=MIB)
             if not is_written_alike(schema, self._file.schema_arrow):
                 raise KsegError("has other columns than this kseg writes: export again with --overwrite", self._where)
             self._stack = stack.pop_all()
-        self._batches = self._from(0)
+        self._batches = self._rows_from(0)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -462,22 +462,22 @@ class _ExportedRows:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all rows were read."""
+        """True if all rows were read."""
         return bool(self._next >= self._file.metadata.num_rows)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._stack.close()
 
     def rows(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        """So many rows from the row `first` on."""
+        """Yield `count` rows, starting at row `first`."""
         if first != self._next:
-            self._batches, self._next, self._left = self._from(first), first, None
+            self._batches, self._next, self._left = self._rows_from(first), first, None
         end = first + count
         while self._next < end:
             batch = self._left
             if batch is None:
-                with self._told():
+                with self._convert_errors():
                     batch = next(self._batches, None)
             if batch is None:
                 raise KsegError(f"has {counted(self._next, 'row')}, not {end} as the manifest says", self._where)
@@ -486,8 +486,8 @@ class _ExportedRows:
             self._next += taken
             yield batch.slice(0, taken).cast(self._schema)
 
-    def _from(self, first: int) -> Iterator[pa.RecordBatch]:
-        """The rows from one on, to the file's end."""
+    def _rows_from(self, first: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from one on, to the file's end."""
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if first >= group.num_rows:
@@ -501,7 +501,7 @@ class _ExportedRows:
 
 
 def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
-    """Whether it is the schema of a file, or differs in decoded columns alone: they are planned with room for those."""
+    """Return whether a file's schema matches, or differs only in decoded columns, which are planned to allow this."""
     pairs = zip(schema, written, strict=False)
     return schema.names == written.names and all(
         own.equals(other) or own.name in COLUMNS.values() for own, other in pairs

@@ -46,19 +46,19 @@ LARGEST_JSON_SCHEMA = 2 << 20
 FIRST_MESSAGE = (0,)
 
 UsedIds = Callable[[str, Callable[[SchemaId], bool]], Iterable[tuple[SchemaId, tuple[int, ...]]]]
-"""The ids that records of a topic name; after those for which the function holds, which message of Protobuf it is."""
+"""A function that returns the schema ids in a topic's records, with message indexes where the predicate holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """A schema, and the topic whose values have it; None for all topics."""
+    """A schema, and the topic whose values it describes; None for all topics."""
 
     schema: WriterSchema
     topic: str | None = None
 
 
 def schemas_of_file(decoder: str, path: Path, message: str | None) -> list[KnownSchema]:
-    """The schemas of a file that the user names: one for all values, or several by their ids.
+    """Return the schemas of a user's file: one for all values, or several by their ids.
 
     Raises UsageError if it has none, OpenError if it can't be read.
     """
@@ -84,10 +84,10 @@ def _text(path: Path) -> str:
 
 
 class TopicSchemas:
-    """The schemas that a registry has for topics.
+    """The schemas of topics in a registry.
 
-    They are those of the topic's subject. Where it has none, or they don't go together, only those count that records
-    name.
+    They come from the topic's subject. If there is no subject, or its schemas are incompatible, only schemas named by
+    records count.
     """
 
     def __init__(self, path: Path, part: Part, used_ids: UsedIds) -> None:
@@ -96,9 +96,9 @@ class TopicSchemas:
         self._used_ids = used_ids
 
     def of_subject(self, topic: str) -> list[KnownSchema]:
-        """The versions of the subject that is called after a topic, the oldest first.
+        """Return the versions of the subject named after a topic, the oldest first.
 
-        None of them if a file has several messages of Protobuf: only records tell which of these they are.
+        Returns none if a file has several Protobuf messages: only records name the right one.
         """
         name = f"{topic}-{self._part}"
         own = [schema for schema in self._registry.schemas if schema.subject.removeprefix(_context(schema)) == name]
@@ -107,17 +107,17 @@ class TopicSchemas:
             indexes = FIRST_MESSAGE if schema.kind == "PROTOBUF" else ()
             if indexes and self._message_count(schema) > 1:
                 return []
-            found += [KnownSchema(each, topic) for each in self._known(schema, indexes)]
+            found += [KnownSchema(each, topic) for each in self._writer_schemas(schema, indexes)]
         return found
 
     def of_records(self, topic: str) -> list[KnownSchema]:
-        """The schemas whose ids a topic's records have, in the order of registration."""
+        """Return the schemas whose ids occur in a topic's records, in the order of registration."""
         used = sorted(self._used_ids(topic, self._is_protobuf), key=lambda pair: (str(type(pair[0])), *pair))
         found: dict[tuple[str, tuple[int, ...]], KnownSchema] = {}
         for own, indexes in used:
             schema = self._registry.find(own)
             if schema is not None:
-                for each in self._known(schema, indexes):
+                for each in self._writer_schemas(schema, indexes):
                     found.setdefault(each.key, KnownSchema(each, topic))
         return list(found.values())
 
@@ -131,8 +131,8 @@ class TopicSchemas:
         except NotDecodable:
             return 0
 
-    def _known(self, schema: RegisteredSchema, indexes: tuple[int, ...]) -> Iterator[WriterSchema]:
-        """The schema under each id that values may name; with its problem if it can't be used."""
+    def _writer_schemas(self, schema: RegisteredSchema, indexes: tuple[int, ...]) -> Iterator[WriterSchema]:
+        """Yield the schema under each id that values may have, with its problem if it can't be used."""
         name = f"{schema_name(schema.id)} ({one_line(schema.subject)} version {schema.version})"
         texts, problem = tuple[str, ...](), ""
         try:
@@ -140,12 +140,12 @@ class TopicSchemas:
         except NotDecodable as error:
             problem = error.message
         for own in (schema.id, schema.guid):
-            found = None if own is None else self._registry.find(own)  # of another subject too
+            found = None if own is None else self._registry.find(own)  # other subjects may have it too
             if found is not None and (found.kind, found.text) == (schema.kind, schema.text):
                 yield WriterSchema(str(own), name, schema.kind, texts, indexes, problem)
 
     def _texts(self, schema: RegisteredSchema, indexes: tuple[int, ...]) -> tuple[str, ...]:
-        """A schema as data. Raises NotDecodable if it can't be used."""
+        """Return the schema's texts. Raises NotDecodable if it can't be used."""
         if schema.kind not in KINDS:
             raise NotDecodable(f"schemas of kind {one_line(schema.kind)} can't be read")
         if schema.kind == "PROTOBUF":
@@ -154,10 +154,10 @@ class TopicSchemas:
         needed = needed_schemas(self._registry, schema)
         if schema.kind == "AVRO":
             return (*(each.text for each in needed), schema.text)
-        return (schema.text, *self._named(schema, needed))
+        return (schema.text, *self._reference_texts(schema, needed))
 
-    def _named(self, schema: RegisteredSchema, needed: list[RegisteredSchema]) -> Iterator[str]:
-        """The names by which schemas are referred to, each followed by its text."""
+    def _reference_texts(self, schema: RegisteredSchema, needed: list[RegisteredSchema]) -> Iterator[str]:
+        """Yield the names of referenced schemas, each followed by its text."""
         for referring in (schema, *needed):
             for reference in referring.references:
                 found = self._registry.referred(reference)
@@ -166,24 +166,24 @@ class TopicSchemas:
 
 
 def _context(schema: RegisteredSchema) -> str:
-    """What stands before a subject's name in a context of its own."""
+    """Return the prefix of a subject's name that denotes a context."""
     return f":{schema.context}:" if schema.context else ""
 
 
 TEXT = TypedColumn(Scalar.JSON)
-"""What stands for a column of JSON text."""
+"""The placeholder of a column of JSON text."""
 
 
 class _Refused(UsageError):
-    """A schema that can't be in the column."""
+    """The error of a schema that can't be in the column."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnWish:
-    """What a typed column is made from.
+    """The inputs of a typed column.
 
-    decoder: avro, protobuf or json; schema, message, registry: as in DecoderOptions. leaves_raw: values whose schema
-    doesn't fit stay raw; else such a schema is an error. written: the column of the destination; None if that is new.
+    decoder: avro, protobuf or json; schema, message, registry: as in DecoderOptions. leaves_raw: whether values of a
+    schema that doesn't fit stay raw, rather than being an error. written: the destination's column; None for a new one.
     """
 
     part: Part
@@ -196,27 +196,27 @@ class ColumnWish:
 
 
 def plan_column(wish: ColumnWish, topics: Iterable[str], used_ids: UsedIds) -> TypedColumn | None:
-    """The column; None if no schema is known.
+    """Return the column; None if no schema is known.
 
-    Raises UsageError if schemas don't go together, with each other or with the destination, and nothing stays raw; or
-    if one can't be read; OpenError.
+    Raises UsageError if a schema can't be read, or if schemas are incompatible with each other or the destination and
+    no values may stay raw; OpenError.
     """
     if wish.schema is not None:
-        return _planned(wish, schemas_of_file(wish.decoder, wish.schema, wish.message))
+        return _plan(wish, schemas_of_file(wish.decoder, wish.schema, wish.message))
     assert wish.registry is not None
     registered = TopicSchemas(wish.registry, wish.part, used_ids)
     names = sorted(set(topics))
     by_topic = {topic: registered.of_subject(topic) or registered.of_records(topic) for topic in names}
     try:
-        return _planned(replace(wish, leaves_raw=False), [each for own in by_topic.values() for each in own])
+        return _plan(replace(wish, leaves_raw=False), [each for own in by_topic.values() for each in own])
     except _Refused:
-        # A version that no record has doesn't matter.
+        # A version without records doesn't matter.
         used = [each for topic in names for each in registered.of_records(topic)]
-        return _planned(wish, used)
+        return _plan(wish, used)
 
 
-def _planned(wish: ColumnWish, found: Sequence[KnownSchema]) -> TypedColumn | None:
-    joined = _Joined(wish)
+def _plan(wish: ColumnWish, found: Sequence[KnownSchema]) -> TypedColumn | None:
+    joined = _GrowingType(wish)
     for each in found:
         joined.add(each)
     if joined.type is None:
@@ -230,8 +230,8 @@ def _planned(wish: ColumnWish, found: Sequence[KnownSchema]) -> TypedColumn | No
 
 
 @dataclass(slots=True)
-class _Joined:
-    """A type that grows by schemas."""
+class _GrowingType:
+    """A type that grows with each schema."""
 
     wish: ColumnWish
     written: ColumnType | None = None
@@ -245,13 +245,13 @@ class _Joined:
             self.type = self.written = self.wish.written.type
 
     def add(self, found: KnownSchema) -> None:
-        """Makes room for a schema. Raises UsageError if there is none, and its values aren't to stay raw."""
+        """Extend the type by a schema. Raises UsageError if that is impossible and values may not stay raw."""
         schema = found.schema
         if schema.key in self._seen:
             return
         self._seen.add(schema.key)
         try:
-            own, self.type = self._with(schema)
+            own, self.type = self._extend(schema)
             self._own.append((found, own))
         except (MismatchError, NamesError, NotDecodable) as error:
             if not self.wish.leaves_raw:
@@ -259,8 +259,8 @@ class _Joined:
             schema = replace(schema, problem=error.message, texts=())
         self.writers.append(schema)
 
-    def _with(self, schema: WriterSchema) -> tuple[ColumnType, ColumnType]:
-        """The schema's type, and the one that has room for it too."""
+    def _extend(self, schema: WriterSchema) -> tuple[ColumnType, ColumnType]:
+        """Return the schema's type, and the common type that includes it."""
         if schema.problem:
             raise NotDecodable(schema.problem)
         own = column_reader(schema).type
@@ -291,7 +291,7 @@ class _Joined:
 
 
 def _differ(own: ColumnType, error: MismatchError, found: KnownSchema) -> bool:
-    """Whether an earlier schema is one that the found one can't be joined with."""
+    """Return whether an earlier schema is incompatible with the given one."""
     try:
         unified(own, column_reader(found.schema).type)
     except MismatchError as same:
@@ -305,10 +305,10 @@ UsedId = tuple[SchemaId, tuple[int, ...]]
 def with_typed_columns(
     read: ReadOptions, written: ReadOptions | None, topics: Iterable[str], orders: Sequence[WorkOrder]
 ) -> ReadOptions:
-    """How records are read, with the typed columns that all topics share: its `schema()` is the table's.
+    """Return the reading options with the typed columns that all topics share; their `schema()` is the table's.
 
-    written: how those of the destination were read, if there are some; its columns are in the new ones. orders: those
-    whose records are looked at where no schema is registered for a topic. Raises what `plan_column` does.
+    written: the options of the destination's existing columns, if any, which the new ones extend. orders: their records
+    are searched if a topic has no registered schema. Raises the errors of `plan_column`.
     """
     decode = read.decode
     columns: dict[str, Any] = {}
@@ -329,7 +329,7 @@ def with_typed_columns(
 
 
 def without_writers(read: ReadOptions) -> ReadOptions:
-    """The same with the types of the columns alone, for a manifest."""
+    """Return the options with the column types alone, for a manifest."""
     columns: dict[str, Any] = {
         part: TypedColumn(column.type).to_json() for part, column in read.decode.typed_columns().items()
     }
@@ -341,7 +341,7 @@ def _path(text: str | None) -> Path | None:
 
 
 class _RecordIds:
-    """The schema ids that the records of orders name."""
+    """The schema ids in the records of orders."""
 
     def __init__(self, read: ReadOptions, orders: Sequence[WorkOrder], part: Part) -> None:
         self._read = replace(
@@ -352,7 +352,7 @@ class _RecordIds:
         self._part = part
 
     def used_ids(self, topic: str, has_indexes: Callable[[SchemaId], bool]) -> set[UsedId]:
-        """Those of a topic's keys or values, as `UsedIds` has them."""
+        """Return the ids in a topic's keys or values, as `UsedIds` describes."""
         found: set[UsedId] = set()
         for order in self._orders:
             if order.topic == topic:
@@ -364,16 +364,16 @@ class _RecordIds:
         messages, headers = batch.column(self._part), headers_with_ids(batch.column("headers"), self._part)
         if headers is None and not self._has_guids(messages):
             starts = pc.unique(pc.binary_slice(messages, 0, ID_PREFIX_SIZE)).to_pylist()
-            found = set(self._named(((start, ()) for start in starts), lambda _: False))
+            found = set(self._ids_in(((start, ()) for start in starts), lambda _: False))
             if not any(has_indexes(own) for own, _ in found):
                 return found
         pairs = zip(messages.to_pylist(), headers or repeat(()))  # noqa: B905  the second has no end
-        return set(self._named(pairs, has_indexes))
+        return set(self._ids_in(pairs, has_indexes))
 
     def _has_guids(self, messages: pa.Array) -> bool:
         return bool(pc.any(pc.equal(pc.binary_slice(messages, 0, 1), MAGIC_GUID)).as_py())
 
-    def _named(
+    def _ids_in(
         self, messages: Iterable[tuple[bytes | None, Headers]], has_indexes: Callable[[SchemaId], bool]
     ) -> Iterator[UsedId]:
         for message, headers in messages:

@@ -1,10 +1,10 @@
-"""What spark-submit runs: `kseg spark-export` once more, inside the session that spark-submit has set up."""
+"""The application of spark-submit: `kseg spark-export` again, inside the session that spark-submit has set up."""
 
 import sys
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        del sys.path[0]  # this file's folder, whose modules aren't top-level ones; nothing may be imported before
+        del sys.path[0]  # this file's folder has no top-level modules; nothing may be imported before this
     from runpy import run_module
 
     program = run_module("kseg.__main__")

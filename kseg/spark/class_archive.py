@@ -1,4 +1,4 @@
-"""The JVM's class archive, with which Spark starts faster, and the versions of a run on this machine."""
+"""The JVM's class archive, which speeds up Spark's start, and the versions of a run on this machine."""
 
 import hashlib
 import os
@@ -13,13 +13,13 @@ from kseg.spark.java import Java, find_java, problem
 from kseg.system.files import cache_directory
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
-"""For a JVM that only hands out work orders: it starts with two thirds of the CPU time, and says nothing on stdout."""
+"""Options of a JVM that only distributes work orders: it starts with two thirds of the CPU time, and a quiet stdout."""
 
 
 class ClassArchive(NamedTuple):
-    """Where the archive of a Java and a Spark is, or would be.
+    """The class archive of a Java and a Spark, which may not exist yet. jars: Spark's.
 
-    The JVM itself refuses an archive of other jars or of another JVM, and then starts as without one. jars: Spark's.
+    The JVM itself refuses an archive of other jars or of another JVM, and then starts without it.
     """
 
     folder: Path
@@ -28,9 +28,10 @@ class ClassArchive(NamedTuple):
 
     @classmethod
     def of(cls, java: Java) -> "ClassArchive | None":
-        """The archive for this Java and the installed pyspark; None where the classes would be others', or no home is.
+        """Return the archive of this Java and the installed pyspark.
 
-        Its folder is that of the place of Java and pyspark, its name that of their versions.
+        None if the classes would be from another Spark, or without a home directory. The locations of Java and pyspark
+        determine the archive's folder, and their versions its name.
         """
         cache = cache_directory()
         if cache is None or "SPARK_HOME" in os.environ:
@@ -44,22 +45,22 @@ class ClassArchive(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The archive itself; it names the basic one."""
+        """The archive itself, which names the basic one."""
         return self.folder / f"{self.name}.jsa"
 
     @property
     def basic(self) -> Path:
-        """The archive of Java's own classes that it builds on. Not every Java brings one."""
+        """The archive of Java's own classes that it builds on. Some Javas don't have one."""
         return self.folder / f"{self.name}-basic.jsa"
 
     @property
     def spark_home(self) -> Path:
-        """A home for Spark that is always in the same place: an archive is only for jars with the same paths."""
+        """A home for Spark at a fixed path: an archive is only valid for jars with the same paths."""
         return self.folder / "home"
 
     @property
     def is_there(self) -> bool:
-        """Whether it has been made, by this user: it is code that the JVM runs."""
+        """True if this user has made it: it is code that the JVM runs."""
         try:
             owner = self.folder.stat().st_uid
         except OSError:
@@ -70,16 +71,16 @@ class ClassArchive(NamedTuple):
 
     @property
     def options(self) -> str:
-        """What lets a JVM start quickly: with this archive, if it is there."""
+        """The options for a quick start of a JVM, with this archive if it exists."""
         return f"{QUICK_START} -XX:SharedArchiveFile={self.path}" if self.is_there else QUICK_START
 
     def options_to_make(self, path: Path) -> str:
-        """What lets a JVM write the archive to a path when it ends."""
+        """Return the options with which a JVM writes the archive to a path when it ends."""
         return f"{QUICK_START} -XX:SharedArchiveFile={self.basic} -XX:ArchiveClassesAtExit={path}"
 
 
 def versions() -> tuple[list[str], str | None]:
-    """Which Spark, Python, pyarrow and Java would be used, a line each; and why they can't be, None if they can."""
+    """Return a line per version of Spark, Python, pyarrow and Java, and the problem that prevents their use, if any."""
     import pyarrow
 
     java = find_java()

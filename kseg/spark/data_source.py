@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 
 class KsegSource(DataSource):
-    """Log segments as a table. Spark makes one per query; its modules load what they need when they are used."""
+    """Log segments as a table. Spark makes one per query; modules load their dependencies when used."""
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "kseg"
 
     def schema(self) -> "StructType":
-        """The columns: spark-sql-kafka's, and those asked for."""
+        """Return the columns of spark-sql-kafka, and the requested further ones."""
         from kseg.spark.tasks import spark_schema
 
         return spark_schema(self.options)
 
     def reader(self, schema: "StructType") -> "KsegReader":
-        """Reads the columns of the schema, which a query may narrow."""
+        """Read the columns of the schema, which a query may narrow."""
         from kseg.spark.tasks import columns_of, request_of
 
         request = request_of(self.options, schema)
         return KsegReader(request, columns_of(schema, request))
 
     def streamReader(self, schema: "StructType") -> "KsegStreamReader":
-        """Follows growing logs."""
+        """Follow growing logs."""
         from kseg.spark.stream import KsegStreamReader
         from kseg.spark.tasks import columns_of, request_of
 
@@ -56,7 +56,7 @@ class KsegSource(DataSource):
         return KsegStreamReader(request, columns_of(schema, request))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OrderWriter":
-        """Executes the work orders of an export; the rows are the numbers of its tasks."""
+        """Execute the work orders of an export; the rows are the numbers of its tasks."""
         from kseg.spark.tasks import Round
 
         return OrderWriter(Round(*(self.options[name] for name in Round._fields)))
@@ -65,8 +65,8 @@ class KsegSource(DataSource):
 class KsegReader(OrderExecutor, DataSourceReader):
     """A batch query.
 
-    It takes filters only if `pushdown` is true: Spark 4.1 to 4.3 keep what was planned with them for the next query
-    of the same DataFrame, whose filters are others.
+    It accepts filters only if `pushdown` is true: Spark 4.1 to 4.3 reuse a plan with filters for the next query of the
+    same DataFrame, which has other filters.
     """
 
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
@@ -75,13 +75,13 @@ class KsegReader(OrderExecutor, DataSourceReader):
             self.pushFilters = FilterOffer(self.filters)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Byte ranges of segments, balanced by bytes, planned from names, sizes and indexes. Runs on the driver."""
+        """Return byte ranges of segments, balanced by bytes, from names, sizes and indexes. Runs on the driver."""
         self.request.note_unused(STREAM_ONLY)
         copies = self.filters.find(self.request.find())
         return split(copies, self._selection(copies), self.request)
 
     def _selection(self, copies: Copies) -> LogSelection:
-        """What the options and the filters leave; where times can't be looked up, rows are filtered alone."""
+        """Return the selection by options and filters; times that can't be looked up only filter rows."""
         ranges = {key: self.filters.narrow(offsets) for key, offsets in batch_ranges(self.request, copies).items()}
         selection = LogSelection(offsets_of=ranges)
         is_local = all(not replicas[0].is_remote for replicas in copies.values())
@@ -90,40 +90,40 @@ class KsegReader(OrderExecutor, DataSourceReader):
 
 @dataclass
 class OrdersDone(WriterCommitMessage):
-    """What a task did: results of its orders."""
+    """The results of a task's orders."""
 
     results: list[Result]
 
 
 class OrderWriter(DataSourceArrowWriter):
-    """Takes rows that are numbers of a round's tasks.
+    """An executor of a round's tasks, whose rows are the tasks' numbers.
 
-    Of each task one message reaches `commit`; only files that it names get into the manifest.
+    One message per task reaches `commit`; only files that it names enter the manifest.
     """
 
     def __init__(self, wanted: Round) -> None:
         self._round = wanted
 
     def write(self, iterator: Iterator["RecordBatch"]) -> OrdersDone:
-        """Runs in a task: reads segments, writes Parquet files."""
+        """Read segments and write Parquet files, in a task."""
         tasks = (task for batch in iterator for task in batch.column(0).to_pylist())
         return OrdersDone(list(self._round.execute(tasks)))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Runs on the driver, at most once: hands the results to the program that asked for them."""
+        """Pass the results to the calling program; runs on the driver, at most once."""
         done = [message for message in messages if isinstance(message, OrdersDone)]
         self._round.write_results(result for message in done for result in message.results)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leaves what the tasks have finished: the next run takes it up, or removes it."""
+        """Leave the files of finished tasks: the next run resumes or removes them."""
 
 
 def register(spark: "SparkSession") -> None:
-    """Makes `spark.read.format("kseg")` known to a session; where kseg is installed, Spark finds it by itself."""
+    """Register `spark.read.format("kseg")` in a session; if kseg is installed, Spark finds it automatically."""
     from pyspark.errors import AnalysisException
 
     try:
         spark.dataSource.register(KsegSource)
     except AnalysisException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # pyspark 4.0 refuses what it has found by itself
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # pyspark 4.0 refuses a source that it has already found
             raise

@@ -1,4 +1,4 @@
-"""The virtual environment that runs kseg, packed for executors: `python -m kseg.spark.environment FILE` writes it."""
+"""The current virtual environment, packed for executors: `python -m kseg.spark.environment FILE` writes it."""
 
 import sys
 import sysconfig
@@ -9,7 +9,7 @@ from pathlib import Path
 from kseg.errors import UsageError
 
 ENVIRONMENT = "environment"
-"""The folder of a task's working directory where the packed environment is unpacked."""
+"""The folder, in a task's working directory, of the unpacked environment."""
 PACKED = f"{ENVIRONMENT}.tar.gz"
 OWN_PACKAGES = ("kseg", "pyspark_kseg")
 NOT_PACKED = ("pyspark", "pip")
@@ -17,10 +17,10 @@ NOT_PACKED = ("pyspark", "pip")
 
 
 def pack_environment(target: Path) -> Path:
-    """Packs this Python's environment, kseg included, as a .tar.gz that executors can run from.
+    """Pack this Python's environment, kseg included, as a .tar.gz that executors can run from.
 
-    It holds a link to the interpreter that it was made from: that must lie at the same path on all machines. Raises
-    UsageError outside of a virtual environment.
+    It contains a link to its interpreter, which must have the same path on all machines. Raises UsageError outside of a
+    virtual environment.
     """
     if sys.prefix == sys.base_prefix:
         raise UsageError("--ship-env packs a virtual environment, and this Python isn't in one")
@@ -29,15 +29,15 @@ def pack_environment(target: Path) -> Path:
     with tarfile.open(target, "w:gz", compresslevel=1) as archive:
         for name in ("bin", "lib", "lib64", "pyvenv.cfg"):
             if (root / name).exists():
-                archive.add(root / name, name, filter=_without_what_executors_have)
+                archive.add(root / name, name, filter=_exclude_unneeded)
         for package in OWN_PACKAGES:
             found = find_spec(package)
             if found is not None and found.origin is not None and root not in Path(found.origin).parents:
-                archive.add(Path(found.origin).parent, str(libraries / package), filter=_without_what_executors_have)
+                archive.add(Path(found.origin).parent, str(libraries / package), filter=_exclude_unneeded)
     return target
 
 
-def _without_what_executors_have(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def _exclude_unneeded(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     *folders, name = Path(member.name).parts
     is_package = bool(folders) and folders[-1] == "site-packages"
     return None if name == "__pycache__" or (is_package and name in NOT_PACKED) else member

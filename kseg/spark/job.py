@@ -1,4 +1,4 @@
-"""The job of an export on Spark: its session, and the class archive that lets it start faster."""
+"""The job of an export on Spark: its session, and the class archive for a faster start."""
 
 import io
 import logging
@@ -45,9 +45,9 @@ appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
 """
 LAST_LINES = 5
 STOP_SECONDS = 300
-"""For a JVM to end by itself, which writes an archive of classes at its end if it is asked to; then it is killed."""
+"""Seconds for a JVM to end, during which it may write a class archive; then it is killed."""
 CONNECT_SECONDS = 60
-"""For a Spark Connect server to be reached."""
+"""Seconds to reach a Spark Connect server."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
 ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -57,16 +57,15 @@ ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "12
 def open_context(
     master: str | None, settings: Mapping[str, str] | None = None, *, verbose: bool = False
 ) -> Iterator[SparkContext]:
-    """Spark without a session, which takes as long again to start; it is stopped at the end.
+    """Yield a Spark context without a session, which takes as long again to start; stop it at the end.
 
     Args:
-        master: `local[N]`, for a JVM on this machine that starts as quickly as it can; None where spark-submit has set
-            up another one.
-        settings: Spark's configuration. Java options in it replace those that make the start quick.
-        verbose: let Spark talk to stderr.
+        master: `local[N]`, for a JVM on this machine with the quickest start; None for the one of spark-submit.
+        settings: Spark's configuration. Java options in it replace those of the quick start.
+        verbose: let Spark write to stderr.
 
     Raises:
-        UsageError: if there is no Java that can run Spark.
+        UsageError: if no Java can run Spark.
         ClusterError: if Spark can't start; with its own last lines.
     """
     with scratch_directory() as scratch, _own_variables(), (scratch / "spark.err").open("w+b") as log:
@@ -89,7 +88,7 @@ def open_context(
 
 
 def stop_context(context: SparkContext) -> None:
-    """Ends Spark and its JVM, also one that has ended already, or whose JVM was ended by the same signal."""
+    """End Spark and its JVM, even if it has already ended or the same signal has ended its JVM."""
     with Uninterrupted(), _quiet_python(), redirect_stderr(io.StringIO()):
         _leave_accumulators(context)
         with suppress(PySparkException, Py4JError, OSError):
@@ -99,7 +98,10 @@ def stop_context(context: SparkContext) -> None:
 
 @contextmanager
 def open_server(url: str) -> "Iterator[SparkSession]":
-    """A session of a Spark Connect server (sc://…), ended at the end. Raises ClusterError if it doesn't answer."""
+    """Yield a session of a Spark Connect server (sc://…), and end it afterwards.
+
+    Raises ClusterError if the server doesn't answer.
+    """
     from pyspark.sql import SparkSession
 
     try:
@@ -117,7 +119,7 @@ def open_server(url: str) -> "Iterator[SparkSession]":
 
 
 def _connect(url: str) -> None:
-    """Waits for a server that speaks gRPC: pyspark itself would try for ten minutes. Raises OSError without one."""
+    """Wait for a gRPC server. Raises OSError without one; pyspark itself would retry for ten minutes."""
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     channel = DefaultChannelBuilder(url).toChannel()
@@ -132,13 +134,13 @@ def _connect(url: str) -> None:
 
 
 def parallelism_of(session: "SparkSession") -> int:
-    """Tasks that a Spark Connect server runs at once, as far as it says."""
+    """Return the number of tasks that a Spark Connect server runs concurrently, as far as it says."""
     return int(session.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
 
 
 @contextmanager
 def _own_variables() -> Iterator[None]:
-    """Undoes at the end what Spark's start sets: a spark-submit from this process would take it for the user's wish."""
+    """Restore the variables that Spark's start sets: spark-submit would take them for the user's settings."""
     before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME")}
     try:
         yield
@@ -151,10 +153,10 @@ def _own_variables() -> Iterator[None]:
 
 
 def _spark_home(archive: ClassArchive | None, scratch: Path) -> Path | None:
-    """A home for Spark that has what its start needs; None if the user has given one.
+    """Return a home with the files that Spark's start needs; None if the user has set one.
 
-    It lacks the zipped pyspark of Spark's own home, so that local workers take pyspark from where this process has it:
-    each of them would compile that again, some three CPU seconds of a start.
+    It lacks the zipped pyspark of Spark's own home, so that local workers import this process's pyspark. Otherwise each
+    of them would compile the zipped one again, which costs three CPU seconds per start.
     """
     if "SPARK_HOME" in os.environ:
         return None
@@ -165,7 +167,7 @@ def _spark_home(archive: ClassArchive | None, scratch: Path) -> Path | None:
 
 
 def link_spark_home(home: Path) -> None:
-    """Makes a home for Spark, of links into pyspark, unless it is there."""
+    """Make a home for Spark from links into pyspark, unless it exists."""
     home.mkdir(exist_ok=True)
     for name in ("bin", "jars"):
         with suppress(FileExistsError):
@@ -179,12 +181,12 @@ def _quiet_log(scratch: Path) -> str:
 
 
 def _start(wanted: Mapping[str, str], home: Path | None, log: IO[bytes], *, verbose: bool) -> SparkContext:
-    """Starts Spark with its output going to a file: the JVM keeps it so, this process has its own back."""
+    """Start Spark with its output in a file, for the JVM only: this process gets its own output back."""
     try:
         with SafeChildren(), spark_home_at(home), _own_interrupts(), nullcontext() if verbose else _output_into(log):
             return SparkContext.getOrCreate(SparkConf().setAll([*wanted.items()]))
     except (PySparkException, Py4JError, RuntimeError, OSError) as error:
-        message = message_of(error)  # while its JVM is there
+        message = message_of(error)  # before its JVM is stopped
         with Uninterrupted(), _quiet_python():
             _stop_gateway()
         log.seek(0)
@@ -195,7 +197,7 @@ def _start(wanted: Mapping[str, str], home: Path | None, log: IO[bytes], *, verb
 
 @contextmanager
 def spark_home_at(home: Path | None) -> Iterator[None]:
-    """A context in which Spark is started from this home; None means as the environment says."""
+    """Set the home from which Spark starts; None leaves the environment unchanged."""
     if home is None:
         yield
         return
@@ -208,7 +210,7 @@ def spark_home_at(home: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _own_interrupts() -> Iterator[None]:
-    """Keeps Ctrl-C as it is: Spark would take it over."""
+    """Keep the handler of Ctrl-C, which Spark would replace."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -234,7 +236,7 @@ def _output_into(log: IO[bytes]) -> Iterator[None]:
 
 @contextmanager
 def _quiet_python() -> Iterator[None]:
-    """Drops what py4j logs, and its threads print, of a JVM that has gone or an answer that wasn't waited for."""
+    """Drop py4j's log lines and thread messages about a stopped JVM or an abandoned answer."""
     root = logging.getLogger()
     nothing = logging.NullHandler()
     root.addHandler(nothing)
@@ -249,17 +251,17 @@ def _quiet_python() -> Iterator[None]:
 
 
 def _leave_accumulators(context: SparkContext) -> None:
-    """Lets the server of accumulators, of which kseg has none, end by itself: Spark would wait a second for it."""
+    """Let the server of accumulators, which kseg doesn't use, end on its own: Spark would wait a second for it."""
     server = getattr(context, "_accumulatorServer", None)
-    if server is None or isinstance(server.server_address, str):  # a socket in a file must be removed
+    if server is None or isinstance(server.server_address, str):  # a socket file must be removed
         return
     del context._accumulatorServer
-    server.handle_error = lambda *_: None  # the JVM hangs up
+    server.handle_error = lambda *_: None  # the JVM disconnects
     threading.Thread(target=server.shutdown, name="kseg-accumulators", daemon=True).start()
 
 
 def _stop_gateway() -> None:
-    """Ends the JVM, so that the next context of this process gets the settings that it asks for."""
+    """End the JVM, so that the next context of this process gets its own settings."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -281,44 +283,44 @@ TASKS_PER_SLOT = 3
 POLL_SECONDS = 0.2
 
 TaskProgress = Callable[[int, int, int], object]
-"""Is told how many tasks are done, of how many, and how many attempts failed."""
+"""A function that is called with the numbers of finished tasks, of all tasks, and of failed attempts."""
 ByteProgress = Callable[[int, int, int], object]
-"""Is told about how many bytes are read, of how many, and how many attempts of tasks failed."""
+"""A function that is called with the approximate bytes read, the bytes in total, and the number of failed attempts."""
 _Run = Callable[[Round, int, TaskProgress | None], list[Result]]
-"""Executes a round of so many tasks."""
+"""A function that executes a round with a number of tasks."""
 
 
 def by_context(context: "SparkContext", parallelism: int, progress: ByteProgress | None = None) -> Execute:
-    """Executes orders in the tasks of a job, the largest first. Raises KsegError with the task's own message.
+    """Execute orders in the tasks of a job, the largest first. Raises KsegError with the task's own message.
 
-    It needs no session: Spark's SQL takes longer to load than all the rest, here and in each Python worker. Of a task's
-    attempts, one gives its results to the job; those of the others are dropped, with the files that they name.
+    No session is needed: Spark's SQL takes longer to load than everything else, here and in each Python worker. Of a
+    task's attempts, one passes its results to the job; the results and files of the others are dropped.
     """
 
     def run(wanted: Round, tasks: int, watch: TaskProgress | None) -> list[Result]:
         rows = context.parallelize(range(tasks), tasks).mapPartitions(wanted.execute)
-        # A thread of its own waits for the JVM's answer: after an interrupt, pyspark would take it for another call's.
+        # A separate thread waits for the JVM's answer: after an interrupt, pyspark would assign it to another call.
         with ThreadPoolExecutor(1) as pool:
             answer: Future[list[Result]] = pool.submit(rows.collect)
             try:
-                with _watched(context, watch) if watch is not None else nullcontext():
+                with _poll_progress(context, watch) if watch is not None else nullcontext():
                     return answer.result()
             except KeyboardInterrupt:
-                stop_context(context)  # before what its tasks wrote is removed
+                stop_context(context)  # before its tasks' files are removed
                 raise
 
     return _in_rounds(run, parallelism, progress)
 
 
 def by_server(session: Any, parallelism: int, progress: ByteProgress | None = None) -> Execute:
-    """As `by_context`, by a data source's writer and a session of Spark Connect, which has no jobs of plain rows."""
+    """Execute orders as `by_context` does, through a data source's writer: Spark Connect has no jobs of plain rows."""
     from kseg.spark.data_source import KsegSource
 
     def run(wanted: Round, tasks: int, watch: TaskProgress | None) -> list[Result]:
         session.dataSource.register(KsegSource)
         rows = session.range(0, tasks, 1, tasks).write.format(KsegSource.name()).mode("append")
         try:
-            with _watched_remotely(session, watch) if watch is not None else nullcontext():
+            with _report_progress(session, watch) if watch is not None else nullcontext():
                 rows.options(**wanted._asdict()).save()
         except KeyboardInterrupt:
             session.stop()
@@ -347,7 +349,7 @@ def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Ex
 
 
 def in_bytes(tasks: Sequence[Sequence[WorkOrder]], progress: ByteProgress | None) -> TaskProgress | None:
-    """Reports bytes, since Spark reports only tasks: they start in this order, and end roughly in it."""
+    """Convert progress in tasks to approximate bytes: tasks start in this order, and end roughly in it."""
     if progress is None:
         return None
     sums = [0, *accumulate(sum(order.size for order in task) for task in tasks)]
@@ -355,8 +357,8 @@ def in_bytes(tasks: Sequence[Sequence[WorkOrder]], progress: ByteProgress | None
 
 
 @contextmanager
-def _watched(context: "SparkContext", progress: TaskProgress) -> Iterator[None]:
-    """Polls Spark's status tracker while the job runs."""
+def _poll_progress(context: "SparkContext", progress: TaskProgress) -> Iterator[None]:
+    """Poll Spark's status tracker while the job runs."""
     tracker = context.statusTracker()
     done = threading.Event()
 
@@ -386,8 +388,8 @@ def _watched(context: "SparkContext", progress: TaskProgress) -> Iterator[None]:
 
 
 @contextmanager
-def _watched_remotely(session: Any, progress: TaskProgress) -> Iterator[None]:
-    """Spark Connect tells its progress by itself."""
+def _report_progress(session: Any, progress: TaskProgress) -> Iterator[None]:
+    """Report the progress that Spark Connect sends."""
 
     def tell(stages: Any = None, **_: object) -> None:
         if stages:
@@ -401,7 +403,7 @@ def _watched_remotely(session: Any, progress: TaskProgress) -> Iterator[None]:
 
 
 def make_class_archive(master: str, settings: Mapping[str, str], *, verbose: bool = False) -> ClassArchive:
-    """Runs a job without orders, whose JVM writes down what it has loaded; replaces the archive of before.
+    """Run a job without orders, whose JVM writes its loaded classes to a new archive.
 
     Raises:
         UsageError: if no Java can run this Spark, or Spark's classes aren't pyspark's.
@@ -430,7 +432,7 @@ def _make(archive: ClassArchive, java: Java, place: tuple[str, Mapping[str, str]
         master, settings = place
         wanted = {**settings, JAVA_OPTIONS: archive.options_to_make(made)}
         with spark_home_at(archive.spark_home), open_context(master, wanted, verbose=verbose) as context:
-            context.parallelize(range(context.defaultParallelism)).mapPartitions(_nothing).collect()
+            context.parallelize(range(context.defaultParallelism)).mapPartitions(_no_results).collect()
         if not made.exists():
             raise KsegError(f"Java {java.version} wrote no class archive", str(java.home))
         made.replace(archive.path)
@@ -448,5 +450,5 @@ def _make_basic(java: Java, path: Path) -> Path:
     return path
 
 
-def _nothing(tasks: Iterable[int]) -> Iterator[int]:
+def _no_results(tasks: Iterable[int]) -> Iterator[int]:
     yield from tasks

@@ -1,4 +1,4 @@
-"""Options of the data source, checked, pushed filters, and where a query begins and ends in each partition."""
+"""Options of the data source, pushed filters, and the bounds of a query in each partition."""
 
 import json
 import re
@@ -55,11 +55,11 @@ DEFAULTS: dict[str, str | None] = {
     "pushdown": "false",
     "table": "records",
 }
-"""Each option and its default."""
+"""The options and their defaults."""
 STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-"""Those that a batch query doesn't use."""
+"""Options that a batch query ignores."""
 BATCH_ONLY = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
-"""Those that a stream refuses, as the connector's does."""
+"""Options that a stream refuses, as the connector does."""
 _UNUSED = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -67,33 +67,33 @@ _UNUSED = (
     "groupIdPrefix",
     "maxRecordsPerPartition",
 )
-"""Options of the connector that ask nothing of files."""
+"""The connector's options that have no meaning for files."""
 _CONSUMERS = "kafka."
-"""Begins the names of the connector's settings for Kafka's consumer."""
+"""Prefix of the connector's settings for Kafka's consumer."""
 _KNOWN = {name.lower(): name for name in (*DEFAULTS, *_UNUSED)}
 
 
 def parse_options(given: Mapping[str, str]) -> dict[str, str | None]:
-    """The options with their defaults, by names in small letters.
+    """Return the options by lower-case names, with defaults.
 
-    Raises UsageError if they are unknown, or contradict each other.
+    Raises UsageError if they are unknown or contradictory.
     """
     own = {name.lower(): value for name, value in given.items()}
     for name in own:
         if name not in _KNOWN and not name.startswith(_CONSUMERS):
-            raise UsageError(_unknown(name))
+            raise UsageError(_unknown_option(name))
     if len([name for name in PARTITION_CHOICES if name.lower() in own]) > 1:
         raise UsageError(f"only one of {', '.join(PARTITION_CHOICES)} can be given")
     return {name.lower(): own.get(name.lower(), default) for name, default in DEFAULTS.items()}
 
 
-def unused(given: Iterable[str], also: Iterable[str]) -> list[str]:
-    """The names of options that ask nothing of files, and of those in `also`."""
+def find_unused(given: Iterable[str], also: Iterable[str]) -> list[str]:
+    """Return the names of given options that have no effect on files or are in `also`."""
     useful = {name.lower() for name in DEFAULTS} - {name.lower() for name in also}
     return sorted(_KNOWN.get(name.lower(), name) for name in given if name.lower() not in useful)
 
 
-def _unknown(name: str) -> str:
+def _unknown_option(name: str) -> str:
     near = get_close_matches(name, _KNOWN, 1)
     hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"it has {', '.join(DEFAULTS)}"
     return f"the data source has no option {name!r}; {hint}"
@@ -106,7 +106,7 @@ _COMPARISONS = {
     "LessThan": "less",
     "LessThanOrEqual": "less_equal",
 }
-"""Pyspark's filters by name, since old releases have none; and Arrow's functions that mean the same, nulls included."""
+"""Arrow's equivalents of pyspark's filters, nulls included; by name, since old releases have none."""
 _SEARCHES = {"StringStartsWith": "starts_with", "StringEndsWith": "ends_with", "StringContains": "match_substring"}
 _VALUES: dict[str, type | tuple[type, ...]] = {
     "string": str,
@@ -116,14 +116,14 @@ _VALUES: dict[str, type | tuple[type, ...]] = {
     "bool": bool,
     "timestamp[us, tz=UTC]": datetime,
 }
-"""The Python types that filters' values must have: Arrow would cut a number to fit."""
+"""The Python types required of filters' values: Arrow would truncate numbers."""
 
 
 @dataclass
 class PushedFilters:
-    """The filters taken of a query. They hold for each row that is read; what they exclude isn't read, if possible.
+    """Filters taken from a query. They apply to each row; excluded parts aren't read, if possible.
 
-    schema: the columns of the rows that are filtered. has_offsets: whether these are records, and no other table.
+    schema: the columns of the filtered rows. has_offsets: whether the rows are records, rather than another table's.
     """
 
     schema: "pa.Schema"
@@ -131,32 +131,32 @@ class PushedFilters:
     taken: list["Filter"] = field(default_factory=list)
 
     def take(self, wanted: "Filter") -> bool:
-        """Takes a filter if the answer is exactly Spark's own; False if Spark must filter itself."""
+        """Take a filter and return True if its result is exactly Spark's; False leaves it to Spark."""
         import pyarrow as pa
 
         try:
-            _answer(wanted, pa.RecordBatch.from_pylist([], schema=self.schema))
+            _evaluate(wanted, pa.RecordBatch.from_pylist([], schema=self.schema))
         except (KeyError, TypeError, pa.ArrowException):
             return False  # another kind of filter, value or column
         self.taken.append(wanted)
         return True
 
     def apply(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
-        """The rows for which all filters are true."""
+        """Return the rows for which all filters are true."""
         for wanted in self.taken:
-            batch = batch.filter(_answer(wanted, batch))
+            batch = batch.filter(_evaluate(wanted, batch))
         return batch
 
     def find(self, copies: Copies) -> Copies:
-        """The partitions that may have such rows."""
+        """Return the partitions that may have such rows."""
         return self._bounds.find(copies)
 
     def narrow(self, offsets: OffsetRange) -> OffsetRange:
-        """The offsets of a range that such rows may have."""
+        """Return the offsets of a range that such rows may have."""
         return offsets.common(self._offsets) if self.has_offsets else offsets
 
     def first_time(self) -> int | None:
-        """The least time that such rows may have, in milliseconds since 1970; None if any."""
+        """Return the lowest time of such rows in milliseconds since 1970; None if unbounded."""
         time = self._bounds.first_time() if self.has_offsets else None
         return time if time is not None and time > 0 else None
 
@@ -164,24 +164,24 @@ class PushedFilters:
     def _bounds(self) -> "FilterBounds":
         from kseg.export.plan import FilterBounds
 
-        conditions = [_answer(wanted, _Fields(self.schema)) for wanted in self.taken]
+        conditions = [_evaluate(wanted, _Fields(self.schema)) for wanted in self.taken]
         return FilterBounds(reduce(and_, conditions) if conditions else None, self.schema)
 
     @cached_property
     def _offsets(self) -> OffsetRange:
-        """The same for all partitions: asked for when all filters are taken."""
+        """The offsets of such rows in all partitions; used after all filters are taken."""
         return self._bounds.offsets_anywhere()
 
 
 class _Columns(Protocol):
-    """Columns by their names: those of a batch, or what stands for them in an expression. Raises KeyError."""
+    """Columns by name: those of a batch, or their placeholders in an expression. Raises KeyError."""
 
     def column(self, name: str | None) -> Any:
-        """The values."""
+        """Return the values."""
 
     @property
     def schema(self) -> "pa.Schema":
-        """Their types."""
+        """The types of the columns."""
 
 
 class _Fields:
@@ -191,26 +191,26 @@ class _Fields:
         self.schema = schema
 
     def column(self, name: str | None) -> Any:
-        """What stands for the column."""
+        """Return the expression of a column."""
         import pyarrow.compute as pc
 
         return pc.field(name)
 
 
 def _column(wanted: Any) -> str | None:
-    """The column that a filter looks at; None if it isn't one of these kinds."""
+    """Return the column of a filter; None for other kinds of filters."""
     attribute: tuple[str, ...] = getattr(wanted, "attribute", ())
     return attribute[0] if len(attribute) == 1 else None
 
 
-def _answer(wanted: Any, columns: _Columns) -> Any:
-    """For each row true, false or, as in SQL, null. Raises KeyError and others for what can't be answered so."""
+def _evaluate(wanted: Any, columns: _Columns) -> Any:
+    """Return, for each row, true, false or, as in SQL, null. Raises KeyError and others for unsupported filters."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = type(wanted).__name__
     if kind == "Not":
-        return pc.invert(_answer(wanted.child, columns))
+        return pc.invert(_evaluate(wanted.child, columns))
     name = _column(wanted)
     values, own = columns.column(name), columns.schema.field(name).type
     match kind:
@@ -219,7 +219,7 @@ def _answer(wanted: Any, columns: _Columns) -> Any:
         case "IsNotNull":
             return pc.is_valid(values)
         case "In":
-            listed = pa.array([_checked(value, own) for value in wanted.value], own)
+            listed = pa.array([_check_value(value, own) for value in wanted.value], own)
             return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=listed), pa.scalar(None, pa.bool_()))
         case "EqualNullSafe" if wanted.value is None:
             return pc.is_null(values)
@@ -233,10 +233,10 @@ def _answer(wanted: Any, columns: _Columns) -> Any:
 def _scalar(value: Any, kind: "pa.DataType") -> Any:
     import pyarrow as pa
 
-    return pa.scalar(_checked(value, kind), kind)
+    return pa.scalar(_check_value(value, kind), kind)
 
 
-def _checked(value: Any, kind: "pa.DataType") -> Any:
+def _check_value(value: Any, kind: "pa.DataType") -> Any:
     expected = _VALUES[str(kind)]
     is_number = expected is int and isinstance(value, bool)
     if not isinstance(value, expected) or is_number or (isinstance(value, datetime) and value.tzinfo is None):
@@ -245,11 +245,11 @@ def _checked(value: Any, kind: "pa.DataType") -> Any:
 
 
 class FilterOffer:
-    """What Spark calls to offer filters: it returns those that Spark must apply itself.
+    """A callable that Spark offers filters to; it returns the filters that Spark must apply itself.
 
-    Spark fails a query whose reader takes filters while `spark.sql.python.filterPushdown.enabled` is off. It sees that
-    by the function behind `pushFilters`. So this one shows the function of a reader that takes none: where it is off,
-    nothing is offered and Spark filters; where it is on, this is called all the same.
+    Spark fails a query whose reader takes filters while `spark.sql.python.filterPushdown.enabled` is off. It checks the
+    function behind `pushFilters`, so this object shows the function of a reader that takes none. If pushdown is off,
+    Spark offers nothing and filters itself; if it is on, Spark calls this object nevertheless.
     """
 
     def __init__(self, filters: PushedFilters) -> None:
@@ -263,14 +263,14 @@ class FilterOffer:
         return DataSourceReader.pushFilters
 
     def __call__(self, filters: list["Filter"]) -> Iterable["Filter"]:
-        """Takes what can be answered exactly; gives the others back."""
+        """Take the filters with exact results, and return the others."""
         return [wanted for wanted in filters if not self._filters.take(wanted)]
 
 
 Key = tuple[str, int | None]
 """A partition: topic and number."""
 _LOCAL = re.compile("file:(//)?(?=/)")
-"""Begins the URLs that Spark's catalog makes of paths."""
+"""Pattern of the URLs that Spark's catalog makes of paths."""
 _NO_PATH = (
     "give the directories to read: load('kafka-logs/') or option('path', …); "
     "Spark doesn't pass on the path of a table that was created with columns of its own"
@@ -279,40 +279,43 @@ _NO_PATH = (
 
 @dataclass(frozen=True)
 class Request:
-    """Options by their names in small letters, with defaults for all that weren't given."""
+    """Options by lower-case names, with defaults for missing ones."""
 
     options: Mapping[str, str | None]
     given: frozenset[str]
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> "Request":
-        """The request of a query's options. Raises UsageError if they are unknown, or contradict each other."""
+        """Return the request of a query's options. Raises UsageError if they are unknown or contradictory."""
         return cls(parse_options(given), frozenset(given))
 
     def text(self, name: str) -> str | None:
-        """An option as it is given."""
+        """Return an option as given."""
         return self.options[name.lower()]
 
     def choice(self, name: str, values: Sequence[str]) -> str:
-        """An option that is one of some words."""
+        """Return an option with a fixed set of words."""
         text = (self.text(name) or "").lower()
         if text not in values:
             raise UsageError(f"{name} is {text!r}; it can be {' or '.join(values)}")
         return text
 
     def flag(self, name: str) -> bool:
-        """An option that is true or false."""
+        """Return an option that is true or false."""
         return self.choice(name, ("true", "false")) == "true"
 
     def number(self, name: str) -> int | None:
-        """An option that is a number."""
+        """Return an option that is a number."""
         text = self.text(name)
         if text is not None and not re.fullmatch("[0-9]+", text):
             raise UsageError(f"{name} is {text!r}, and no number")
         return None if text is None else int(text)
 
     def by_partition(self, name: str, copies: Copies) -> dict[Key, int]:
-        """An option that has a number for each partition, as JSON. Raises UsageError if it doesn't name all of them."""
+        """Return an option with a number for each partition, as JSON.
+
+        Raises UsageError unless it names all of them.
+        """
         given = _json(name, self.text(name) or "")
         found: dict[Key, int] = {}
         for topic, partition in copies:
@@ -324,11 +327,11 @@ class Request:
 
     @property
     def is_of_damages(self) -> bool:
-        """Whether rows are damages, and no records."""
+        """True if rows are damages instead of records."""
         return self.choice("table", ("records", "damages")) == "damages"
 
     def sources(self) -> list[str]:
-        """Paths, globs and URLs: `load()` gives one as `path`, several as JSON."""
+        """Return the paths, globs and URLs: `load()` passes one as `path`, several as JSON."""
         several, one = self.text("paths"), self.text("path")
         if several is None and one is not None and one.startswith("["):
             several, one = one, None
@@ -338,7 +341,7 @@ class Request:
         return [unquote(_LOCAL.sub("", path)) if _LOCAL.match(path) else path for path in found]
 
     def reading(self, columns: Iterable[str] | None = None) -> ReadOptions:
-        """How records are read: with what the options say; or what these columns need."""
+        """Return the reading options for all columns, or only for the given ones."""
         level, mode = self.text("kafka.isolation.level"), self.text("mode")
         if level not in list(Isolation) or mode not in (None, *Mode):
             raise UsageError(f"isolation level {level!r}, mode {mode!r}; there are {', '.join((*Isolation, *Mode))}")
@@ -350,10 +353,13 @@ class Request:
             isolation=Isolation(level),
             mode=(Mode.FAILFAST if is_strict else Mode.PERMISSIVE) if mode is None else Mode(mode),
         )
-        return asked if columns is None else _needed(asked, set(columns))
+        return asked if columns is None else _narrow_to(asked, set(columns))
 
     def find(self) -> Copies:
-        """The partitions asked for. Raises UsageError if there are none, OpenError for paths that can't be listed."""
+        """Return the requested partitions.
+
+        Raises UsageError if there are none, OpenError for paths that can't be listed.
+        """
         copies = self.find_present()
         if not copies:
             everything = copies_of(find_replicas(self.sources()))
@@ -363,7 +369,7 @@ class Request:
         return copies
 
     def find_present(self, refuse: Refuse | None = None) -> Copies:
-        """Those of the partitions asked for that are there. `refuse` takes the errors that are raised without it."""
+        """Return the requested partitions that exist. `refuse` receives errors, which are raised without it."""
         copies = copies_of(find_replicas(self.sources(), refuse))
         return {key: replicas for key, replicas in copies.items() if self._is_wanted(*key)}
 
@@ -376,18 +382,18 @@ class Request:
         return assigned is None or partition in _json("assign", assigned).get(topic, ())
 
     def note_unused(self, also: Iterable[str] = ()) -> None:
-        """Names on stderr the options that were given for nothing, these too if they were given."""
-        if names := unused(self.given, also):
+        """Print to stderr the names of given options without effect, and of given ones in `also`."""
+        if names := find_unused(self.given, also):
             talk(f"kseg: ignored, since these options mean nothing to files: {', '.join(names)}")
 
     def refuse(self, names: Iterable[str], reason: str) -> None:
-        """Raises UsageError if one of these options was given."""
+        """Raise UsageError if one of these options was given."""
         given = {name.lower() for name in self.given}
         if found := [name for name in names if name.lower() in given]:
             raise UsageError(f"{found[0]}: {reason}")
 
 
-def _needed(asked: ReadOptions, columns: set[str]) -> ReadOptions:
+def _narrow_to(asked: ReadOptions, columns: set[str]) -> ReadOptions:
     has_batches = not columns <= set(replace(asked, headers=True, batch_columns=False).schema().names)
     return replace(asked, headers="headers" in columns, batch_columns=has_batches)
 
@@ -400,12 +406,12 @@ def _json(name: str, text: str) -> Any:
 
 
 EARLIEST, LATEST = -2, -1
-"""Offsets that aren't offsets. Source: JsonUtils of spark-sql-kafka."""
+"""Special values of offsets. Source: JsonUtils of spark-sql-kafka."""
 _NAMES = {"earliest": EARLIEST, "latest": LATEST}
 
 
 class _Bound(NamedTuple):
-    """One end of a query: its three options, that which wins first, and its default.
+    """One end of a query: its three options, the one with precedence first, and its default.
 
     refused: the end of the log that it can't be in a batch query.
     """
@@ -422,10 +428,10 @@ _ENDING = _Bound("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets",
 
 
 def batch_ranges(request: Request, copies: Copies) -> dict[Key, OffsetRange]:
-    """The offsets that a batch query reads of each partition.
+    """Return the offsets that a batch query reads of each partition.
 
-    Raises UsageError if an option doesn't name all partitions, or what it names isn't there; KsegError if offsets asked
-    for aren't in the log, unless `failOnDataLoss` is false.
+    Raises UsageError if an option doesn't name all partitions, or names a missing one; KsegError if requested offsets
+    aren't in the log, unless `failOnDataLoss` is false.
     """
     starts, ends = (_positions(request, bound, copies, is_batch=True) for bound in (_STARTING, _ENDING))
     ranges = {}
@@ -438,12 +444,12 @@ def batch_ranges(request: Request, copies: Copies) -> dict[Key, OffsetRange]:
 
 
 def stream_starts(request: Request, copies: Copies) -> dict[Key, int]:
-    """Where a new stream begins; EARLIEST and LATEST stand for the log's ends. Default: LATEST, as the connector's."""
+    """Return a new stream's start; EARLIEST and LATEST are the log's ends. Default: LATEST, as in the connector."""
     return _positions(request, _STARTING._replace(default=LATEST), copies, is_batch=False)
 
 
 def log_end(replica: PartitionCopy) -> int:
-    """The next offset to write. Raises UsageError if that would take reading a remote log."""
+    """Return the next offset to write. Raises UsageError if that requires reading a remote log."""
     if replica.is_remote:
         raise UsageError("the end of a log is known of local files only: give offsets below it", replica.path)
     return replica.open().read_log_end_offset()
@@ -469,7 +475,7 @@ def _positions(request: Request, bound: _Bound, copies: Copies, *, is_batch: boo
 
 
 def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bound: _Bound) -> int:
-    """The offset of the first record of a time or later; if there is none, the end, or what the strategy says."""
+    """Return the offset of the first record at or after a time; without one, the end, or the strategy's choice."""
     path = replicas[0].path
     if replicas[0].is_remote:
         raise UsageError("times can be asked of local files only; give offsets", path)
@@ -486,7 +492,7 @@ def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bou
 
 
 def _offset_of_time(copies: Sequence[PartitionCopy], time: int) -> int | None:
-    """The offset of the first record of a time, or of a later one, in a partition's copies, of which the best is first.
+    """Return the offset of the first record at or after a time in a partition's copies, the best of which is first.
 
     None if there is none. Raises OpenError if a directory or a log can't be opened.
     """

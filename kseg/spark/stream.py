@@ -1,4 +1,4 @@
-"""A stream over growing logs, and its offsets as checkpoints keep them."""
+"""A stream over growing logs, and its offsets in checkpoints."""
 
 import re
 import time
@@ -19,14 +19,14 @@ from kseg.spark.options import BATCH_ONLY, EARLIEST, LATEST, Key, Request, strea
 from kseg.spark.tasks import OrderExecutor, split
 
 _TOPIC_ID, _GONE = "topicId", "gone"
-"""Beside the partitions' numbers: kseg's additions to what the connector keeps."""
+"""Keys next to the partitions' numbers, which kseg adds to the connector's form."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The next offset of each partition, and the ids of topics, where `partition.metadata` has them.
+    """The next offset of each partition, and the ids of topics that have `partition.metadata`.
 
-    gone: the same of partitions that aren't there, as the query was told: one that comes back is read on from there.
+    gone: the same for missing partitions that were reported; a returning one continues from there.
     """
 
     offsets: Mapping[Key, int]
@@ -34,7 +34,7 @@ class Progress:
     gone: Mapping[Key, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """By topic and partition, in a fixed order, since Spark compares the text."""
+        """Return offsets by topic and partition, in a fixed order, since Spark compares the text."""
         members = _by_topic(self.offsets)
         for topic, gone in _by_topic(self.gone).items():
             members.setdefault(topic, {})[_GONE] = gone
@@ -45,7 +45,7 @@ class Progress:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Mapping[str, Any]]) -> "Progress":
-        """The progress of `to_json`, or of the connector's checkpoint."""
+        """Return the progress of `to_json`, or of the connector's checkpoint."""
         offsets = {
             topic: {name: own[name] for name in own if name not in (_TOPIC_ID, _GONE)} for topic, own in members.items()
         }
@@ -54,11 +54,11 @@ class Progress:
         return cls(_by_key(offsets), ids, _by_key(gone))
 
     def offset_of(self, key: Key) -> int | None:
-        """How far a partition was read; None if it is new."""
+        """Return the next offset of a partition; None if it is new."""
         return self.offsets.get(key, self.gone.get(key))
 
     def is_of_another(self, topic: str, topic_id: str | None) -> bool:
-        """Whether the topic was recreated since, as far as ids are known."""
+        """Return whether the topic was recreated since, as far as ids are known."""
         known = self.topic_ids.get(topic)
         return known is not None and topic_id is not None and known != topic_id
 
@@ -79,7 +79,7 @@ def _by_key(members: Mapping[str, Mapping[str, int]]) -> dict[Key, int]:
 
 
 class HeldLog(NamedTuple):
-    """A partition's log as it is: its first offset and the next one that a stream may read up to."""
+    """A snapshot of a partition's log: its first offset, and the end that a stream may read up to."""
 
     replica: PartitionCopy
     first: int
@@ -89,7 +89,7 @@ class HeldLog(NamedTuple):
 
     @classmethod
     def of(cls, copies: Sequence[PartitionCopy], isolation: Isolation) -> "HeldLog":
-        """Reads the end of the best copy's log. Raises OpenError if it has gone, UsageError if it is remote."""
+        """Return the snapshot of the best copy. Raises OpenError if it is missing, UsageError if it is remote."""
         replica = copies[0]
         if replica.is_remote:
             raise UsageError("a stream reads local directories only", replica.path)
@@ -107,30 +107,30 @@ HeldLogs = Mapping[Key, HeldLog]
 
 
 def held_logs(copies: Copies, isolation: Isolation) -> dict[Key, HeldLog]:
-    """The best copy of each partition. Raises OpenError if one has gone meanwhile."""
+    """Return the snapshot of each partition's best copy. Raises OpenError if one was deleted meanwhile."""
     return {key: HeldLog.of(replicas, isolation) for key, replicas in copies.items()}
 
 
 def ends_of(held: HeldLogs) -> Progress:
-    """Where the logs end."""
+    """Return the ends of the logs."""
     return Progress({key: log.end for key, log in held.items()}, topic_ids(held.values()))
 
 
 def topic_ids(logs: Iterable[HeldLog]) -> dict[str, str]:
-    """The ids of topics."""
+    """Return the ids of topics."""
     return {log.replica.topic: log.replica.topic_id for log in logs if log.replica.topic_id is not None}
 
 
 def begin_of(start: Progress, key: Key, log: HeldLog) -> int:
-    """The first offset to read of a log: where reading ended, or where the log begins if that is higher."""
+    """Return the first offset to read: the end of earlier reading, or the log's start if that is higher."""
     known = start.offset_of(key)
     if known is None or start.is_of_another(key[0], log.replica.topic_id):
         return log.first
     return min(max(known, log.first), log.end)
 
 
-def continued(start: Progress, held: HeldLogs, target: Progress | None) -> Progress:
-    """How far a stream that got as far as `start` can get, up to a target if there is one."""
+def continue_from(start: Progress, held: HeldLogs, target: Progress | None) -> Progress:
+    """Return the progress that a stream can make from `start`, up to a target if there is one."""
     ends: dict[Key, int] = {}
     for key, log in held.items():
         if target is None:
@@ -149,7 +149,7 @@ def continued(start: Progress, held: HeldLogs, target: Progress | None) -> Progr
 
 
 def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Iterator[str]:
-    """What a stream that got as far as `start` can't read any more; without partitions whose end was told already.
+    """Yield the losses of a stream that has reached `start`, except for partitions whose deletion was reported.
 
     Source: KafkaMicroBatchStream.
     """
@@ -171,8 +171,8 @@ def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Ite
             yield f"{log.replica.path}: a new partition, and its log begins at {log.first} instead of 0"
 
 
-def limited(start: Progress, ends: Progress, held: HeldLogs, maximum: int) -> Progress:
-    """Ends that leave no more offsets than wanted, each partition its share. Source: KafkaMicroBatchStream."""
+def limit_ends(start: Progress, ends: Progress, held: HeldLogs, maximum: int) -> Progress:
+    """Return ends that leave at most `maximum` offsets, shared among partitions. Source: KafkaMicroBatchStream."""
     begins = {key: begin_of(start, key, held[key]) for key in ends.offsets if key in held}
     ahead = {key: max(ends.offsets[key] - begin, 0) for key, begin in begins.items()}
     total = sum(ahead.values())
@@ -191,7 +191,7 @@ else:
     except ImportError:  # pyspark before 4.2
 
         class SupportsTriggerAvailableNow:
-            """What pyspark 4.2 asks such a reader to be."""
+            """The interface that pyspark 4.2 requires of such a reader."""
 
 
 _Offsets = dict[str, dict[str, Any]]
@@ -199,7 +199,7 @@ _SECONDS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 
 
 
 class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream of what is appended to the partitions asked for, new partitions included."""
+    """A stream of new records in the requested partitions, including new partitions."""
 
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
         super().__init__(request, columns)
@@ -214,7 +214,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         self._last_batch = -float("inf")
 
     def initialOffset(self) -> _Offsets:
-        """Where a new stream begins: where `startingOffsets` or a time says, else at the end, as the connector's."""
+        """Return the start of a new stream: `startingOffsets`, a time, or else the end, as in the connector."""
         copies = self.request.find()
         held = held_logs(copies, self.options.isolation)
         found = stream_starts(self.request, copies)
@@ -224,7 +224,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         return self._last.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
-        """What a batch may take, unless its trigger says otherwise. Asked from pyspark 4.2 on."""
+        """Return the limit of a batch without a trigger's own limit. Called from pyspark 4.2 on."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
         most, least = (self.request.number(name) for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger"))
@@ -233,45 +233,47 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Notes where the logs end: the query ends when that is read."""
-        self._target = ends_of(self._held())
+        """Note the ends of the logs, at which the query ends."""
+        self._target = ends_of(self._held_logs())
 
     def latestOffset(self, start: _Offsets | None = None, limit: Any = None) -> _Offsets:
-        """Where the logs end; no further than the limit lets a batch go. Spark before 4.2 gives neither argument."""
+        """Return the ends of the logs, within the limit of a batch. Spark before 4.2 passes neither argument."""
         self._note_options(has_limits=limit is not None)
         begin = self._last if start is None else Progress.from_json(start)
-        held = self._held()
+        held = self._held_logs()
         ends = ends_of(held)
         self._seen = ends
         if begin is None:
             return ends.to_json()
-        self._lose(losses(begin, held))
-        ends = continued(begin, held, self._target)
+        self._report_losses(losses(begin, held))
+        ends = continue_from(begin, held, self._target)
         if self._target is None and self._must_wait(begin, ends, held, limit):
             return begin.to_json()
         self._last_batch = time.monotonic()
         most = getattr(limit, "max_rows", None)
-        return (ends if most is None else limited(begin, ends, held, most)).to_json()
+        return (ends if most is None else limit_ends(begin, ends, held, most)).to_json()
 
     def reportLatestOffset(self) -> _Offsets | None:
-        """Where the logs ended when they were looked at last, for the query's progress."""
+        """Return the ends of the logs at the last check, for the query's progress."""
         return None if self._seen is None else self._seen.to_json()
 
     def partitions(self, start: _Offsets, end: _Offsets) -> Sequence[InputPartition]:
-        """Byte ranges that hold the offsets from `start` to below `end`."""
+        """Return byte ranges that contain the offsets from `start` to below `end`."""
         begin, wanted = Progress.from_json(start), Progress.from_json(end)
-        held = self._held()
-        self._lose(losses(begin, held, wanted))
+        held = self._held_logs()
+        self._report_losses(losses(begin, held, wanted))
         ranges: dict[Key, OffsetRange] = {}
         for key, last in wanted.offsets.items():
             if (log := held.get(key)) is None:
                 continue
             if wanted.is_of_another(key[0], log.replica.topic_id):
-                self._lose([f"{log.replica.path}: the topic was recreated before offsets up to {last} were read"])
+                self._report_losses(
+                    [f"{log.replica.path}: the topic was recreated before offsets up to {last} were read"]
+                )
                 continue
             first = begin_of(begin, key, log)
             if last > log.end:
-                self._lose([f"{log.replica.path}: the log ends at {log.end}; it was to be read up to {last}"])
+                self._report_losses([f"{log.replica.path}: the log ends at {log.end}; it was to be read up to {last}"])
             if min(last, log.end) > first:
                 ranges[key] = OffsetRange(first, min(last, log.end))
         self._last = wanted
@@ -280,25 +282,28 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         return split(copies, LogSelection(offsets_of=ranges), self.request, reached) if ranges else []
 
     def commit(self, end: _Offsets) -> None:
-        """Nothing is kept here: the progress is in the query's checkpoint."""
+        """Do nothing: the query's checkpoint has the progress."""
 
     def stop(self) -> None:
-        """Nothing is open between batches."""
+        """Do nothing: no file is open between batches."""
 
-    def _held(self) -> dict[Key, Any]:
-        """The logs that are there. A path that can't be listed is an error, or told if losses are to be let pass."""
+    def _held_logs(self) -> dict[Key, Any]:
+        """Return the snapshots of the existing logs.
+
+        A path that can't be listed is an error, or only reported if losses are allowed.
+        """
         refuse = None if self._is_strict else lambda error: self._say(str(error))
         return held_logs(self.request.find_present(refuse), self.options.isolation)
 
-    def _lose(self, found: Iterable[str]) -> None:
-        """Tells losses. Raises DamagedError at the first if they are to end the query."""
+    def _report_losses(self, found: Iterable[str]) -> None:
+        """Report losses. Raises DamagedError at the first one if losses end the query."""
         for loss in found:
             if self._is_strict:
                 raise DamagedError(f"{loss}; failOnDataLoss=false goes on")
             self._say(f"{loss}: going on, since failOnDataLoss is false")
 
     def _say(self, text: str) -> None:
-        """Prints a line once."""
+        """Print a line once."""
         if text not in self._said:
             self._said.add(text)
             talk(f"kseg: {text}")
@@ -312,7 +317,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
             talk("kseg: pyspark before 4.2 has no limits of batches: each reads all that is there")
 
     def _must_wait(self, begin: Progress, ends: Progress, held: HeldLogs, limit: Any) -> bool:
-        """Whether too little has come for a batch, and not enough time has passed."""
+        """Return whether a batch would be too small, and not enough time has passed."""
         least = self.request.number("minOffsetsPerTrigger")
         if least is None or limit is None or type(limit).__name__ == "ReadAllAvailable":
             return False
@@ -322,7 +327,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
 
 
 def _seconds(text: str) -> float:
-    """A duration as Spark's configuration has it."""
+    """Return a duration in the notation of Spark's configuration."""
     match = re.fullmatch("([0-9]+)(ms|s|m|min|h|d|)", text.strip().lower())
     if match is None:
         raise UsageError(f"maxTriggerDelay is {text!r}; it can be 15m, 90s, …")

@@ -1,4 +1,4 @@
-"""Submission of an export by spark-submit, and explanations of its failures."""
+"""Submission of an export through spark-submit, and explanations of its failures."""
 
 import os
 import re
@@ -29,18 +29,18 @@ SAFE_SETTINGS = tuple(
     (f"{place}.{SAFE_PATH}", "1")
     for place in ("spark.executorEnv", "spark.yarn.appMasterEnv", "spark.kubernetes.driverEnv")
 )
-"""Python processes of Spark's take no module from their current directory."""
+"""Settings that keep Spark's Python processes from importing modules from their current directory."""
 IMAGE_PYTHON = "/opt/kseg/bin/python"
-"""Python in the image that docs/kubernetes/Containerfile describes."""
+"""The Python of the image that docs/kubernetes/Containerfile describes."""
 IMAGE_APPLICATION = "local:///opt/kseg/application.py"
 """The application in that image, as a driver in a pod finds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where the job goes, as spark-submit's options say it.
+    """The cluster of a job, in spark-submit's options.
 
-    archive: a packed environment for the executors. ships_environment: this one is packed as the archive PACKED.
+    archive: a packed environment for the executors. ships_environment: whether this environment is packed as PACKED.
     """
 
     master: str
@@ -52,12 +52,12 @@ class Cluster:
 
     @property
     def drives_here(self) -> bool:
-        """Whether the driver runs on this machine."""
+        """True if the driver runs on this machine."""
         return self.deploy_mode != "cluster"
 
     @property
     def runs_image(self) -> bool:
-        """Whether Python comes with an image."""
+        """True if Python comes with an image."""
         return self.master.startswith("k8s://") and self.sent_archive is None
 
     @property
@@ -67,15 +67,15 @@ class Cluster:
 
     @property
     def links_environment(self) -> bool:
-        """Whether a driver here finds its environment by the relative path that executors find it by.
+        """True if a local driver uses the same relative path to its environment as executors.
 
-        Spark plans with Python on the driver, by that path: so it must lead to this environment.
+        Spark plans with Python on the driver through that path, which must lead to this environment.
         """
         return self.sent_archive is not None and self.drives_here
 
 
 def submit_command(cluster: Cluster, arguments: Sequence[str]) -> list[str]:
-    """The command line of spark-submit; `arguments` are those of `kseg spark-export`."""
+    """Return the command line of spark-submit; `arguments` are those of `kseg spark-export`."""
     command = [str(_spark_home() / "bin" / "spark-submit"), "--master", cluster.master]
     if cluster.deploy_mode is not None:
         command += ["--deploy-mode", cluster.deploy_mode]
@@ -96,7 +96,7 @@ def _image_settings(cluster: Cluster) -> tuple[tuple[str, str], ...]:
 
 
 def submit_environment(cluster: Cluster) -> dict[str, str]:
-    """Variables for spark-submit: which Python driver and executors run."""
+    """Return the variables of spark-submit, which name the Python of driver and executors."""
     if cluster.runs_image:
         return {SAFE_PATH: "1"}
     python = f"./{ENVIRONMENT}/bin/python" if cluster.sent_archive is not None else sys.executable
@@ -119,7 +119,7 @@ def _application(cluster: Cluster) -> str:
 
 
 def quoted(cluster: Cluster, arguments: Sequence[str]) -> str:
-    """What is run, as a shell takes it: the directory and the archive that it needs, variables, the command line."""
+    """Return the shell command that is run: its directory, its archive, variables, the command line."""
     steps = []
     if cluster.sent_archive is not None:
         steps.append('cd "$(mktemp -d)"')
@@ -132,13 +132,13 @@ def quoted(cluster: Cluster, arguments: Sequence[str]) -> str:
 
 
 class Cause(NamedTuple):
-    """A cause: what Spark's lines have in them, and what kseg says; {1} is the first group, {master} the master."""
+    """A known cause: a pattern of Spark's lines, and an explanation; {1} is the first group, {master} the master."""
 
     pattern: re.Pattern[str]
     says: str
 
     def line(self, said: re.Match[str], master: str) -> str:
-        """What kseg says of a place where it was found."""
+        """Return the explanation for a matching line."""
         return self.says.format(said[0], *said.groups(default=""), master=master)
 
 
@@ -230,7 +230,7 @@ CAUSES = (
         "the driver on the cluster was ended; `yarn logs -applicationId {1}{2}` prints its log",
     ),
 )
-"""In this order: the first that is found is the cause, the others may follow from it."""
+"""Known causes; the first match is the cause, since others may follow from it."""
 
 NOTES = (
     _cause(
@@ -247,20 +247,20 @@ NOTES = (
         "{1} doesn't answer, which Hadoop's configuration names; Spark tries again",
     ),
 )
-"""What is said while Spark goes on."""
+"""Explanations that are printed while Spark continues."""
 
 NO_RESOURCES = NOTES[0].pattern
 _ENDS = (
     re.compile(r'^Exception in thread "main" [\w.$]+: (.*)', re.MULTILINE),
     re.compile(r"^Error: (.*)", re.MULTILINE),
 )
-"""How spark-submit ends when it fails itself, before a driver or without one."""
+"""Patterns of spark-submit's own failures, before a driver's or without one."""
 DRIVER_STATUS = re.compile(r"User application exited with (?:status )?(\d+)")
-"""What a cluster says of a driver that ended by itself."""
+"""Pattern of a cluster's message about a driver that ended on its own."""
 
 
 def cause_in(said: str, master: str) -> str | None:
-    """The cause of a failure, by all that Spark has said; None if no known one is found."""
+    """Return the cause of a failure, from all of Spark's lines; None if it is unknown."""
     for cause in CAUSES:
         found = cause.pattern.search(said)
         if found is not None:
@@ -269,27 +269,27 @@ def cause_in(said: str, master: str) -> str | None:
 
 
 def end_in(said: str) -> str | None:
-    """With which words spark-submit has failed itself; None if it ended as the driver did."""
+    """Return the words of spark-submit's own failure; None if it ended as the driver did."""
     found = [match[1] for pattern in _ENDS for match in pattern.finditer(said)]
     return found[-1] if found else None
 
 
 MOST_WARNINGS = 40
-"""That no executor has come, one each `spark.starvation.timeout` (15 seconds): then the export is given up."""
+"""The most warnings that no executor has come, one per `spark.starvation.timeout` (15 s), before giving up."""
 SLOW_STARTS = 1
-"""Of these warnings: executors that are started take longer than the first."""
+"""The number of these warnings that a slow start of executors may cause."""
 MOST_READ = 4 << 20
-"""Bytes of Spark's lines in which a cause is looked for, at their beginning and at their end."""
+"""Bytes at the start and at the end of Spark's lines that are searched for a cause."""
 OWN = "kseg: "
 
 
 def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
-    """Runs spark-submit; gives the exit status of the export. Its own lines go to stderr too if `verbose`.
+    """Run spark-submit, and return the exit status of the export. `verbose` shows its own lines on stderr.
 
     Raises:
-        UsageError: there is no Java that can run Spark.
-        ClusterError: Spark or the cluster failed; the message names a file with all that Spark said.
-        KsegError: as well, if the driver on the cluster couldn't do what it was asked for.
+        UsageError: no Java can run Spark.
+        ClusterError: Spark or the cluster failed; the message names a file with all of Spark's lines.
+        KsegError: the driver on the cluster failed.
     """
     wrong = problem(find_java(), pyspark.__version__)
     if wrong is not None:
@@ -300,7 +300,7 @@ def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
 
 @contextmanager
 def _working_directory(cluster: Cluster) -> Iterator[str | None]:
-    """Where spark-submit runs: with an archive, in a directory that has what is named relative to it; None is here."""
+    """Yield spark-submit's directory: with an archive, one with the files of relative names; None: the current one."""
     if cluster.sent_archive is None:
         yield None
         return
@@ -315,8 +315,8 @@ def _working_directory(cluster: Cluster) -> Iterator[str | None]:
 class _Submission:
     """A run of spark-submit.
 
-    In client mode Spark hands on what the driver says on stderr as standard output, so kseg's own lines are told apart
-    by how they begin.
+    In client mode Spark passes the driver's stderr on as standard output, so kseg's own lines are identified by their
+    prefix.
     """
 
     def __init__(self, cluster: Cluster, *, verbose: bool) -> None:
@@ -327,19 +327,19 @@ class _Submission:
         self._is_log_named = False
 
     def run(self, command: Sequence[str], directory: str | None) -> int:
-        """Runs it to its end, and gives the exit status. Raises ClusterError."""
+        """Run the command, and return its exit status. Raises ClusterError."""
         descriptor, name = tempfile.mkstemp(prefix="kseg-spark-submit-", suffix=".log", dir=temporary_place())
         log = Path(name)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
                 status, own = self._run(command, directory, file)
-            return self._judged(status, own, log)
+            return self._judge(status, own, log)
         finally:
             if not self._is_log_named:
                 log.unlink()
 
     def _run(self, command: Sequence[str], directory: str | None, log: IO[str]) -> tuple[int, list[str]]:
-        """The exit status, and kseg's own lines of the driver."""
+        """Return the exit status, and kseg's own lines of the driver."""
         own: list[str] = []
         environment = {**os.environ, **submit_environment(self._cluster)}
         with subprocess.Popen(  # noqa: S603
@@ -372,7 +372,7 @@ class _Submission:
         return ran.returncode, own
 
     def _listen(self, ran: "subprocess.Popen[str]", log: IO[str]) -> None:
-        """Keeps what Spark says, and says at once what the user should know."""
+        """Keep Spark's lines, and print lines for the user at once."""
         assert ran.stderr is not None
         for line in ran.stderr:
             log.write(line)
@@ -392,8 +392,8 @@ class _Submission:
                 self._noted.add(note.says)
                 talk(f"{OWN}{note.line(found, self._cluster.master)}")
 
-    def _judged(self, status: int, own: list[str], log: Path) -> int:
-        """The exit status of the export. Raises ClusterError if it isn't the export that has failed."""
+    def _judge(self, status: int, own: list[str], log: Path) -> int:
+        """Return the exit status of the export. Raises ClusterError for other failures."""
         said = _ends_of(log)
         of_driver = DRIVER_STATUS.findall(said)
         if of_driver and not self._cluster.drives_here:
@@ -417,7 +417,7 @@ class _Submission:
 
 
 def _ends_of(log: Path) -> str:
-    """The beginning and the end of a text, or all of it."""
+    """Return the beginning and the end of a text, or all of it."""
     size = log.stat().st_size
     with log.open("rb") as file:
         said = file.read(MOST_READ)

@@ -1,4 +1,4 @@
-"""Tasks of Spark that execute work orders, exchange them, and report problems."""
+"""Tasks of Spark: they execute work orders, exchange them, and report problems."""
 
 import json
 from collections import defaultdict
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class Round(NamedTuple):
-    """Where the orders of a round stand: in which destination, of which job, the how many-th.
+    """The location of a round's orders: the destination, the job, and the round's number.
 
-    digest: the SHA-256 of the orders as they were written, in hexadecimal digits. They name code, such as decoders, and
-    others may write to the destination.
+    digest: the SHA-256 of the written orders, in hexadecimal digits. Orders name code, such as decoders, and others may
+    write to the destination.
     """
 
     destination: str
@@ -50,16 +50,16 @@ class Round(NamedTuple):
     digest: str = ""
 
     def with_orders(self, job: Job, tasks: Sequence[Sequence[WorkOrder]]) -> "Round":
-        """Leaves there what the tasks are to do; gives the round whose tasks believe these orders alone."""
+        """Write the tasks' orders, and return a round whose tasks accept only these."""
         members = {"job": job.to_json(), "tasks": [[order.to_json() for order in task] for task in tasks]}
         content = json.dumps(members).encode()
         self._write("orders", content)
         return self._replace(digest=sha256(content).hexdigest())
 
     def execute(self, tasks: Iterable[int]) -> Iterator[Result]:
-        """Runs in Spark's tasks: executes the orders of the tasks with these numbers.
+        """Execute the orders of the tasks with these numbers, in Spark's tasks.
 
-        Attempts may run at once, be killed, and run again: each writes files of its own names.
+        Attempts may run concurrently, be killed, and run again: each has its own file names.
         """
         place = open_destination(self.destination)
         content = self._read("orders")
@@ -72,11 +72,11 @@ class Round(NamedTuple):
                 yield execute_order(order, job, place)
 
     def write_results(self, results: Iterable[Result]) -> None:
-        """Leaves the results there for the program that asked for them."""
+        """Write the results for the calling program."""
         self._write("results", json.dumps([result.to_json() for result in results]).encode())
 
     def read_results(self) -> list[Result]:
-        """The results that `write_results` has left. Raises KsegError if they can't be an export's."""
+        """Return the results that `write_results` has written. Raises KsegError for invalid ones."""
         name = self._name("results")
         return results_of_tasks(parse_json(self._read("results"), name, MOST_BYTES), name)
 
@@ -95,11 +95,11 @@ class Round(NamedTuple):
 
 _OWN = "kseg.errors."
 _NO_MESSAGES = ("SQLSTATE", "Driver stacktrace:")
-"""Beginnings of lines that say nothing to a user."""
+"""Prefixes of lines without meaning for users."""
 
 
 def error_of(error: Exception) -> KsegError:
-    """The error as kseg's own: of the kind that a task raised, with its message; else the cluster has failed."""
+    """Return kseg's own error: of the kind and with the message of a task's error, else ClusterError."""
     lines = _lines_of(error)
     own = [line for line in lines if line.startswith(_OWN)]
     if not own:
@@ -110,7 +110,7 @@ def error_of(error: Exception) -> KsegError:
 
 
 def message_of(error: Exception) -> str:
-    """The last line of a Python error of a task, without the exception's name; else what the JVM said."""
+    """Return the last line of a task's Python error, without the exception's name; else the JVM's message."""
     return error_of(error).message
 
 
@@ -122,11 +122,11 @@ def _lines_of(error: Exception) -> list[str]:
 
 _METADATA = "kseg.options"
 _OPTION = "option."
-"""Begins the names of options among a catalog's properties."""
+"""Prefix of options among a catalog's properties."""
 
 
 def table_schema(request: Request) -> "pa.Schema":
-    """The columns that the options ask for."""
+    """Return the columns that the options request."""
     if request.is_of_damages:
         from kseg.export.report import SCHEMA
 
@@ -135,7 +135,10 @@ def table_schema(request: Request) -> "pa.Schema":
 
 
 def spark_schema(options: Mapping[str, str]) -> "StructType":
-    """The same for Spark, of a query's options or a catalog table's properties. Raises UsageError if they are wrong."""
+    """Return Spark's schema for a query's options or a catalog table's properties.
+
+    Raises UsageError if they are invalid.
+    """
     if "provider" not in options:
         return _as_spark(table_schema(Request.parse(options)))
     own = {name.removeprefix(_OPTION): value for name, value in options.items() if name.startswith(_OPTION)}
@@ -148,15 +151,15 @@ def spark_schema(options: Mapping[str, str]) -> "StructType":
 
 
 def request_of(options: Mapping[str, str], columns: "StructType") -> Request:
-    """What a query asks by its options, and by those that its table keeps."""
+    """Return the request of a query's options together with those of its table."""
     metadata = columns.fields[0].metadata if columns.fields else {}
     return Request.parse({**json.loads(metadata.get(_METADATA, "{}")), **options})
 
 
 def columns_of(asked: "StructType", request: Request) -> list[str]:
-    """The names of the columns that a query's own schema asks for.
+    """Return the names of the columns in a query's own schema.
 
-    Raises UsageError if the table has no such column, or one of another type: what is read must be what Spark expects.
+    Raises UsageError if the table lacks such a column, or has another type: Spark relies on its own schema.
     """
     from kseg.export.settings import ReadOptions
 
@@ -177,18 +180,18 @@ def _as_spark(schema: "pa.Schema") -> "StructType":
 
 
 ROWS = 1 << 14
-"""Rows of a batch: between 8 and 32 thousand it makes no difference, below it costs more."""
+"""Rows of a batch: 8 to 32 thousand are equally fast, fewer are slower."""
 MAXIMUM_PARTITIONS = 2000
-"""Partitions of a query above which small orders share one."""
+"""Number of a query's partitions above which small orders share one."""
 _NEXT_SIZE = 1 << 18
-"""Bytes of the next order in which its first batch is looked for."""
+"""Bytes of the next order that are searched for its first batch."""
 
 
 class TaskOrder(NamedTuple):
     """An order for one task.
 
-    next: where the next order of the same partition begins; None for the last one. is_whole: it is the partition's only
-    one. must_reach: the offset up to which the log was seen when the query was planned; None if it doesn't matter.
+    next: the start of the partition's next order; None for the last one. is_whole: whether it is the partition's only
+    one. must_reach: the log's end when the query was planned; None if it doesn't matter.
     """
 
     order: WorkOrder
@@ -197,16 +200,16 @@ class TaskOrder(NamedTuple):
     must_reach: int | None
 
     def to_json(self) -> dict[str, Any]:
-        """The order as JSON's values."""
+        """Return the order as JSON's values."""
         return {**self._asdict(), "order": self.order.to_json()}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "TaskOrder":
-        """The order of `to_json`."""
+        """Return the order of `to_json`."""
         return cls(**{**members, "order": WorkOrder.from_json(members["order"])})
 
     def has_disorder(self) -> bool:
-        """Whether its batches' offsets don't rise, by their headers."""
+        """Return whether the headers of its batches have offsets that don't rise."""
         fold = kernel.load().HeaderFold(Event.FALL)
         fold.passes_legacy = True
         for part in self.order.ranges:
@@ -219,7 +222,7 @@ class TaskOrder(NamedTuple):
         return False
 
     def next_offset(self) -> int | None:
-        """The first offset of the next order; None if there is none, or its header can't be read."""
+        """Return the first offset of the next order; None if there is none, or its header can't be read."""
         if self.next is None:
             return None
         start, size = self.next.start, self.next.size
@@ -241,7 +244,7 @@ class OrderPartition(InputPartition):
 
 
 class OrderExecutor:
-    """What batch and stream readers do in a task."""
+    """The part of batch and stream readers that runs in a task."""
 
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
         self.request = request
@@ -250,9 +253,9 @@ class OrderExecutor:
         self.options = request.reading(None if request.is_of_damages else columns)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
-        """The rows of the partition's orders; none for the empty partition that Spark makes of an empty list.
+        """Yield the rows of the partition's orders; none for the empty partition that Spark makes of an empty list.
 
-        What a report would note of transactions goes to the task's stderr.
+        Notes on transactions, which a report would have, go to the task's stderr.
         """
         said: dict[str, None] = {}
         for members in partition.value or ():
@@ -264,9 +267,9 @@ class OrderExecutor:
                     talk(f"kseg: {item}")
 
     def _read(self, task: TaskOrder) -> Iterator["pa.RecordBatch | str"]:
-        """The rows of an order, then notes."""
+        """Yield the rows of an order, then notes."""
         order, changes = task.order, list[str]()
-        with suppress(ChangedError):  # it comes again below
+        with suppress(ChangedError):  # it is raised again below
             if task.is_whole and not is_remote(order.replica) and task.has_disorder():
                 order = replace(order, is_disordered=True)
         reader = OrderReader(order, self.options, checksums=False)
@@ -294,9 +297,9 @@ class OrderExecutor:
 def split(
     copies: Copies, selection: LogSelection, request: Request, reached: Mapping[Key, int] | None = None
 ) -> list[InputPartition]:
-    """The query's partitions: at least `minPartitions`, each of about `splitSize` bytes at most.
+    """Return the query's partitions: at least `minPartitions`, of at most about `splitSize` bytes.
 
-    reached: for partitions the offset up to which the log is there.
+    reached: by partition, the end of the log.
     """
     total = sum(replicas[0].size for replicas in copies.values())
     least = request.number("minPartitions") or 1
@@ -318,9 +321,9 @@ def _tasks(orders: Sequence[WorkOrder], reached: Mapping[Key, int]) -> Iterator[
 
 
 def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """A record without headers has null in the connector's rows, and an empty list in kseg's.
+    """Replace empty lists of headers by null, as in the connector's rows.
 
-    Only here: null lists make Spark's way to Arrow slow, which an export doesn't take.
+    Only here: null lists slow down Spark's conversion to Arrow, which an export doesn't use.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -335,7 +338,7 @@ def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def _until_changed(batches: Iterator["pa.RecordBatch"], changes: list[str]) -> Iterator["pa.RecordBatch"]:
-    """The records before a log that isn't the one any more that was listed; `changes` gets what to say of it."""
+    """Yield the records before a log that was replaced since it was listed; add a message about it to `changes`."""
     try:
         yield from batches
     except ChangedError as error:
@@ -343,7 +346,7 @@ def _until_changed(batches: Iterator["pa.RecordBatch"], changes: list[str]) -> I
 
 
 def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> Iterator[str]:
-    """What can't be right of an order that was read; `changes` of its logs among it."""
+    """Yield the problems of an order that was read, including `changes` of its logs."""
     read_to = reader.tally.next_offset
     first_of_next = task.next_offset()
     falls_at_end = first_of_next is not None and read_to is not None and first_of_next < read_to

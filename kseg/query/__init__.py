@@ -1,4 +1,4 @@
-"""SQL over logs, by DuckDB: a view for each topic, and for what else kseg knows of the directories."""
+"""SQL over logs, through DuckDB: a view for each topic, and tables of kseg's other knowledge about directories."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from kseg.errors import UsageError, missing_library
 
 
 def require_libraries() -> None:
-    """Raises UsageError, with the command that installs it, if one is missing."""
+    """Raise UsageError with the install command if a library is missing."""
     for name in ("pyarrow", "duckdb"):
         try:
             import_module(name)

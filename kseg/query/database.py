@@ -1,4 +1,4 @@
-"""The database of queries: DuckDB in memory, its libraries, its log, and its source of data."""
+"""The database of queries: DuckDB in memory, its libraries, its log, and its data source."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from kseg.text.query import Scan
 
 MOST_TEMPORARY = 10 << 30
-"""Bytes of temporary files, where a query needs more than the memory that it may take."""
+"""The most bytes of temporary files, for queries that need more than their memory."""
 _SHARE_OF_MEMORY = 2
-"""A query takes half of the machine's memory at most: on a broker's machine there are others."""
+"""The share of the machine's memory for a query, as a divisor: a broker's machine has other processes."""
 _LEAST_MEMORY = 256 << 20
 _HOUR = 3600
 _EXTENSIONS = ("json", "parquet")
-"""Parts of DuckDB that its package has, but which it would load only when they are needed: then nothing is loaded."""
+"""Extensions in DuckDB's package, which would be loaded on first use; loaded early, so that nothing is loaded later."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
-    """What queries may take, in bytes, and where they may read and write files; None: nowhere.
+    """Limits of queries: bytes, and directories where they may read and write files; None allows no files.
 
     memory: None for half of the machine's.
     """
@@ -46,9 +46,9 @@ class QueryLimits:
 
 
 def new_database(limits: QueryLimits, scratch: Path, zone: tzinfo = UTC) -> duckdb.DuckDBPyConnection:
-    """A connection to an empty database of its own, whose temporary files are in a directory that is there.
+    """Return a connection to a new, empty database whose temporary files are in an existing directory.
 
-    `lock` must be called when the views are there. Raises UsageError for a zone that SQL doesn't have.
+    Call `lock` after creating the views. Raises UsageError for a time zone that SQL doesn't have.
     """
     connection = duckdb.connect(":memory:")
     for name, value in _settings(limits, scratch, zone).items():
@@ -59,7 +59,7 @@ def new_database(limits: QueryLimits, scratch: Path, zone: tzinfo = UTC) -> duck
 
 
 def lock(connection: duckdb.DuckDBPyConnection, limits: QueryLimits) -> None:
-    """From now on no SQL reaches files (but those of the allowed directory) or the network, or can change that."""
+    """Prevent SQL from reaching the network or files outside of the allowed directory, and from undoing this."""
     if limits.files is not None:
         connection.execute(f"SET allowed_directories = [{_literal(os.path.realpath(limits.files))}]")
     connection.execute("SET enable_external_access = false")
@@ -85,7 +85,7 @@ def _literal(text: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as SQL takes it whatever is in it."""
+    """Return a name as an SQL identifier, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -98,7 +98,7 @@ def _default_memory() -> int:
 
 
 def _zone_name(zone: tzinfo) -> str:
-    """A time zone as DuckDB knows it: by name, or as whole hours from UTC, whose sign is turned in these names."""
+    """Return DuckDB's name of a time zone: a name, or whole hours from UTC, whose sign is inverted in such names."""
     key = getattr(zone, "key", None)
     if isinstance(key, str):
         return key
@@ -114,15 +114,15 @@ Key = tuple[str, int | None]
 
 
 class QueryLog:
-    """What the queries of a session have met.
+    """The events of a session's queries.
 
-    is_dry: nothing is read, only planned. scans: the tables that were asked for, in order. damages: lines on what is
-    missing in the answers; notes: on what else a user should know; both are said once. failure: what ended a scan, for
-    DuckDB tells only its text. disordered: partitions whose offsets don't rise, found out while they were read.
+    is_dry: whether queries are only planned. scans: the requested tables, in order. damages: lines about missing data
+    in answers; notes: other lines for users; each is printed once. failure: the error that ended a scan, of which
+    DuckDB passes only the text. disordered: partitions whose offsets turned out not to rise.
     """
 
     def __init__(self, refuse: Refuse, say: Callable[[str], None] | None = None) -> None:
-        """Takes what reports files that can't be read while others can; and what says damages and notes at once."""
+        """Take a function that reports unreadable files, and one that prints damages and notes at once."""
         self._refuse = refuse
         self._say = say
         self.is_dry = False
@@ -134,11 +134,11 @@ class QueryLog:
         self._refused: set[str] = set()
 
     def note(self, text: str) -> None:
-        """Takes what a user should know."""
+        """Add a note for users."""
         self._take(self.notes, text)
 
     def damage(self, text: str) -> None:
-        """Takes what is missing in the answer."""
+        """Add a line about missing data in the answer."""
         self._take(self.damages, text)
 
     def _take(self, known: dict[str, None], text: str) -> None:
@@ -148,14 +148,14 @@ class QueryLog:
                 self._say(text)
 
     def refuse_once(self, error: KsegError) -> None:
-        """Reports a file that can't be read, however many scans meet it."""
+        """Report an unreadable file once, however many scans meet it."""
         if str(error) not in self._refused:
             self._refused.add(str(error))
             self._refuse(error)  # type: ignore[arg-type]
 
 
 class DisorderedError(KsegError):
-    """A partition's offsets don't rise, so that it must be read in another way; some of it has been read already."""
+    """The error of a partition whose offsets don't rise: partly read already, it must be read in another way."""
 
     status = 1
 
@@ -167,19 +167,19 @@ class DisorderedError(KsegError):
 
 
 def condition_text(condition: object) -> str | None:
-    """A condition as Arrow shows it, in a line; None for none."""
+    """Return a condition as Arrow shows it, in one line; None without a condition."""
     return None if condition is None else " ".join(str(condition).split())
 
 
 OpenScan = Callable[[Sequence[str], Condition | None], Iterator[pa.RecordBatch]]
-"""Begins to read: the names of columns, and a condition that exactly the wanted rows fulfil."""
+"""A function that begins to read columns by name, and rows by a condition that exactly the wanted rows fulfil."""
 
 
 class DuckdbSource(ds.Dataset):
-    """A table. DuckDB doesn't look at its rows once more: the condition is ours to apply."""
+    """A table. DuckDB doesn't filter its rows again: the source must apply the condition."""
 
     def __init__(self, schema: pa.Schema, open_scan: OpenScan, log: QueryLog) -> None:
-        """Takes the columns, what reads them, and where errors are kept."""
+        """Take the columns, the function that reads them, and the log of errors."""
         self._schema = schema
         self._open_scan = open_scan
         self._log = log
@@ -190,25 +190,25 @@ class DuckdbSource(ds.Dataset):
         return self._schema
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Condition | None = None, **_: Any) -> "_Scanner":  # noqa: A002  pyarrow's name
-        """The rows that a query asks for; called once for each place of the query that names the table."""
+        """Return the rows that a query requests; called once for each mention of the table in the query."""
         names = self._schema.names if columns is None else list(columns)
         return _Scanner(pa.schema([self._schema.field(name) for name in names]), self._batches(names, filter))
 
     def _batches(self, names: Sequence[str], condition: Condition | None) -> Iterator[pa.RecordBatch]:
         try:
             yield from self._open_scan(names, condition)
-        except Exception as error:  # DuckDB gives only its text: the session raises it itself
+        except Exception as error:  # DuckDB passes only the text: the session raises the error itself
             self._log.failure = error
             raise
 
 
 class _Scanner:
-    """All that DuckDB wants of a pyarrow Scanner."""
+    """The part of a pyarrow Scanner that DuckDB uses."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._schema = schema
         self._batches = batches
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream."""
+        """Return the rows as a stream."""
         return pa.RecordBatchReader.from_batches(self._schema, self._batches)

@@ -13,11 +13,11 @@ from kseg.text.query import SCANS, AnswerWriter
 
 _DELIMITERS = " \t\n()[]{},;:=<>!|&+-*/%'."
 _MOST = 500
-"""Words that are offered at most."""
+"""The most completions offered."""
 
 
 def completer(words: Sequence[str]) -> Callable[[str, int], str | None]:
-    """What readline asks: for a beginning, the first word that completes it, the second, and so on, then None."""
+    """Return a function for readline, which returns the nth completion of a prefix, then None."""
 
     def complete(beginning: str, number: int) -> str | None:
         small = beginning.lower()
@@ -29,7 +29,7 @@ def completer(words: Sequence[str]) -> Callable[[str, int], str | None]:
 
 @contextmanager
 def completed(words: Sequence[str]) -> Iterator[None]:
-    """Lets `input` complete words at a terminal, where the system has readline."""
+    """Let `input` complete words at a terminal, if the system has readline."""
     try:
         import readline
     except ImportError:
@@ -54,10 +54,10 @@ _HELPS = ("help", "?", r"\?", ".help")
 
 
 class Dialogue:
-    """What is asked of a session. status: 1 if something was missing in an answer, else 0."""
+    """A dialogue with a session. status: 1 if data was missing in an answer, else 0."""
 
     def __init__(self, session: QuerySession, writer: AnswerWriter, *, quiet: bool) -> None:
-        """Takes what answers and what prints answers; quiet: print no notes."""
+        """Take the session and the writer of its answers; quiet: whether to omit notes."""
         self.status = 0
         self._session = session
         self._writer = writer
@@ -65,7 +65,7 @@ class Dialogue:
         self._said: set[str] = set()
 
     def answer(self, sql: str) -> None:
-        """Prints the answers to a text; on stderr what is missing in them. Raises UsageError for wrong SQL."""
+        """Print the answers to SQL, and missing data on stderr. Raises UsageError for invalid SQL."""
         try:
             for answer in self._session.answers(sql):
                 try:
@@ -77,7 +77,7 @@ class Dialogue:
             self._say()
 
     def explain(self, sql: str) -> None:
-        """Prints what a query would read. Raises UsageError for wrong SQL."""
+        """Print the reads that a query would make. Raises UsageError for invalid SQL."""
         RowWriter(self._writer.form).write(SCANS, self._session.scans(sql))
         flush_stdout()
         self._say()
@@ -94,7 +94,7 @@ class Dialogue:
         self.status = max(self.status, int(bool(log.damages)))
 
     def hold(self) -> None:
-        """Reads SQL line by line until the end of input; errors are printed, and it goes on."""
+        """Read SQL line by line until the end of input; print errors and continue."""
         self._note(_HELP)
         with completed(self._session.words()):
             while (sql := self._next()) is not None:
@@ -116,7 +116,7 @@ class Dialogue:
             talk("kseg: interrupted")
 
     def _next(self) -> str | None:
-        """The next statement, which may have several lines; None at the end."""
+        """Return the next statement, which may have several lines; None at the end."""
         lines: list[str] = []
         while True:
             try:

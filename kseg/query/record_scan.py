@@ -28,17 +28,17 @@ from kseg.system.placed_path import within
 from kseg.text.query import Scan
 
 ROWS = 1 << 16
-"""Rows of a record batch at most: with few in each, DuckDB takes longer."""
+"""The most rows of a record batch: DuckDB is slower with few rows in each."""
 _WHOLE = 1 << 62
-"""No order is as large: one reads all that is wanted of a partition, so that it sees whether offsets rise."""
+"""A size above all orders': one order reads all of a partition's wanted records, and detects whether offsets rise."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """Records as a table. read: how its records are read, with all columns that it can have.
+    """Records as a table. read: the reading options, with all possible columns.
 
-    copies: the partitions that it is of. selection: what of them, beside what queries ask. added: adds further columns
-    to record batches, each named in `added_fields`, which are made of key and value.
+    copies: the table's partitions. selection: its records, further reduced by queries. added: adds the columns
+    `added_fields`, which come from key and value, to record batches.
     """
 
     name: str
@@ -49,12 +49,12 @@ class RecordTable:
     added: Callable[[pa.RecordBatch, Sequence[str]], pa.RecordBatch] | None = None
 
     def schema(self) -> pa.Schema:
-        """Its columns: one that costs nothing first, since DuckDB reads the first column where rows are counted."""
+        """Return its columns; the first is a cheap one, since DuckDB reads the first column to count rows."""
         fields = [*self.read.schema(), *self.added_fields]
         return pa.schema(sorted(fields, key=lambda field: field.name != "offset"))
 
     def column_names(self) -> list[str]:
-        """Its columns in the order of exports."""
+        """Return its columns in the order of exports."""
         return [*self.read.schema().names, *(field.name for field in self.added_fields)]
 
 
@@ -62,21 +62,21 @@ class RecordScan:
     """The records of a table for which a condition is true."""
 
     def __init__(self, table: RecordTable, columns: Sequence[str], condition: Condition | None, log: QueryLog) -> None:
-        """Plans: which partitions may have such records, and at which offsets. Reads nothing but indexes."""
+        """Plan the partitions and offsets that may have such records; reads only indexes."""
         self._table = table
         self._columns = list(columns)
         self._condition = condition
         self._log = log
         needed = set(columns) | _columns_of(condition, table.schema())
         self._added = [field.name for field in table.added_fields if field.name in needed]
-        self._options = _narrowed(table.read, needed)
+        self._options = _narrow(table.read, needed)
         self._contents = _contents(needed, self._options)
         bounds = FilterBounds(condition, table.schema())
         self._copies = {key: known for key, known in bounds.find(table.copies).items() if _is_selected(table, key)}
         self._selection = _selection(table.selection, bounds, self._copies)
 
     def scan(self) -> Scan:
-        """What is to be read, by names, sizes and indexes."""
+        """Return the planned reads, from names, sizes and indexes."""
         orders = [order for key in sorted(self._copies, key=_rank) for order in self._orders(key)]
         return Scan(
             self._table.name,
@@ -90,15 +90,15 @@ class RecordScan:
         )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The records, partition by partition, in their logs' order; only the wanted columns.
+        """Yield the records with the wanted columns, partition by partition, in their logs' order.
 
-        What is damaged is left out, and said in the log. Raises DisorderedError.
+        Damaged parts are left out, and noted in the log. Raises DisorderedError.
         """
-        found = self._filtered()
-        yield from islice(found, 1)  # at once: a LIMIT may want no more
+        found = self._filter_rows()
+        yield from islice(found, 1)  # immediately: a LIMIT may need no more
         yield from coalesced(found, self._options.max_bytes, ROWS)
 
-    def _filtered(self) -> Iterator[pa.RecordBatch]:
+    def _filter_rows(self) -> Iterator[pa.RecordBatch]:
         for key in sorted(self._copies, key=_rank):
             for batch in self._of_partition(key):
                 whole = self._table.added(batch, self._added) if self._table.added and self._added else batch
@@ -107,14 +107,14 @@ class RecordScan:
                     yield wanted.select(self._columns)
 
     def _of_partition(self, key: Key) -> Iterator[pa.RecordBatch]:
-        """The records of the best copy, then of the others what that one lacks."""
+        """Yield the records of the best copy, then those missing in it from the others."""
         readers: list[OrderReader] = []
         try:
             for rank in range(len(self._copies[key])):
                 for order in self._orders(key, rank, [reader.tally for reader in readers]):
                     readers.append(OrderReader(order, self._options, checksums=False, contents=self._contents))
                     yield from self._of_order(readers[-1], key)
-        finally:  # also where DuckDB has enough
+        finally:  # also if DuckDB has enough rows
             self._say(readers)
 
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:
@@ -138,24 +138,24 @@ class RecordScan:
             raise DisorderedError(key, str(reader.order.place))
 
     def _say(self, readers: Sequence[OrderReader]) -> None:
-        """Says what no copy has of what was damaged in one, and what else there is to say."""
+        """Note damaged data that no copy has, and the readers' other notes."""
         present = explained([reader.tally for reader in readers])
         for reader in readers:
             for loss in reader.tally.losses:
                 if not loss.is_harmless:
                     segment = within(reader.order.directory, loss.segment)
                     place = f"{_from_here(str(segment))}: at position {loss.position}"
-                    self._log.damage(f"{place}: {loss.kind}: {loss.detail}; {_what_is_missing(loss, present)}")
+                    self._log.damage(f"{place}: {loss.kind}: {loss.detail}; {_missing_text(loss, present)}")
             for note in reader.notes():
                 self._log.note(note)
 
 
 def _from_here(path: str) -> str:
-    """A path as somebody in the current directory would give it."""
+    """Return a path relative to the current directory."""
     return path.removeprefix(f"{Path.cwd()}/")
 
 
-def _what_is_missing(loss: LostOffsets, present: Coverage) -> str:
+def _missing_text(loss: LostOffsets, present: Coverage) -> str:
     if loss.first is None:
         return "which offsets are missing isn't known"
     if loss.end is None:
@@ -181,7 +181,7 @@ def _is_selected(table: RecordTable, key: Key) -> bool:
 
 
 def _selection(selection: LogSelection, bounds: FilterBounds, copies: Copies) -> LogSelection:
-    """What a condition leaves of a selection; times are looked up in local files only."""
+    """Return a selection narrowed by a condition; times are looked up in local files only."""
     own = bounds.offsets(copies)
     ranges = {key: own[key].common(selection.range_of(*key) or OffsetRange()) for key in copies}
     times = [selection.first_time, *([] if any(map(_is_remote, copies.values())) else [bounds.first_time()])]
@@ -194,7 +194,7 @@ def _is_remote(replicas: Sequence[PartitionCopy]) -> bool:
 
 
 def _columns_of(condition: Condition | None, schema: pa.Schema) -> set[str]:
-    """The columns that a condition looks at: those without which it means nothing."""
+    """Return the columns that a condition uses: it is invalid without them."""
     if condition is None:
         return set()
     return {name for name in schema.names if not _can_do_without(condition, schema, name)}
@@ -215,17 +215,17 @@ _CONTENTS = {
     COLUMNS["key"]: Contents.KEYS,
     COLUMNS["value"]: Contents.KEYS | Contents.VALUES,
 }
-"""What columns are made of: a coordinator's key tells what its value is."""
+"""Contents that columns are made of: a coordinator's key determines the type of its value."""
 
 
 def _contents(columns: set[str], options: ReadOptions) -> Contents:
-    """What must be copied of records for these columns."""
+    """Return the contents of records that these columns need."""
     wanted = Contents.HEADERS if options.headers else Contents(0)
     return reduce(or_, (_CONTENTS[name] for name in columns & _CONTENTS.keys()), wanted)
 
 
-def _narrowed(read: ReadOptions, columns: set[str]) -> ReadOptions:
-    """How records are read for these columns."""
+def _narrow(read: ReadOptions, columns: set[str]) -> ReadOptions:
+    """Return the reading options for these columns."""
     decode = replace(
         read.decode,
         key=read.decode.key if COLUMNS["key"] in columns else None,
@@ -241,28 +241,28 @@ def _narrowed(read: ReadOptions, columns: set[str]) -> ReadOptions:
 
 
 BATCH_ROWS = 2048
-"""Rows of a record batch, as many as DuckDB takes at once."""
+"""Rows of a record batch, as many as DuckDB processes at once."""
 _INT_BITS = 63
 
 
 RowsOf = Callable[[FilterBounds, Sequence[str]], Iterable[Any]]
-"""Gives rows that may be wanted, by what a condition leaves, and by the names of the columns that are looked at."""
+"""A function that returns rows that a condition's bounds allow; it gets the names of the columns used."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTable:
-    """A table: its columns, and what gives its rows."""
+    """A table: its columns, and the function that returns its rows."""
 
     name: str
     columns: Sequence[Column[Any]]
     rows: RowsOf
 
     def schema(self) -> pa.Schema:
-        """Its columns in Arrow."""
+        """Return its columns in Arrow."""
         return pa.schema([pa.field(column.name, arrow_type(column.field)) for column in self.columns])
 
     def batches(self, names: Sequence[str], condition: Condition | None) -> Iterator[pa.RecordBatch]:
-        """The rows for which a condition is true, with these columns."""
+        """Yield the rows for which a condition is true, with these columns."""
         schema = self.schema()
         needed = [column for column in self.columns if condition is not None or column.name in names]
         own = pa.schema([schema.field(column.name) for column in needed])
@@ -287,13 +287,13 @@ def _array(column: Column[Any], rows: Sequence[Any]) -> pa.Array:
 
 
 def _microseconds(milliseconds: object) -> int | None:
-    """A time; null for none, and for one that microseconds can't tell."""
+    """Return a time in microseconds; None for none, or if it doesn't fit."""
     is_held = isinstance(milliseconds, int) and 0 <= milliseconds <= MOST_MILLISECONDS
     return milliseconds * 1000 if isinstance(milliseconds, int) and is_held else None
 
 
 def _whole_number(number: Any) -> int | None:
-    """A number; null where 64 bits don't hold it: sums out of damaged headers may be larger."""
+    """Return a number, or None if 64 bits can't hold it: sums from damaged headers may be larger."""
     return number if number is None or -1 << _INT_BITS <= number < 1 << _INT_BITS else None
 
 
@@ -320,5 +320,5 @@ def arrow_type(field: Field) -> pa.DataType:
 
 
 def columns_of(section: Section[Any]) -> list[Column[Any]]:
-    """Return the columns that SQL has of a kind of rows: JSON's, with times once, as times."""
+    """Return SQL's columns of a kind of rows: JSON's, but each time only once, as a timestamp."""
     return [column for column in section.columns if column.name and column.field.unit is not Unit.ISO_TIME]

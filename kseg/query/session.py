@@ -44,25 +44,25 @@ _WHOLE = Splitting(1 << 62, whole_partitions=True)
 
 @dataclass(frozen=True, slots=True)
 class RecordViews:
-    """What the views are of. copies: the partitions; selection, read: which records, and what decodes them."""
+    """The content of the views. copies: the partitions; selection, read: the records, and their decoders."""
 
     copies: Copies
     selection: LogSelection
     read: ReadOptions
 
     def topics(self) -> list[str]:
-        """The topics, sorted."""
+        """Return the topics, sorted."""
         return sorted({topic for topic, _ in self.copies})
 
     def all_records(self) -> RecordTable:
-        """The records of all topics, with what the batch of each says; decoded columns are text there."""
+        """Return the records of all topics with their batches' fields; decoded columns are text there."""
         decode = replace(self.read.decode, decoded_as=DecodedAs.TEXT)
         return RecordTable(
             ALL_RECORDS, self.copies, self.selection, replace(self.read, batch_columns=True, decode=decode)
         )
 
     def of_topic(self, topic: str) -> RecordTable:
-        """The records of a topic as exports have them; keys and values of internal topics as structs, too."""
+        """Return the records of a topic as exports have them; keys and values of internal topics also as structs."""
         copies = {key: known for key, known in self.copies.items() if key[0] == topic}
         internal = INTERNAL_TOPICS.get(topic)
         if internal is not None and not self.read.decode.fields():
@@ -75,7 +75,7 @@ class RecordViews:
 
 
 def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note: Callable[[str], None]) -> list[str]:
-    """The topics that get a view of their name; SQL doesn't tell names apart that differ by case alone.
+    """Return the topics whose views get their names; SQL doesn't distinguish names by case.
 
     tables: those of `schema`, which a topic of the same name hides.
     """
@@ -93,17 +93,17 @@ def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note
 
 
 SCHEMA = "kseg"
-"""The schema of the tables that are no topics: a topic of the same name comes first, without it."""
+"""The schema of other tables than topics; without it, a topic of the same name takes precedence."""
 ROWS = 1 << 12
-"""Rows of an answer that are handed on at once."""
+"""Rows of an answer that are passed on at once."""
 _INTERRUPTED = "Query interrupted"
 _AGAIN = 0.05
-"""Seconds after which it is looked whether Ctrl-C came; and after which DuckDB, if it goes on, is interrupted again."""
+"""Seconds between checks for Ctrl-C, and between interrupts of DuckDB while it continues."""
 _ADVICE = {
     "file system operations are disabled": "--files DIR lets SQL read and write in one directory",
     "'max_temp_directory_size'": "give more --temporary, or more --memory",
 }
-"""What to do, by words of DuckDB's own messages, which name settings that are locked."""
+"""Advice by words of DuckDB's own messages, which name locked settings."""
 _PLAIN = re.compile("[a-z_][a-z0-9_]*", re.IGNORECASE)
 _WORDS = """
     SELECT view_name, true FROM duckdb_views() WHERE NOT internal
@@ -115,10 +115,10 @@ _WORDS = """
 
 @dataclass(frozen=True, slots=True)
 class Queried:
-    """What is queried. paths: directories of this machine; choice: which partitions of them.
+    """The data of a session. paths: local directories; choice: the partitions in them.
 
-    selection, read: which records, and what decodes them, as for an export. is_verbose: says of each partition which
-    copy answers.
+    selection, read: the records, and their decoders, as for an export. is_verbose: names the chosen copy of each
+    partition.
     """
 
     paths: tuple[Path, ...]
@@ -130,7 +130,7 @@ class Queried:
 
 @dataclass(slots=True)
 class QueryAnswer:
-    """An answer: its columns, and its rows, which are read once. Whoever stops early closes it."""
+    """An answer: its columns, and its rows, which can be read once. Close it to stop early."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -138,19 +138,19 @@ class QueryAnswer:
 
 
 class QuerySession:
-    """Views over directories, and what was found while they were queried: `log`."""
+    """Views over directories, and the events of their queries: `log`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, log: QueryLog) -> None:
-        """Takes the database with its views; `open_session` makes both."""
+        """Take the database with its views; `open_session` makes both."""
         self.connection = connection
         self.log = log
         self._pool = ThreadPoolExecutor(1, "kseg-query")
 
     def statements(self, sql: str) -> list[str]:
-        """The statements of a text. Raises UsageError where it is no SQL."""
-        return [statement.query.strip() for statement in self._parsed(sql)]
+        """Return the statements of a text. Raises UsageError if it isn't SQL."""
+        return [statement.query.strip() for statement in self._parse(sql)]
 
-    def _parsed(self, sql: str) -> list[duckdb.Statement]:
+    def _parse(self, sql: str) -> list[duckdb.Statement]:
         try:
             sql.encode()
             return self.connection.extract_statements(sql)
@@ -160,7 +160,7 @@ class QuerySession:
             raise UsageError(one_line(error)) from error
 
     def words(self) -> list[str]:
-        """What a prompt may offer: names of views, tables and columns as SQL takes them, then SQL's own words."""
+        """Return a prompt's completions: names of views, tables and columns as SQL identifiers, then SQL's keywords."""
         found = self.connection.execute(_WORDS).fetchall()
         return list(
             dict.fromkeys(
@@ -169,9 +169,9 @@ class QuerySession:
         )
 
     def answers(self, sql: str) -> Iterator[QueryAnswer]:
-        """The answers to the statements of a text, each to be read before the next is asked for.
+        """Yield the answers to the statements of a text; read each before you request the next.
 
-        Raises UsageError for what is no SQL, or for what it asks for in vain.
+        Raises UsageError for invalid SQL, and for statements that fail.
         """
         statements = self.statements(sql)
         if not statements:
@@ -180,7 +180,7 @@ class QuerySession:
             yield self._answer(statement)
 
     def scans(self, sql: str) -> list[Scan]:
-        """What a query would read. Raises UsageError for anything but a query: it would be carried out."""
+        """Return the reads that a query would make. Raises UsageError for other statements: they would be executed."""
         kinds = (
             {statement.type for statement in self.connection.extract_statements(sql)} if self.statements(sql) else ()
         )
@@ -200,7 +200,7 @@ class QuerySession:
         return QueryAnswer(next(batches), batches, batches.close)
 
     def _batches(self, statement: str) -> Generator[Any, None, None]:
-        """The schema, then the rows; begins again where a partition must be read in another way."""
+        """Yield the schema, then the rows; restart if a partition must be read in another way."""
         is_begun = has_given = False
         while True:
             self.log.failure = None
@@ -220,13 +220,13 @@ class QuerySession:
                     raise
 
     def _interruptible(self, work: Callable[[], Any]) -> Any:
-        """The result of some work of DuckDB's, done by a thread of its own: Ctrl-C would have to wait for it."""
+        """Return the result of DuckDB's work in a separate thread: in this one, Ctrl-C would have to wait for it."""
         coming: Future[Any] | None = None
         try:
-            with Uninterrupted():  # else work may have begun that nobody knows of
+            with Uninterrupted():  # or work might begin unnoticed
                 coming = self._pool.submit(work)
             while wait([coming], _AGAIN).not_done:
-                pass  # a signal that comes just before a wait without an end is seen only after it
+                pass  # a signal just before an endless wait is seen only afterwards
             return coming.result()
         except KeyboardInterrupt:
             while coming is not None and wait([coming], _AGAIN).not_done:  # it may not have begun when interrupted
@@ -235,15 +235,15 @@ class QuerySession:
 
     @contextmanager
     def _reader(self, statement: str) -> Iterator[pa.RecordBatchReader]:
-        """The answer as a stream, closed at the end; DuckDB's errors as ours."""
+        """Yield the answer as a stream, and close it at the end; convert DuckDB's errors."""
         try:
             made = self._interruptible(lambda: self.connection.sql(statement).to_arrow_reader(ROWS))
             with closing(made) as reader:
                 yield reader
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
-            raise self._as_ours(error) from error
+            raise self._convert_error(error) from error
 
-    def _as_ours(self, error: Exception) -> BaseException:
+    def _convert_error(self, error: Exception) -> BaseException:
         failure = self.log.failure
         if isinstance(error, KsegError):
             return error
@@ -254,7 +254,7 @@ class QuerySession:
 
 @contextmanager
 def open_session(queried: Queried, limits: QueryLimits, refuse: Refuse, zone: tzinfo = UTC) -> Iterator[QuerySession]:
-    """A session that is closed at the end, and leaves no temporary files; arguments and errors as for `new_session`."""
+    """Yield a session, close it and remove its temporary files; arguments and errors as in `new_session`."""
     with scratch_directory() as scratch:
         session = new_session(queried, limits, scratch, QueryLog(refuse), zone)
         with closing(session.connection):
@@ -264,17 +264,17 @@ def open_session(queried: Queried, limits: QueryLimits, refuse: Refuse, zone: tz
 def new_session(
     queried: Queried, limits: QueryLimits, scratch: Path, log: QueryLog, zone: tzinfo = UTC
 ) -> QuerySession:
-    """The views over some directories, as these are listed now.
+    """Return the views over some directories, as currently listed.
 
     Args:
-        queried: what they are of.
-        limits: what queries may take.
+        queried: the content of the views.
+        limits: of queries.
         scratch: a directory for temporary files.
-        log: takes what is met.
+        log: receives events.
         zone: of times in SQL.
 
     Raises:
-        UsageError: a decoder is missing; nothing that is meant is there.
+        UsageError: a decoder is missing, or the choice matches nothing.
         OpenError: there is nothing to query.
     """
     session = QuerySession(new_database(limits, scratch, zone), log)
@@ -284,7 +284,7 @@ def new_session(
 
 
 def create_views(session: QuerySession, queried: Queried) -> None:
-    """Lists the directories, and creates the views over them. Raises what `open_session` does."""
+    """List the directories, and create the views over them. Raises the errors of `open_session`."""
     connection, log = session.connection, session.log
     views = _record_views(queried, log)
     _execute(connection, f"CREATE SCHEMA {SCHEMA}", f"USE {SCHEMA}")
@@ -327,7 +327,7 @@ def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
 
 
 def _create_record_view(session: QuerySession, table: RecordTable) -> None:
-    log = session.log  # views keep what they need, so that nothing keeps the connection but who uses it
+    log = session.log  # views hold only what they need, so that nothing but the session keeps the connection
 
     def open_scan(columns: Sequence[str], condition: Any) -> Iterator[pa.RecordBatch]:
         scan = RecordScan(table, columns, condition, log)
@@ -354,7 +354,7 @@ def _create_row_view(session: QuerySession, table: RowTable) -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """DuckDB's message in a line: without the text that it quotes, with what to do."""
+    """Return DuckDB's message in one line, without the quoted text, and with advice."""
     told = str(error).partition("\n\nLINE ")[0].partition("\n\nPossible solutions")[0]
     line = "; ".join(" ".join(part.split()) for part in told.splitlines() if part.strip())
     return next((f"{line}: {advice}" for words, advice in _ADVICE.items() if words in line), line)

@@ -1,4 +1,4 @@
-"""Tables beside records: segments, batches, transactions, groups, and values of internal topics."""
+"""Tables next to records: segments, batches, transactions, groups, and values of internal topics."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -60,37 +60,37 @@ from kseg.text.transactions import COORDINATOR_TRANSACTIONS, TRANSACTIONS, Trans
 from kseg.verify.verify import plan_verification
 
 _DEEP = frozenset({"records", "batches", "compressionRatio", "producerIds", "openTransactions"})
-"""Columns of segments for which every header is read."""
+"""Columns of segments that require reading every header."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueriedDirectories:
-    """What the tables are of: paths of this machine, and which partitions of them are meant."""
+    """The directories of the tables: local paths, and the chosen partitions in them."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
     log: QueryLog
 
     def partitions(self, bounds: FilterBounds) -> Iterator[PartitionLog]:
-        """The partitions for which a condition may hold."""
+        """Yield the partitions for which a condition may hold."""
         for place in Cluster(self.paths, self.log.refuse_once).directories(self.choice):
             if bounds.may_be_of(plain_text(place.topic or place.directory_name), place.partition):
                 yield place
 
     def replicas(self, bounds: FilterBounds) -> Iterator[PartitionReplicas[PartitionLog]]:
-        """The same, with the copies that answer for each."""
+        """Yield the partitions for which a condition may hold, with their chosen copies."""
         for each in Cluster(self.paths, self.log.refuse_once).partitions(self.choice):
             if bounds.may_be_of(plain_text(each.topic), each.partition):
                 yield each
 
 
 def tables_of(directories: QueriedDirectories) -> list[RowTable]:
-    """The tables; nothing is read before a query asks."""
+    """Return the tables; nothing is read before a query."""
     return [
         RowTable("batches", columns_of(BATCHES), _Batches(directories)),
         *(RowTable(f"{by}s", columns_of(_listing(by)), _ListingRows(directories, by)) for by in _LISTED),
         *(
-            RowTable(name, columns_of(section), _Grouped(directories, rows))
+            RowTable(name, columns_of(section), _GroupRows(directories, rows))
             for name, (section, rows) in _GROUP_TABLES.items()
         ),
         RowTable("transactions", columns_of(TRANSACTIONS), _Transactions(directories)),
@@ -104,14 +104,14 @@ def tables_of(directories: QueriedDirectories) -> list[RowTable]:
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """All batches, also such as don't match their CRC; of several copies of a partition those of one."""
+    """All batches, even those with a wrong CRC; of several copies of a partition, the batches of one."""
 
     directories: QueriedDirectories
 
     def __call__(self, bounds: FilterBounds, _: Sequence[str]) -> Iterator[BatchRow]:
         for place in (each.best for each in self.directories.replicas(bounds) if each.copies):
             ends = [*(segment.base_offset for segment in place.segments[1:]), MOST]
-            for segment, end in zip(place.segments, ends, strict=False):  # MOST is left over where no segment is
+            for segment, end in zip(place.segments, ends, strict=False):  # without segments, MOST is left over
                 if segment.log is not None and bounds.may_hold(_begins_in(segment.base_offset, end)):
                     yield from self._of_segment(place, segment)
 
@@ -134,7 +134,7 @@ class _Batches:
 
 
 def _begins_in(first: int, end: int) -> Any:
-    """A batch begins in these offsets; damaged ones may lie anywhere, so that nobody should rely on theirs."""
+    """Return a condition for batches that begin in these offsets; damaged ones may have any offset."""
     offset = pc.field("baseOffset")
     from_first, to_end = offset >= pa.scalar(first, pa.int64()), offset <= pa.scalar(end, pa.int64())
     return (from_first | offset.is_null()) & (to_end | offset.is_null())
@@ -151,7 +151,7 @@ def _listing(by: str) -> Section[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _ListingRows:
-    """The rows of `kseg ls --by`, by Kafka's defaults where the topics' own settings aren't known."""
+    """The rows of `kseg ls --by`, with Kafka's defaults for unknown settings of topics."""
 
     directories: QueriedDirectories
     by: str
@@ -178,8 +178,8 @@ _GROUP_TABLES: dict[str, tuple[Section[Any], Callable[[list[Group]], Iterable[An
 
 
 @dataclass(frozen=True, slots=True)
-class _Grouped:
-    """What `__consumer_offsets` says; nothing where that topic isn't."""
+class _GroupRows:
+    """The groups in `__consumer_offsets`; empty without that topic."""
 
     directories: QueriedDirectories
     rows: Callable[[list[Group]], Iterable[Any]]
@@ -199,7 +199,7 @@ class _Grouped:
 
 
 def _transaction_rows(directories: QueriedDirectories, bounds: FilterBounds | None) -> TransactionRows:
-    """Of the partitions for which a condition may hold; the coordinators' are always among them."""
+    """Return the transactions of partitions for which a condition may hold, and of the coordinators' partitions."""
     everything = FilterBounds(None, pa.schema([]))
     found = directories.replicas(everything if bounds is None else bounds)
     log_dirs = Cluster(directories.paths, pass_over).metadata_dirs()
@@ -220,7 +220,7 @@ class _Transactions:
 
 @dataclass(frozen=True, slots=True)
 class _TransactionalIds:
-    """What coordinators knew of each transactional id."""
+    """The coordinators' state of each transactional id."""
 
     directories: QueriedDirectories
 
@@ -242,7 +242,7 @@ def _say_notes(reading: TransactionRows, log: QueryLog) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Findings:
-    """What `kseg verify` finds."""
+    """The findings of `kseg verify`."""
 
     directories: QueriedDirectories
 
@@ -257,7 +257,7 @@ class _Findings:
 
 Messages = Mapping[int, MessageSchema]
 _PREFIX_SIZE = 2
-"""Bytes of the number before a coordinator's message: a key's type, a value's version."""
+"""Bytes of the number before a coordinator's message: the key's type, or the value's version."""
 MOST_ELEMENTS = 1 << 20
 """The most elements of one record's lists: each becomes an object of hundreds of bytes."""
 _SCALARS: dict[str, pa.DataType] = {
@@ -268,13 +268,13 @@ _SCALARS: dict[str, pa.DataType] = {
     "records": pa.binary(),
     "float64": pa.float64(),
 }
-"""Kafka's types in Arrow; those that aren't here are whole numbers."""
+"""Arrow types of Kafka's types; all others are integers."""
 _EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
-"""Fields of classic groups' members that hold a message of the consumers' own."""
+"""Fields of classic groups' members that contain a message of the consumer protocol."""
 _CONSUMERS = "consumer"
 
 
-class _Read(NamedTuple):
+class _ReadMessage(NamedTuple):
     """A message: its type's name, its version, its fields."""
 
     type: str
@@ -284,13 +284,13 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """How a topic's keys and values are read; keys None where there are none."""
+    """The format of a topic's keys and values; keys is None without keys."""
 
     values: Messages
     keys: Messages | None = None
 
     def fields(self) -> tuple[pa.Field, ...]:
-        """The columns that it adds."""
+        """Return the columns that it adds."""
         key = [] if self.keys is None else [pa.field(COLUMNS["key"], _shape(tuple(self.keys.values())).type)]
         return (*key, pa.field(COLUMNS["value"], self._value_shape.type))
 
@@ -299,9 +299,9 @@ class InternalTopic:
         return _shape(tuple(self.values.values()))
 
     def added(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-        """The batch with some of these columns; null where a record can't be read so."""
+        """Return the batch with some of these columns, null for unreadable records."""
         keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-        readers: dict[str, Callable[[bytes | None, bytes | None], _Read | None]] = {
+        readers: dict[str, Callable[[bytes | None, bytes | None], _ReadMessage | None]] = {
             COLUMNS["key"]: lambda key, _: self._key(key),
             COLUMNS["value"]: self._value,
         }
@@ -313,19 +313,19 @@ class InternalTopic:
                 batch = batch.append_column(field, pa.array(rows, field.type))
         return batch
 
-    def _key(self, key: bytes | None) -> _Read | None:
+    def _key(self, key: bytes | None) -> _ReadMessage | None:
         if key is None or len(key) < _PREFIX_SIZE or self.keys is None:
             return None
         message = self.keys.get(VERSION.read(key))
         return None if message is None else _message(message, key, message.name.removesuffix("Key"))
 
-    def _value(self, key: bytes | None, value: bytes | None) -> _Read | None:
+    def _value(self, key: bytes | None, value: bytes | None) -> _ReadMessage | None:
         if value is None:
             return None
         if self.keys is None:
             with suppress(MessageError):
                 framed = parse_framed(self.values, value)
-                return _Read(framed.message.name, framed.version, framed.fields)
+                return _ReadMessage(framed.message.name, framed.version, framed.fields)
             return None
         if key is None or min(len(key), len(value)) < _PREFIX_SIZE:
             return None
@@ -333,15 +333,15 @@ class InternalTopic:
         return None if message is None else _message(message, value, message.name.removesuffix("Value"))
 
 
-def _message(message: MessageSchema, data: bytes, name: str) -> _Read | None:
+def _message(message: MessageSchema, data: bytes, name: str) -> _ReadMessage | None:
     version = VERSION.read(data)
     with suppress(MessageError):
         parsed = parse_message(message, version, data, _PREFIX_SIZE, most_elements=MOST_ELEMENTS)
-        return _Read(name, version, parsed.value)
+        return _ReadMessage(name, version, parsed.value)
     return None
 
 
-def _row(read: _Read, renamed: Mapping[tuple[str, str], str]) -> Fields:
+def _row(read: _ReadMessage, renamed: Mapping[tuple[str, str], str]) -> Fields:
     fields = {renamed.get((read.type, name), name): value for name, value in read.fields.items()}
     if read.type == "GroupMetadata" and "members" in fields:
         is_consumers = fields["protocolType"] == _CONSUMERS
@@ -351,16 +351,16 @@ def _row(read: _Read, renamed: Mapping[tuple[str, str], str]) -> Fields:
 
 
 def _with_embedded(member: Fields, *, is_read: bool) -> Fields:
-    return {**member, **{name: _embedded(name, member[name]) if is_read else None for name in _EMBEDDED}}
+    return {**member, **{name: _parse_embedded(name, member[name]) if is_read else None for name in _EMBEDDED}}
 
 
-def _embedded(name: str, data: bytes) -> Fields | None:
+def _parse_embedded(name: str, data: bytes) -> Fields | None:
     read = None if len(data) < _PREFIX_SIZE else _message(message_schema(_EMBEDDED[name]), data, name)
     return None if read is None else {"version": read.version, **_plain(read.fields)}
 
 
 def _plain(value: Any) -> Any:
-    """Text that isn't Unicode escaped: tables have no other."""
+    """Return text with invalid Unicode escaped: tables have no other text."""
     match value:
         case str() if not value.isascii():
             return value.encode(errors="backslashreplace").decode()
@@ -375,7 +375,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Shape(NamedTuple):
-    """The struct of some messages; and its names for fields whose type is another than that of an earlier message."""
+    """The struct of several messages; it renames fields whose type differs from an earlier message's."""
 
     type: pa.DataType
     renamed: Mapping[tuple[str, str], str]
@@ -397,19 +397,19 @@ def _shape(messages: tuple[MessageSchema, ...]) -> _Shape:
 
 
 class _UnlikeError(Exception):
-    """No type has room for the values of both."""
+    """The error of types without a common type for their values."""
 
 
 def _merge(merged: dict[str, pa.DataType], name: str, kind: pa.DataType) -> None:
-    merged[name] = kind if name not in merged else _both(merged[name], kind)
+    merged[name] = kind if name not in merged else _common_type(merged[name], kind)
 
 
-def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """A type that has room for the values of two messages' fields of the same name."""
+def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return a common type for the fields of the same name in two messages."""
     if one == other:
         return one
     if pa.types.is_list(one) and pa.types.is_list(other):
-        return list_of(_both(one.value_type, other.value_type))
+        return list_of(_common_type(one.value_type, other.value_type))
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         merged: dict[str, pa.DataType] = {}
         for field in (*one, *other):

@@ -1,1 +1,1 @@
-"""Decoders: what the bytes of keys, values and control records mean."""
+"""Decoders of keys, values and control records."""

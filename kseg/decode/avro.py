@@ -1,4 +1,4 @@
-"""Avro by the fastavro library, with bounds on what a schema may expand to."""
+"""Avro through the fastavro library, with bounds on the expansion of schemas."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,17 +30,17 @@ from kseg.system.files import read_small
 MOST_VALUES = 200_000
 """The most values in a schema's JSON."""
 MOST_NEEDED = 256
-"""The most schemas that a registered one needs: they are read again for each that needs them."""
+"""The most schemas that a registered one needs: they are read again for each schema that needs them."""
 MOST_MADE = 1 << 18
 """The most values that take no bytes, in addition to a few for each byte of a message."""
 _PER_BYTE = 8
 
 Types = dict[str, object]
-"""Schemas of named types, as fastavro keeps them."""
+"""Schemas of named types, in fastavro's form."""
 
 
 def check_json(schema: object) -> None:
-    """Raises NotDecodable for JSON that is too large or too deep for a schema."""
+    """Raise NotDecodable for JSON that is too large or too deep for a schema."""
     level, depth, count = [schema], 0, 0
     while level:
         depth, count = depth + 1, count + len(level)
@@ -53,7 +53,7 @@ def check_json(schema: object) -> None:
 
 def _inside(value: object) -> Iterator[object]:
     if isinstance(value, dict):
-        yield from (inner for name, inner in value.items() if not name.startswith("__"))  # fastavro's own
+        yield from (inner for name, inner in value.items() if not name.startswith("__"))  # added by fastavro
     elif isinstance(value, list):
         yield from value
 
@@ -61,11 +61,11 @@ def _inside(value: object) -> Iterator[object]:
 class Bounds:
     """Bounds on values of a parsed schema.
 
-    is_recursive: a named type contains itself, so values can nest as deeply as their bytes say.
+    is_recursive: whether a named type contains itself, so that the bytes alone determine how deeply values nest.
     """
 
     def __init__(self, schema: object, types: Types) -> None:
-        """Raises NotDecodable for a schema whose values could be huge regardless of their bytes."""
+        """Raise NotDecodable for a schema whose values could be huge regardless of their bytes."""
         self._types = types
         self._surplus_of: dict[str, int] = {}
         self._is_empty_of: dict[str, bool] = {}
@@ -83,14 +83,14 @@ class Bounds:
         self.check(0)
 
     def check(self, size: int) -> None:
-        """Raises NotDecodable if a message of `size` bytes could become more values than its size justifies."""
+        """Raise NotDecodable if a message of `size` bytes could become more values than its size justifies."""
         if max(self._own, 0) + size * max(self._repeated, 0) > MOST_MADE:
             raise NotDecodable(
                 f"{counted(size, 'byte')} of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
             )
 
     def _depth(self, schema: object) -> int:
-        """Levels of values; finds out whether a type contains itself. May raise RecursionError."""
+        """Return the levels of values, and note whether a type contains itself. May raise RecursionError."""
         if isinstance(schema, str):
             if schema in self._within:
                 self.is_recursive = True
@@ -100,10 +100,10 @@ class Bounds:
                 self._depth_of[schema] = self._depth(self._types[schema])
                 self._within.remove(schema)
             return self._depth_of.get(schema, 0)
-        return 1 + max(map(self._depth, _made_of(schema)), default=0)
+        return 1 + max(map(self._depth, _members_of(schema)), default=0)
 
     def _takes_no_bytes(self, schema: object) -> bool:
-        """Whether values of a schema take no bytes, however many there are: nulls, and records of only such values."""
+        """Return whether values of a schema never take bytes: nulls, and records of only such values."""
         if isinstance(schema, str):
             if schema in self._types and schema not in self._is_empty_of:
                 self._is_empty_of[schema] = False  # within itself
@@ -118,7 +118,7 @@ class Bounds:
         return self._takes_no_bytes(schema["type"])
 
     def _surplus(self, schema: object) -> int:
-        """The most values in one value of a schema, not counting lists, less `_PER_BYTE` for each of its bytes."""
+        """Return the most values in one value of a schema, lists aside, minus `_PER_BYTE` for each of its bytes."""
         if isinstance(schema, str):
             if schema not in self._types:
                 return 1 if schema == "null" else 1 - _PER_BYTE
@@ -139,8 +139,8 @@ class Bounds:
         return self._surplus(schema["type"])
 
 
-def _made_of(schema: object) -> Iterator[object]:
-    """The schemas directly within one; a name stands for its type."""
+def _members_of(schema: object) -> Iterator[object]:
+    """Yield the direct members of a schema; a name stands for its type."""
     if isinstance(schema, list):
         yield from schema
     elif isinstance(schema, dict):
@@ -149,16 +149,16 @@ def _made_of(schema: object) -> Iterator[object]:
 
 
 def _items(schemas: list[object]) -> Iterator[object]:
-    """What lists and maps hold, at any level."""
+    """Yield the members of lists and maps, at any level."""
     while schemas:
         each = schemas.pop()
-        schemas += _made_of(each)
+        schemas += _members_of(each)
         if isinstance(each, dict):
             yield from (each[name] for name in ("items", "values") if name in each)
 
 
 ReadBody = Callable[[bytes], Json]
-"""A message without schema id to its value; raises NotDecodable."""
+"""A function that converts a message without schema id to its value, or raises NotDecodable."""
 
 SCHEMA_SUFFIXES = (".avsc", ".json")
 
@@ -167,14 +167,14 @@ LARGEST_SCHEMA = 2 << 20
 
 
 def fastavro() -> ModuleType:
-    """The library. Raises UsageError if it isn't installed."""
+    """Return the library. Raises UsageError if it isn't installed."""
     return library("fastavro", "avro")
 
 
 def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
-    """A reader of values of a schema (parsed JSON); `types` are those that it names but doesn't define.
+    """Return a reader of values of a schema (parsed JSON); `types`: named types that it uses without defining them.
 
-    Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable if this isn't a schema.
+    Logical types are shown as times, dates and decimals, bytes in base64. Raises NotDecodable for an invalid schema.
     """
     types = {} if types is None else types
     parsed = parsed_schema(schema, types)
@@ -190,7 +190,7 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
 
 
 def parsed_schema(schema: object, types: Types) -> object:
-    """A schema (parsed JSON) as fastavro knows it; adds its named types to `types`. Raises NotDecodable."""
+    """Return a schema (parsed JSON) in fastavro's form, and add its named types to `types`. Raises NotDecodable."""
     avro = fastavro()
     try:
         parsed = cast(object, avro.parse_schema(schema, named_schemas=types))
@@ -201,16 +201,16 @@ def parsed_schema(schema: object, types: Types) -> object:
 
 
 def is_text(name: object) -> bool:
-    """Whether it can be a name: fastavro takes anything."""
+    """Return whether a value can be a name: fastavro accepts anything."""
     return isinstance(name, str) and not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def _check_names(schema: object) -> None:
-    """Raises NotDecodable if names of fields aren't text, or the same in one record: fastavro takes them."""
+    """Raise NotDecodable if names of fields aren't text, or occur twice in a record: fastavro accepts them."""
     waiting = [schema]
     while waiting:
         each = waiting.pop()
-        waiting += _made_of(each)
+        waiting += _members_of(each)
         if not isinstance(each, dict) or "fields" not in each:
             continue
         seen: set[str] = set()
@@ -224,10 +224,10 @@ def _check_names(schema: object) -> None:
 
 
 def value_reader(schema: object, types: Types, read_as: object) -> Callable[[bytes], object]:
-    """A reader of values as fastavro gives them, which raises NotDecodable.
+    """Return a function that reads fastavro's values, or raises NotDecodable.
 
-    schema: what bounds the values. read_as: a schema of the same bytes, by which they are read. Raises NotDecodable if
-    values of the schema could be huge regardless of their bytes.
+    schema: the schema that bounds the values. read_as: the schema to read with, which has the same binary form. Raises
+    NotDecodable if values of the schema could be huge regardless of their bytes.
     """
     avro = fastavro()
     library_errors = _errors(avro)
@@ -258,14 +258,17 @@ def value_reader(schema: object, types: Types, read_as: object) -> Callable[[byt
 
 
 def _errors(avro: ModuleType) -> tuple[type[Exception], ...]:
-    """What fastavro raises for wrong bytes or schemas; it checks little by itself."""
+    """Return fastavro's errors for invalid bytes or schemas, which it hardly checks."""
     schema_errors = (avro.schema.SchemaParseException, avro.schema.UnknownType)
     values = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, AttributeError)
     return (*schema_errors, *values, RecursionError, MemoryError, StopIteration)
 
 
 def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> ReadBody:
-    """A reader of values of a registered schema. Raises NotDecodable if it, or one that it needs, can't be used."""
+    """Return a reader of values of a registered schema.
+
+    Raises NotDecodable if the schema, or one that it needs, can't be used.
+    """
     types: Types = {}
     for needed in needed_schemas(registry, schema):
         parsed_schema(schema_json(needed.text), types)
@@ -273,16 +276,16 @@ def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> Read
 
 
 def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
-    """The schemas that one refers to, directly or through others: each once, after those that it needs itself.
+    """Return the schemas that a schema refers to, directly or indirectly, each once and after its own references.
 
-    Raises NotDecodable if one is missing, or needs itself, or they are more than MOST_NEEDED.
+    Raises NotDecodable if a schema is missing or needs itself, or if there are more than MOST_NEEDED.
     """
     needs: dict[RegisteredSchema, list[RegisteredSchema]] = {}
     waiting = [schema]
     while waiting:
         referring = waiting.pop()
         if referring not in needs:
-            needs[referring] = [_referred(registry, reference) for reference in referring.references]
+            needs[referring] = [_resolve(registry, reference) for reference in referring.references]
             if len(needs) > MOST_NEEDED + 1:
                 raise NotDecodable(f"it needs more than {MOST_NEEDED} others")
             waiting += needs[referring]
@@ -292,7 +295,7 @@ def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[Registe
         raise NotDecodable("its references form a cycle") from error
 
 
-def _referred(registry: Registry, reference: Reference) -> RegisteredSchema:
+def _resolve(registry: Registry, reference: Reference) -> RegisteredSchema:
     needed = registry.referred(reference)
     if needed is None:
         raise NotDecodable(f"it needs {one_line(reference.subject)} version {reference.version}, which is missing")
@@ -300,7 +303,7 @@ def _referred(registry: Registry, reference: Reference) -> RegisteredSchema:
 
 
 def schema_json(text: str) -> object:
-    """A schema's JSON; a primitive type may have no quotes. Raises NotDecodable, also if it is too large."""
+    """Return a schema's JSON; a primitive type may have no quotes. Raises NotDecodable, also if it is too large."""
     try:
         schema = cast(object, json.loads(text))
     except (ValueError, RecursionError) as error:
@@ -312,9 +315,9 @@ def schema_json(text: str) -> object:
 
 
 def avro_decoder(path: Path, part: Part) -> ValueDecoder:
-    """A decoder for one schema file, or for many: a directory of `ID.avsc`, or a JSON file that maps ids to files.
+    """Return a decoder for one schema file or several: a directory of `ID.avsc`, or a JSON file that maps ids to files.
 
-    Ids are numbers or GUIDs. With a single schema, messages may be bare or come after any schema id.
+    Ids are numbers or GUIDs. With a single schema, messages may be bare or have any schema id.
 
     Raises:
         UsageError: a file isn't a schema, or the library is missing.
@@ -326,9 +329,9 @@ def avro_decoder(path: Path, part: Part) -> ValueDecoder:
 
 
 def schema_files(path: Path) -> dict[SchemaId, Path] | None:
-    """The files of many schemas by id, in a directory or a JSON file; None if the path is one schema's.
+    """Return the files of several schemas by id, from a directory or a JSON file; None if the path is one schema's.
 
-    Raises UsageError if a file isn't a schema, or there is none; OpenError if it can't be read.
+    Raises UsageError if a file isn't a schema, or there is none; OpenError if a file can't be read.
     """
     if path.is_dir():
         files = {_id_of(file.stem): file for file in _schema_files(path)}
@@ -380,7 +383,7 @@ def _file_reader(path: Path) -> ReadBody:
 
 
 def file_schema(path: Path) -> object:
-    """The schema of a file; named types that it doesn't define come from files of their names next to it.
+    """Return the schema of a file; files next to it, by name, define its other named types.
 
     Raises UsageError if it isn't a schema, OpenError if it can't be read.
     """
@@ -395,13 +398,13 @@ def file_schema(path: Path) -> object:
 
 
 class _SchemaFiles:
-    """Schemas by name: the given file, and those next to it; fastavro calls this a repository."""
+    """Schemas by name: the given file and its neighbours; a repository in fastavro's terms."""
 
     def __init__(self, path: Path, missing: type[Exception]) -> None:
         self._path, self._missing = path, missing
 
     def load(self, name: str) -> object:
-        """A schema's JSON. Raises UsageError if it isn't a schema, OpenError if it can't be read."""
+        """Return a schema's JSON. Raises UsageError if it isn't a schema, OpenError if it can't be read."""
         path = self._path if name == self._path.stem else self._path.with_name(f"{Path(name).name}.avsc")
         if path != self._path and (path.stem != name or not _is_there(path)):
             raise self._missing(name)
@@ -411,7 +414,7 @@ class _SchemaFiles:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # no file can have such a name
+    except OSError:  # not a valid file name
         return False
 
 

@@ -16,7 +16,7 @@ from kseg.formats.codes import VERSION
 from kseg.kernel.record import Header
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
-"""What JSON can hold; floats are finite."""
+"""Values that JSON can hold; floats are finite."""
 
 Part = Literal["key", "value"]
 Headers = Sequence[Header]
@@ -31,8 +31,8 @@ MAXIMUM_REASON = 200
 class Decoded(NamedTuple):
     """The result of decoding some bytes.
 
-    `value`: for JSON; may be bytes. `reason`: a line that says why the bytes couldn't be decoded, in which case `value`
-    is these bytes; None if they could.
+    `value`: for JSON; may be bytes. `reason`: one line about a failure, in which case `value` is the original bytes;
+    None after success.
     """
 
     value: Json | bytes
@@ -40,21 +40,21 @@ class Decoded(NamedTuple):
 
 
 ValueDecoder = Callable[[bytes, Headers], Decoded]
-"""Decodes a key's or value's bytes (never null), given the record's headers too; never raises."""
+"""A function that decodes the bytes of a key or value (never null), given the record's headers; it never raises."""
 
 Read = Callable[[bytes, Headers], Json | bytes]
-"""The same, but raises NotDecodable."""
+"""A function like ValueDecoder that raises NotDecodable."""
 
 
 def named(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
-    """A record's headers with their names as text; a name that isn't UTF-8 becomes what Java would read."""
+    """Return a record's headers with names as text; invalid UTF-8 is replaced as in Java."""
     if len(headers) > _MANY_HEADERS:
         return NamedHeaders(headers)
     return [Header(name.decode("utf-8", "replace"), value) for name, value in headers]
 
 
 class NamedHeaders(Sequence[Header]):
-    """Very many headers whose names are text, made only when they are used: most decoders never use them."""
+    """Many headers with names as text, converted only on use: most decoders never use them."""
 
     def __init__(self, headers: Sequence[tuple[bytes, bytes | None]]) -> None:
         self._headers = headers
@@ -74,11 +74,11 @@ class NamedHeaders(Sequence[Header]):
 
 
 class NotDecodable(KsegError):
-    """Bytes that the decoder can't read; the message is one line."""
+    """The error of bytes that a decoder can't read; its message is one line."""
 
 
 def decoder(read: Read) -> ValueDecoder:
-    """A decoder that shows bytes unchanged if reading them fails."""
+    """Return a decoder that shows bytes unchanged if reading them fails."""
 
     def decode(data: bytes, headers: Headers) -> Decoded:
         try:
@@ -90,7 +90,7 @@ def decoder(read: Read) -> ValueDecoder:
 
 
 def not_too_deep(value: Json | bytes) -> Json | bytes:
-    """The value. Raises NotDecodable if it is nested so deeply that printing it would exhaust the stack."""
+    """Return the value unchanged. Raises NotDecodable if its nesting would exhaust the stack when it is printed."""
     level = [value]
     for _ in range(MOST_NESTED):
         level = [inner for each in level for inner in _inside(each) if isinstance(inner, dict | list)]
@@ -106,18 +106,18 @@ def _inside(value: Json | bytes) -> Iterable[Json]:
 
 
 def without_headers(read: Callable[[bytes], Json | bytes]) -> ValueDecoder:
-    """A decoder that uses only the bytes."""
+    """Return a decoder that uses only the bytes."""
     return decoder(lambda data, _: read(data))
 
 
 def one_line(text: object) -> str:
-    """A library's message as one line of bounded length, without control characters."""
+    """Return a library's message as one line of bounded length, without control characters."""
     line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
     return line if len(line) <= MAXIMUM_REASON else f"{line[: MAXIMUM_REASON - 1]}…"
 
 
 def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
-    """A decoded value as it is printed: bytes and text unchanged, anything else as JSON, compact or indented."""
+    """Return a decoded value for printing: bytes and text unchanged, other values as JSON, compact or indented."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -126,7 +126,7 @@ def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
 
 
 def json_bytes(value: Json, *, pretty: bool = False) -> bytes:
-    """JSON in UTF-8, names in their order; compact, or indented by two blanks."""
+    """Return JSON in UTF-8 with names in their order; compact, or indented by two spaces."""
     return (_PRETTY if pretty else _COMPACT).encode(value).encode()
 
 
@@ -135,9 +135,9 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 
 def json_able(value: object) -> Json:
-    """A library's value, converted for JSON.
+    """Return a library's value, converted for JSON.
 
-    Bytes become base64; decimals, uuids and times (ISO 8601) text; infinities and NaN text as in Java.
+    Bytes become base64; decimals, uuids and times (ISO 8601) become text; infinities and NaN become text as in Java.
 
     Raises:
         NotDecodable: JSON has no form for its type, or two names of a map have the same text.
@@ -181,7 +181,7 @@ def _name(name: object) -> str:
 
 
 def library(module: str, extra: str) -> ModuleType:
-    """A module of an optional library. Raises UsageError if it isn't installed."""
+    """Return a module of an optional library. Raises UsageError if it isn't installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -189,7 +189,7 @@ def library(module: str, extra: str) -> ModuleType:
 
 
 def named_once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
+    """Return a JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()
@@ -206,20 +206,20 @@ class Parts(NamedTuple):
 
 
 Decoder = Callable[[bytes | None, bytes | None, int], Parts]
-"""Makes the parts from key, value and offset of a record; raises DecodeError."""
+"""A function that makes the parts from a record's key, value and offset, or raises DecodeError."""
 
 
 class DecodeError(KsegError):
-    """The release's real tool dies at this record."""
+    """The error of a record at which the release's real tool exits."""
 
 
 def parts(key: str | None, payload: str | None) -> Parts:
-    """Parts made of texts."""
+    """Return parts made of texts."""
     return Parts(None if key is None else key.encode(), None if payload is None else payload.encode())
 
 
 def key_version(key: bytes | None) -> int:
-    """The type, or version, that a coordinator's key begins with; DecodeError if there is none."""
+    """Return the type, or version, at the start of a coordinator's key. Raises DecodeError if there is none."""
     if key is None:
         raise DecodeError("the record has no key: the real tool stops here")
     if len(key) < 2:

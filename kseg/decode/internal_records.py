@@ -39,7 +39,7 @@ from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 from kseg.releases import NEWEST, Release, Since, value_in
 
 Messages = dict[int, tuple[MessageSchema, MessageSchema]]
-"""Type of a coordinator's record to the messages of its key and value."""
+"""Messages of key and value by the type of a coordinator's record."""
 
 TAGGED_FIELDS_SINCE: dict[tuple[str, str], tuple[int, int]] = {
     ("ConsumerGroupCurrentMemberAssignmentValue", "assignmentEpochs"): (4, 3),
@@ -95,7 +95,7 @@ OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[int, ...]] = {
     (3, 5): (11,),  # UserScramCredentialRecord
     (3, 6): (10,),  # DelegationTokenRecord
 }
-"""Types of `__cluster_metadata` records that had other fields, or existed only, before a release."""
+"""Types of `__cluster_metadata` records that only existed, or had other fields, before a release."""
 EARLY_METADATA_RECORDS = MessageTable("cluster_metadata_3_1", "metadata")
 """These records in 3.0 and 3.1."""
 
@@ -110,15 +110,15 @@ EARLY_SHARE_GROUP_VALUES = MessageTable(
     },
 )
 EARLY_SHARE_STATE_VALUES = MessageTable("share_groups_4_0", "data", {0: "ShareSnapshotValue", 1: "ShareUpdateValue"})
-"""Share groups' records in 4.0: the values have other fields than later in the same versions."""
+"""Share groups' records in 4.0, whose values have other fields than the same versions later."""
 
 OFFSETS_NEWEST_TYPE: Since[int] = (((3, 8), 8), ((4, 0), 16), ((4, 1), 23))
-"""The last type of `__consumer_offsets` records that a release knew, from when schemas define them."""
+"""The last type of `__consumer_offsets` records that a release knew, since schemas define them."""
 
 
 @lru_cache(maxsize=512)
 def message_as_of(message: MessageSchema, release: Release) -> MessageSchema:
-    """A message as a release knew it."""
+    """Return a message as a release knew it."""
     fields = known_fields(message.name, message.fields, release)
     if message.name in NEWEST_VERSION:
         message = message._replace(versions=f"0-{value_in(release, NEWEST_VERSION[message.name])}")
@@ -126,7 +126,7 @@ def message_as_of(message: MessageSchema, release: Release) -> MessageSchema:
 
 
 def known_fields(message: str, fields: tuple[Field, ...], release: Release) -> tuple[Field, ...]:
-    """The fields of a message, or of a structure in it, that a release knew."""
+    """Return the fields of a message, or of a structure in it, that a release knew."""
     return tuple(
         field._replace(fields=known_fields(message, field.fields, release))
         for field in fields
@@ -135,7 +135,7 @@ def known_fields(message: str, fields: tuple[Field, ...], release: Release) -> t
 
 
 def metadata_records(release: Release) -> dict[int, MessageSchema]:
-    """The `__cluster_metadata` records that a release (3.0 or later) knew, by type."""
+    """Return the `__cluster_metadata` records that a release (3.0 or later) knew, by type."""
     records = {
         number: message_as_of(message, release)
         for number, message in METADATA_RECORDS.items()
@@ -148,7 +148,7 @@ def metadata_records(release: Release) -> dict[int, MessageSchema]:
 
 
 def offsets_messages(release: Release) -> Messages:
-    """The `__consumer_offsets` messages that a release (3.8 or later) knew."""
+    """Return the `__consumer_offsets` messages that a release (3.8 or later) knew."""
     keys, values = dict(OFFSETS_KEYS), dict(OFFSETS_VALUES)
     if release.numbers < (4, 1):
         keys |= EARLY_SHARE_GROUP_KEYS
@@ -158,13 +158,13 @@ def offsets_messages(release: Release) -> Messages:
 
 
 def share_state_messages(release: Release) -> Messages:
-    """The `__share_group_state` messages that a release (4.0 or later) knew."""
+    """Return the `__share_group_state` messages that a release (4.0 or later) knew."""
     values = SHARE_STATE_VALUES if release.numbers >= (4, 1) else EARLY_SHARE_STATE_VALUES
     return {number: (key, message_as_of(values[number], release)) for number, key in SHARE_STATE_KEYS.items()}
 
 
 def transaction_messages(release: Release) -> Messages:
-    """The `__transaction_state` messages that a release (4.1 or later) knew."""
+    """Return the `__transaction_state` messages that a release (4.1 or later) knew."""
     return {
         number: (key, message_as_of(TRANSACTION_VALUES[number], release)) for number, key in TRANSACTION_KEYS.items()
     }
@@ -183,7 +183,7 @@ _COORDINATORS = {
 
 
 def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
-    """What in a record's value is newer, by the option of its topic's decoder; None if nothing is, as far as known."""
+    """Return the newer part of a record's value, by the option of its topic's decoder; None without a known one."""
     if value is None:
         return None
     try:
@@ -200,7 +200,7 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
 
 
 def newer_part(message: MessageSchema, version: int, fields: Fields) -> str | None:
-    """The version of a message, or its tagged fields, if the schema doesn't have them; None if it does."""
+    """Return the version of a message, or its tagged fields, that the schema lacks; None if it has them."""
     if version > version_range(message.versions).last:
         return f"{message.name} version {version} is {NEWER}"
     tags = sorted(set(_unknown_tags(fields)))
@@ -221,35 +221,38 @@ def _unknown_tags(value: object) -> Iterator[int]:
 
 
 def leader_change_json(value: bytes) -> str:
-    """LEADER_CHANGE (2), printed from 4.1 on. Raises DecodeError where the real tool dies, like all of these."""
+    """Return a LEADER_CHANGE (2) as JSON, printed from 4.1 on.
+
+    Like all functions here, it raises DecodeError where the real tool exits.
+    """
     return control_json(message_schema("LeaderChangeMessage"), value)
 
 
 def snapshot_header_json(value: bytes) -> str:
-    """SNAPSHOT_HEADER (3), printed from 3.3 on."""
+    """Return a SNAPSHOT_HEADER (3) as JSON, printed from 3.3 on."""
     return control_json(message_schema("SnapshotHeaderRecord"), value)
 
 
 def snapshot_footer_json(value: bytes) -> str:
-    """SNAPSHOT_FOOTER (4), printed from 3.3 on."""
+    """Return a SNAPSHOT_FOOTER (4) as JSON, printed from 3.3 on."""
     return control_json(message_schema("SnapshotFooterRecord"), value)
 
 
 def kraft_version_json(value: bytes) -> str:
-    """KRAFT_VERSION (5), printed from 3.8 on."""
+    """Return a KRAFT_VERSION (5) as JSON, printed from 3.8 on."""
     return control_json(message_schema("KRaftVersionRecord"), value)
 
 
 def kraft_voters_json(value: bytes) -> str:
-    """KRAFT_VOTERS (6), printed from 3.8 on."""
+    """Return a KRAFT_VOTERS (6) as JSON, printed from 3.8 on."""
     return control_json(message_schema("VotersRecord"), value)
 
 
 def control_json(message: MessageSchema, value: bytes) -> str:
-    """The JSON of a control record's value.
+    """Return the JSON of a control record's value.
 
-    Kafka reads every version as version 0, and prints it as the version that the message gives: fields that only the
-    latter has show their defaults. Source: ControlRecordUtils (up to 4.3).
+    Kafka reads every version as version 0, and prints it as the version in the message: fields of only the latter show
+    their defaults. Source: ControlRecordUtils (up to 4.3).
     """
     try:
         fields = parse_message(message, 0, value).value
@@ -262,17 +265,17 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class Rules(NamedTuple):
-    """How a release prints a coordinator's records."""
+    """The rules for printing a coordinator's records in a release."""
 
     messages: Messages
     version_word: str
     """The name of the value's version in the JSON."""
     checks_versions: bool
-    """Whether a value version that the release doesn't know is an error; before 4.1 it is read as the newest."""
+    """Whether an unknown value version is an error; before 4.1 it is read as the newest."""
 
 
 def coordinator_decoder(messages: Messages, release: Release, version_word: str = "version") -> Decoder:
-    """A decoder of records with these messages; it fails only at a missing key."""
+    """Return a decoder of records with these messages; it fails only at a missing key."""
     rules = Rules(messages, version_word, checks_versions=release.numbers >= (4, 1))
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -290,14 +293,14 @@ def coordinator_decoder(messages: Messages, release: Release, version_word: str 
 
 
 def key_text(rules: Rules, record_type: int, key: bytes) -> str:
-    """The JSON of a key."""
+    """Return the JSON of a key."""
     message = rules.messages[record_type][0]
     fields = read(message, record_type, key, "key")
     return json_text({"type": str(record_type), "data": json_value(message, record_type, fields)})
 
 
 def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
-    """The JSON of a value, or `<DELETE>`."""
+    """Return the JSON of a value, or `<DELETE>`."""
     if value is None:
         return "<DELETE>"
     if len(value) < 2:
@@ -316,7 +319,7 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
 
 
 def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields:
-    """A message that follows an int16."""
+    """Return a message that follows an int16."""
     try:
         return parse_message(message, version, data, 2).value
     except MessageError as error:
@@ -326,11 +329,11 @@ def read(message: MessageSchema, version: int, data: bytes, name: str) -> Fields
 
 
 def show_embedded(member: Fields, name: str, message: MessageSchema, data: bytes) -> None:
-    """Replaces the bytes of a consumer protocol's message by its JSON, if it can be read."""
+    """Replace the bytes of a consumer protocol's message by its JSON, if it is readable."""
     if len(data) < 2:
         return
     version = VERSION.read(data)
-    # What can't be read stays base64, as in Kafka's tool.
+    # Unreadable bytes stay base64, as in Kafka's tool.
     with suppress(MessageError):
         member[name] = json_value(message, version, parse_message(message, version, data, 2).value)
 
@@ -347,7 +350,7 @@ HEADER_WORDS = ("frame version", "type", "version")
 
 
 class Framed(NamedTuple):
-    """A framed record's message."""
+    """The message of a framed record."""
 
     message: MessageSchema
     version: int
@@ -355,7 +358,7 @@ class Framed(NamedTuple):
 
 
 def parse_framed(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
-    """The message of a record. Raises MessageError with Kafka's text if it can't be read."""
+    """Return the message of a record. Raises MessageError with Kafka's text if it is unreadable."""
     data = value or b""
     frame_version, position = header_number(data, 0, 0)
     if frame_version == PREVIEW_FRAME_VERSION:
@@ -376,7 +379,7 @@ def parse_framed(records: Mapping[int, MessageSchema], value: bytes | None) -> F
 
 
 def is_newer(records: Mapping[int, MessageSchema], value: bytes | None) -> bool:
-    """Whether a record has a newer frame version, type or version than the known ones."""
+    """Return whether a record has a newer frame version, type or version than the known ones."""
     data = value or b""
     try:
         frame_version, position = header_number(data, 0, 0)
@@ -390,7 +393,7 @@ def is_newer(records: Mapping[int, MessageSchema], value: bytes | None) -> bool:
 
 
 def parse_preview(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
-    """The message of a record as the 2.8 preview reads it: frame version 0, and no complaint about extra bytes."""
+    """Return the message of a record as the 2.8 preview reads it: frame version 0, ignoring extra bytes."""
     data = value or b""
     try:
         frame_version, number, version = Sequence(UVARINT, UVARINT, UVARINT).parse(data)
@@ -404,7 +407,7 @@ def parse_preview(records: Mapping[int, MessageSchema], value: bytes | None) -> 
 
 
 def check_frame_version(frame_version: int, known: int) -> None:
-    """Raises MessageError if the frame version isn't the release's."""
+    """Raise MessageError if the frame version isn't the release's."""
     if frame_version != known:
         raise MessageError(
             f"Could not deserialize metadata record due to unknown frame version {frame_version}"
@@ -413,7 +416,7 @@ def check_frame_version(frame_version: int, known: int) -> None:
 
 
 def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
-    """The header's number at a position, and the position of the next one."""
+    """Return the header's number at a position, and the position of the next one."""
     word = HEADER_WORDS[index]
     try:
         number, end = read_uvarint(data, position, LONGEST_VARINT)

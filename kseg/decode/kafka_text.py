@@ -1,4 +1,4 @@
-"""Text of internal topics' records, as DumpLogSegments of each release prints it, and its decoder."""
+"""Text of internal topics' records, in the form of each release's DumpLogSegments, and its decoder."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from kseg.releases import Release, Since, value_in
 
 
 class GroupTexts(NamedTuple):
-    """The texts of a line of releases; the fields of the message fill the holes."""
+    """The texts of a series of releases, with placeholders for the message's fields."""
 
     offset_key: str
     offset: str
@@ -41,7 +41,7 @@ class GroupTexts(NamedTuple):
     """Whether a group's value is JSON; in earlier releases, colons separate its parts."""
     escapes_json: bool
     shows_tombstones: bool
-    """`<DELETE>`; earlier releases print neither part of a record without value."""
+    """Whether a record without value is `<DELETE>`; earlier releases print neither part."""
 
 
 _OLDEST = GroupTexts(
@@ -69,12 +69,12 @@ GROUP_TEXTS: Since[GroupTexts] = (
     ((2, 4, 1), _NEWEST),
 )
 CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
-"""0.9.0.1 and 0.10.0 die at bytes that they should print in hex: their format doesn't accept the number."""
+"""Whether hexadecimal output works: 0.9.0.1 and 0.10.0 fail, since their format doesn't accept the number."""
 NAMES_UNKNOWN_KEYS: Since[bool] = (((0, 9), False), ((3, 4, 1), True))
 
 
 def group_text_decoder(release: Release) -> Decoder:
-    """The decoder of a release before 3.8."""
+    """Return the decoder of a release before 3.8."""
     texts = value_in(release, GROUP_TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -93,7 +93,7 @@ def group_text_decoder(release: Release) -> Decoder:
 
 
 def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
-    """The printed parts of an offset commit."""
+    """Return the printed parts of an offset commit."""
     fields = read(message_schema("OffsetCommitKey"), release, key)
     key_text = texts.offset_key.format_map(fields)
     if value is None:
@@ -104,7 +104,7 @@ def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes |
 
 
 def group_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
-    """The printed parts of a group's metadata."""
+    """Return the printed parts of a group's metadata."""
     group = read(message_schema("GroupMetadataKey"), release, key)["group"]
     key_text = texts.group_key.format(group=group, json=json_text(group))
     if value is None:
@@ -120,7 +120,7 @@ def group_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | 
 
 
 def group_text(texts: GroupTexts, shown: Fields) -> str:
-    """The text of a group's value."""
+    """Return the text of a group's value."""
     if texts.escapes_json:
         return json_text(shown)
     if texts.is_group_json:
@@ -129,12 +129,12 @@ def group_text(texts: GroupTexts, shown: Fields) -> str:
 
 
 def unescaped_json(value: str | int | None) -> str:
-    """JSON as 1.0 wrote it, without any escapes."""
+    """Return JSON as 1.0 wrote it, without any escapes."""
     return "null" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
 
 
 def member_text(release: Release, group: Fields, member: Fields) -> str:
-    """A member with its assigned partitions, or with its assignment in hex."""
+    """Return a member with its assigned partitions, or with its assignment in hex."""
     name, data = member["memberId"], member["assignment"]
     if group["protocolType"] != CONSUMER_PROTOCOL_TYPE:
         return f"{name}={hex_text(release, data)}"
@@ -151,16 +151,16 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
 
 
 def hex_text(release: Release, data: bytes) -> str:
-    """Bytes as one number in capital hex digits: leading zero bytes vanish."""
+    """Return bytes as one number in upper-case hex digits, without leading zero bytes."""
     if data and not value_in(release, CAN_PRINT_HEX):
         raise DecodeError("bytes that it should print in hex: the real tool stops here")
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 
 
 def read(message: MessageSchema, release: Release, data: bytes, any_version: bool = False) -> Fields:
-    """A message after its version, as a release knew it.
+    """Return a message after its version, as a release knew it.
 
-    Raises DecodeError for bytes that can't be read, and for versions that the release didn't know.
+    Raises DecodeError for unreadable bytes, and for versions that the release didn't know.
     """
     known = message_as_of(message, release)
     version = VERSION.read(data)
@@ -178,7 +178,7 @@ PARTITION_DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED"
 
 
 def cluster_metadata_decoder(release: Release) -> Decoder:
-    """The decoder of a release from 2.8 on; 2.8 was a preview with its own frame and fields."""
+    """Return the decoder of a release from 2.8 on; 2.8 was a preview with its own frame and fields."""
     is_preview = release.numbers < (3, 0)
     records = PREVIEW_METADATA_RECORDS if is_preview else metadata_records(release)
     parse = parse_preview if is_preview else parse_framed
@@ -193,14 +193,14 @@ def cluster_metadata_decoder(release: Release) -> Decoder:
 
 
 def cluster_metadata_text(record: Framed) -> str:
-    """The JSON of a record."""
+    """Return the JSON of a record."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", record.message.name).upper()
     data = json_value(record.message, record.version, record.fields)
     return json_text({"type": name, "version": record.version, "data": data})
 
 
 def remote_log_metadata_decoder(release: Release) -> Decoder:
-    """The decoder of a release from 3.9 on."""
+    """Return the decoder of a release from 3.9 on."""
     records = {number: message_as_of(message, release) for number, message in REMOTE_LOG_RECORDS.items()}
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -214,35 +214,35 @@ def remote_log_metadata_decoder(release: Release) -> Decoder:
 
 
 def java_object(name: str, fields: dict[str, object]) -> str:
-    """An object as Java's generated `toString` shows it."""
+    """Return an object in the form of Java's generated `toString`."""
     return f"{name}{{{', '.join(f'{field}={value}' for field, value in fields.items())}}}"
 
 
 def topic_partition(entry: Fields) -> str:
-    """Topic id, topic and partition."""
+    """Return topic id, topic and partition."""
     return f"{entry['id']}:{entry['name']}-{entry['partition']}"
 
 
 def segment_id(entry: Fields) -> str:
-    """The id of a remote segment."""
+    """Return the id of a remote segment."""
     shown = {"topicIdPartition": topic_partition(entry["topicIdPartition"]), "id": entry["id"]}
     return java_object("RemoteLogSegmentId", shown)
 
 
 def custom_metadata(data: bytes | None) -> str:
-    """A storage plug-in's own bytes; only their number is shown."""
+    """Return the text for a storage plug-in's own bytes, which shows only their number."""
     return "Optional.empty" if data is None else f"Optional[CustomMetadata{{{len(data)} bytes}}]"
 
 
 def state(names: tuple[str, ...], number: int, refusal: str = "state can not be null") -> str:
-    """The name of a state; `refusal` is Kafka's text if there is none."""
+    """Return the name of a state; `refusal`: Kafka's text for an unknown one."""
     if not 0 <= number < len(names):
         raise MessageError(refusal)
     return names[number]
 
 
 def leader_epochs(fields: Fields) -> str:
-    """Leader epochs with their start offsets, as a sorted map."""
+    """Return leader epochs with their start offsets, as a sorted map."""
     epochs = {entry["leaderEpoch"]: entry["offset"] for entry in fields["segmentLeaderEpochs"]}
     if not epochs:
         raise MessageError("segmentLeaderEpochs can not be null or empty")
@@ -250,12 +250,12 @@ def leader_epochs(fields: Fields) -> str:
 
 
 def emptiness(fields: Fields) -> dict[str, object]:
-    """Whether the transaction index is empty; 3.9 didn't know."""
+    """Return whether the transaction index is empty; 3.9 doesn't have this field."""
     return {"txnIdxEmpty": str(fields["txnIndexEmpty"]).lower()} if "txnIndexEmpty" in fields else {}
 
 
 def check_offsets(start: int, end: int) -> None:
-    """Kafka's checks of a segment's offsets."""
+    """Check a segment's offsets as Kafka does."""
     if start < 0:
         raise MessageError(f"Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative")
     if end < start:
@@ -265,7 +265,7 @@ def check_offsets(start: int, end: int) -> None:
 
 
 def segment_text(fields: Fields) -> str:
-    """A remote segment."""
+    """Return a remote segment."""
     check_offsets(fields["startOffset"], fields["endOffset"])
     shown = {
         "remoteLogSegmentId": segment_id(fields["remoteLogSegmentId"]),
@@ -283,7 +283,7 @@ def segment_text(fields: Fields) -> str:
 
 
 def segment_update_text(fields: Fields) -> str:
-    """A change of a remote segment's state."""
+    """Return a change of a remote segment's state."""
     shown = {
         "remoteLogSegmentId": segment_id(fields["remoteLogSegmentId"]),
         "customMetadata": custom_metadata(fields["customMetadata"]),
@@ -295,7 +295,7 @@ def segment_update_text(fields: Fields) -> str:
 
 
 def partition_delete_text(fields: Fields) -> str:
-    """The deletion of a partition's remote segments. Kafka has no message of its own for a missing state."""
+    """Return the deletion of a partition's remote segments. Kafka has no separate message for a missing state."""
     shown = {
         "topicPartition": topic_partition(fields["topicIdPartition"]),
         "state": state(PARTITION_DELETE_STATES, fields["remotePartitionDeleteState"], "null"),
@@ -306,7 +306,7 @@ def partition_delete_text(fields: Fields) -> str:
 
 
 def segment_snapshot_text(fields: Fields) -> str:
-    """A remote segment in a snapshot. Its state is checked before its epochs, unlike a segment's."""
+    """Return a remote segment in a snapshot, whose state is checked before its epochs, unlike a segment's."""
     state_name = state(SEGMENT_STATES, fields["remoteLogSegmentState"])
     shown = {
         "segmentId": fields["segmentId"],
@@ -342,12 +342,12 @@ STATES = (
 
 
 class TransactionTexts(NamedTuple):
-    """The texts of a line of releases."""
+    """The texts of a series of releases."""
 
     key: str
     partitions: str
     shows_tombstones: bool
-    """`<DELETE>`; earlier releases die at a record without value."""
+    """Whether a record without value is `<DELETE>`; earlier releases exit at it."""
     names_unknown_keys: bool
 
 
@@ -360,7 +360,7 @@ TRANSACTION_TEXTS: Since[TransactionTexts] = (
 
 
 def transaction_text_decoder(release: Release) -> Decoder:
-    """The decoder of a release before 4.1."""
+    """Return the decoder of a release before 4.1."""
     texts = value_in(release, TRANSACTION_TEXTS)
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -380,7 +380,7 @@ def transaction_text_decoder(release: Release) -> Decoder:
 
 
 def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
-    """The printed text of a transaction's state."""
+    """Return the printed text of a transaction's state."""
     status = fields["transactionStatus"]
     if not 0 <= status < len(STATES):
         raise DecodeError(f"unknown transaction status {status}: the real tool stops here")
@@ -393,9 +393,10 @@ def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
 
 
 def partitions_text(texts: TransactionTexts, fields: Fields) -> str:
-    """A transaction's partitions, each once and in the file's order; the real tool has a hash table's order.
+    """Return a transaction's partitions, each once and in the file's order; the real tool has a hash table's order.
 
-    An empty transaction has none, whatever is written. A set's text separates them with `, `, a list's with `,`.
+    An empty transaction has none, whatever the record contains. A set's text separates them with `, `, a list's with
+    `,`.
     """
     topics = fields["transactionPartitions"]
     if fields["transactionStatus"] == 0:
@@ -407,17 +408,17 @@ def partitions_text(texts: TransactionTexts, fields: Fields) -> str:
 
 
 def offsets_json_decoder(release: Release) -> Decoder:
-    """`__consumer_offsets` from 3.8 on."""
+    """Return the decoder of `__consumer_offsets` from 3.8 on."""
     return coordinator_decoder(offsets_messages(release), release)
 
 
 def transaction_json_decoder(release: Release) -> Decoder:
-    """`__transaction_state` from 4.1 on."""
+    """Return the decoder of `__transaction_state` from 4.1 on."""
     return coordinator_decoder(transaction_messages(release), release)
 
 
 def share_state_decoder(release: Release) -> Decoder:
-    """`__share_group_state`; 4.0 called a value's version its type."""
+    """Return the decoder of `__share_group_state`; 4.0 called a value's version its type."""
     return coordinator_decoder(
         share_state_messages(release), release, "version" if release.numbers >= (4, 1) else "type"
     )
@@ -430,13 +431,13 @@ DECODERS: dict[str, Since[Callable[[Release], Decoder]]] = {
     "remote-log-metadata-decoder": (((3, 9), remote_log_metadata_decoder),),
     "share-group-state-decoder": (((4, 0), share_state_decoder),),
 }
-"""Option, without its dashes, to what makes its decoder since which release; the first of several options wins."""
+"""Functions that make decoders, by option without dashes and by release; the first of several options wins."""
 
 
 def decoder_for(option: str, release: tuple[int, ...]) -> Decoder:
-    """The decoder that an option (`offsets-decoder`, …) meant in a release.
+    """Return the decoder that an option (`offsets-decoder`, …) meant in a release.
 
-    A release before the option's first one is treated like that one.
+    A release before the option's first one is treated like that first one.
 
     Raises:
         UsageError: there is no such option.

@@ -1,4 +1,4 @@
-"""Protobuf by Google's library, with bounds on what a descriptor may expand to."""
+"""Protobuf through Google's library, with bounds on the expansion of descriptors."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from kseg.system.new_directory import scratch_directory
 MOST_FIELDS = 1 << 22
 """The most fields of all messages in a value, including those at their defaults."""
 _SMALLEST = 2
-"""The fewest bytes of a message in another one: a tag, and a length of 0."""
+"""The fewest bytes of a nested message: a tag, and a length of 0."""
 _VARINT, _LENGTH, _START, _END = 0, 2, 3, 4
 _FIXED = {1: 8, 5: 4}
 
@@ -31,21 +31,21 @@ Descriptor = Any
 
 
 class FieldCounts:
-    """Counts the fields that a message of a type will have in memory."""
+    """A counter of the fields that a message of a type will have in memory."""
 
     def __init__(self, descriptor: Descriptor) -> None:
-        """Takes the type's descriptor."""
+        """Take the type's descriptor."""
         self.descriptor = descriptor
-        self._widest = _widest(descriptor)
+        self._most_fields = _most_fields(descriptor)
 
     def check(self, data: bytes) -> None:
-        """Raises NotDecodable if messages within a message would have too many."""
-        if len(data) // _SMALLEST * self._widest > MOST_FIELDS and _count(data, self.descriptor) > MOST_FIELDS:
+        """Raise NotDecodable if nested messages would have too many fields."""
+        if len(data) // _SMALLEST * self._most_fields > MOST_FIELDS and _count(data, self.descriptor) > MOST_FIELDS:
             raise NotDecodable(f"its messages would have more than {MOST_FIELDS} fields")
 
 
-def _widest(descriptor: Descriptor) -> int:
-    """The most fields of a type and of all types within it."""
+def _most_fields(descriptor: Descriptor) -> int:
+    """Return the largest number of fields among a type and all types within it."""
     waiting, seen, widest = [descriptor], {descriptor.full_name}, 0
     while waiting:
         for field in waiting.pop().fields:
@@ -59,7 +59,7 @@ def _widest(descriptor: Descriptor) -> int:
 
 
 def _count(data: bytes, descriptor: Descriptor) -> int:
-    """Fields of the messages within a message, as far as it can be read; counting stops at the limit."""
+    """Return the number of fields in nested messages, as far as they are readable; counting stops at the limit."""
     waiting, total = [(0, len(data), descriptor)], 0
     while waiting and total <= MOST_FIELDS:
         position, end, own = waiting.pop()
@@ -90,7 +90,7 @@ def _count(data: bytes, descriptor: Descriptor) -> int:
 
 
 def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """A number and the position after it; a cut number has the value of its bytes."""
+    """Return a number and the position after it; a truncated number has the value of its bytes."""
     value = shift = 0
     while position < end:
         byte = data[position]
@@ -103,28 +103,28 @@ def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 ReadIndexed = Callable[[Indexed], Json]
-"""Reads a message of a file; raises NotDecodable."""
+"""A function that reads a message of a file, or raises NotDecodable."""
 
 MAIN_FILE = "registered-schema.proto"
 WELL_KNOWN = "google/protobuf/"
 COMPILER = "grpc_tools"
 COMPILER_SECONDS = 60
 MOST_PARTS = 64
-"""The most parts of a path by which a registered file is imported."""
+"""The most parts in the import path of a registered file."""
 LARGEST_DESCRIPTORS = 4 << 20
 """The largest size of a descriptor set file, in bytes."""
 
 FileProtos = dict[str, Descriptor]
-"""File descriptors by the name under which others import them."""
+"""File descriptors by import name."""
 
 
 def protobuf(module: str) -> ModuleType:
-    """A module of the library. Raises UsageError if it isn't installed."""
+    """Return a module of the library. Raises UsageError if it isn't installed."""
     return library(f"google.protobuf.{module}", "protobuf")
 
 
 def protobuf_decoder(path: Path, message_name: str | None, part: Part) -> ValueDecoder:
-    """A decoder of one message type of a descriptor set (`protoc --include_imports --descriptor_set_out`).
+    """Return a decoder of one message type of a descriptor set (`protoc --include_imports --descriptor_set_out`).
 
     Messages may be bare, or come after a schema id and message indexes; bare ones never begin like such an id.
 
@@ -171,7 +171,7 @@ def _message_named(pool: Descriptor, files: FileProtos, name: str | None) -> Des
 
 
 def _pool(files: FileProtos) -> Descriptor:
-    """A pool with these files and those of Protobuf's own that they import. Raises NotDecodable."""
+    """Return a pool with these files and the imported ones of Protobuf. Raises NotDecodable."""
     pool = protobuf("descriptor_pool").DescriptorPool()
     added: set[str] = set()
 
@@ -195,7 +195,7 @@ def _pool(files: FileProtos) -> Descriptor:
 
 
 def _well_known(name: str) -> Descriptor:
-    """The descriptor of a file that comes with Protobuf. Raises NotDecodable for any other."""
+    """Return the descriptor of a file that comes with Protobuf. Raises NotDecodable for any other."""
     path = PurePosixPath(name)
     if not name.startswith(WELL_KNOWN) or len(path.parts) != 3 or not path.stem.isidentifier():
         raise NotDecodable(f"the import {one_line(name)} is missing")
@@ -222,14 +222,14 @@ def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
             always_print_fields_with_no_presence=True,
             descriptor_pool=pool,
         )
-    # AttributeError: a set's own google.protobuf.Timestamp, for example, has other fields than Protobuf's.
+    # AttributeError: for example, a set's own google.protobuf.Timestamp has other fields than Protobuf's.
     except (errors, json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise NotDecodable(f"not a {descriptor.full_name}: {one_line(error)}") from error
     return cast(Json, value)
 
 
 class RegisteredFile:
-    """A registered file, with those that it imports. Raises NotDecodable if one of them can't be used."""
+    """A registered file with its imports. Raises NotDecodable if one of them can't be used."""
 
     def __init__(self, registry: Registry, schema: RegisteredSchema) -> None:
         files = _registered_files(registry, schema)
@@ -238,22 +238,25 @@ class RegisteredFile:
         self._files = files
 
     def message(self, indexes: Iterable[int]) -> Descriptor:
-        """The message type that indexes select: the first in the file, each next one within the message before."""
+        """Return the message type at the given indexes, each of which selects within the message before."""
         return _message_at(self._file, indexes)
 
     @property
     def message_count(self) -> int:
-        """How many message types the file has, those within others aside."""
+        """The number of message types in the file, without nested ones."""
         return len(self._file.message_types_by_name)
 
     def descriptors(self) -> bytes:
-        """All files, as a serialized descriptor set."""
+        """Return all files as a serialized descriptor set."""
         files = self._files.values()
         return cast(bytes, protobuf("descriptor_pb2").FileDescriptorSet(file=files).SerializeToString())
 
 
 def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> ReadIndexed:
-    """A reader of messages of a registered file. Raises NotDecodable if it, or one that it imports, can't be used."""
+    """Return a reader of messages of a registered file.
+
+    Raises NotDecodable if the file, or an imported one, can't be used.
+    """
     file = RegisteredFile(registry, schema)
     counts: dict[tuple[int, ...], FieldCounts] = {}
 
@@ -267,7 +270,7 @@ def registered_protobuf_reader(registry: Registry, schema: RegisteredSchema) -> 
 
 
 def described_message(path: Path, message_name: str | None) -> tuple[bytes, str]:
-    """A descriptor set's bytes, and the full name of a message in it. Raises as `protobuf_decoder` does."""
+    """Return a descriptor set's bytes, and the full name of a message. Raises the errors of `protobuf_decoder`."""
     files = _descriptor_set(path)
     try:
         name = _message_named(_pool(files), files, message_name).full_name
@@ -277,7 +280,7 @@ def described_message(path: Path, message_name: str | None) -> tuple[bytes, str]
 
 
 def message_pool(descriptors: bytes) -> Descriptor:
-    """A pool with the files of a serialized descriptor set. Raises NotDecodable if they don't fit together."""
+    """Return a pool with the files of a serialized descriptor set. Raises NotDecodable if they are incompatible."""
     files = protobuf("descriptor_pb2").FileDescriptorSet.FromString(descriptors).file
     return _pool({file.name: file for file in files})
 
@@ -302,14 +305,14 @@ def _registered_files(registry: Registry, schema: RegisteredSchema) -> FileProto
             needed = registry.referred(reference)
             if needed is not None:
                 texts[reference.name] = needed.text
-    serialized = {name: _serialized(name, text) for name, text in texts.items()}
+    serialized = {name: _parse_serialized(name, text) for name, text in texts.items()}
     if all(file is not None for file in serialized.values()):
         return serialized
-    return _compiled(texts)
+    return _compile(texts)
 
 
-def _serialized(name: str, text: str) -> Descriptor | None:
-    """The descriptor that clients may register instead of the source, in base64; None if the text isn't one."""
+def _parse_serialized(name: str, text: str) -> Descriptor | None:
+    """Return the base64 descriptor that clients may register instead of a source; None for other texts."""
     descriptors = protobuf("descriptor_pb2")
     try:
         file = descriptors.FileDescriptorProto.FromString(b64decode(text, validate=True))
@@ -319,8 +322,8 @@ def _serialized(name: str, text: str) -> Descriptor | None:
     return file
 
 
-def _compiled(texts: dict[str, str]) -> FileProtos:
-    """The descriptors of source files, by protoc. Raises NotDecodable, UsageError if it isn't installed."""
+def _compile(texts: dict[str, str]) -> FileProtos:
+    """Return the descriptors of source files, compiled by protoc. Raises NotDecodable, or UsageError without protoc."""
     compiler = find_spec(COMPILER)
     if compiler is None or compiler.origin is None:
         raise UsageError(missing_library(f"{COMPILER}, which compiles .proto files,", "protobuf"))
@@ -350,7 +353,7 @@ def _write(folder: Path, name: str, text: str) -> None:
 
 
 _LOGGED = re.compile("^(WARNING: All log messages|[IWEF][0-9]{4} ).*\n", re.MULTILINE)
-"""Lines of protoc's own log, which aren't about what is wrong."""
+"""Pattern of protoc's log lines, which don't describe the problem."""
 
 
 def _run_compiler(arguments: list[str], folder: Path) -> None:

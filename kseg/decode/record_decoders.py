@@ -1,4 +1,4 @@
-"""Decoders of keys and values while a log is printed: those that the user names, and internal topics' own."""
+"""Decoders of keys and values while a log is printed: the user's choice, and internal topics' own."""
 
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
@@ -25,31 +25,31 @@ INTERNAL_TOPICS = {
     "__remote_log_metadata": "remote-log-metadata-decoder",
     "__share_group_state": "share-group-state-decoder",
 }
-"""Internal topics and the option of each one's decoder."""
+"""Internal topics and the options of their decoders."""
 
 
 class Texts(NamedTuple):
-    """What a record's key and value became: decoded, None for null or undecoded; and why not, None if it was."""
+    """A record's decoded key and value, None for null and undecoded ones, and the reasons for failures."""
 
     key: bytes | None
     value: bytes | None
     key_error: str | None = None
     value_error: str | None = None
     has_failed: bool = False
-    "Whether Kafka's tool would fail here too: it shows what it has no text for by other words."
+    """Whether Kafka's tool would fail here too, or show a placeholder for unknown values."""
     newer: str | None = None
-    "What of the value isn't shown, since it is newer than kseg knows."
+    """The parts of the value that aren't shown because they are newer than kseg knows."""
 
 
 ReadRecord = Callable[[bytes | None, bytes | None, int, "Headers"], Texts]
 
 
 class Decoding(NamedTuple):
-    """How records are to be decoded.
+    """The decoding of records.
 
-    key_decoder, value_decoder: names of kseg.decode.values; schema, message, schema_registry: what these need.
-    internal_decoder: an internal topic's, by its option; `decodes_internal`: internal topics are decoded unasked.
-    redaction: what is replaced of keys and values, before any of them is decoded. keeps_raw: as RecordDecoder has it.
+    key_decoder, value_decoder: names of kseg.decode.values; schema, message, schema_registry: their arguments.
+    internal_decoder: an internal topic's, by its option; `decodes_internal`: whether internal topics are decoded by
+    default. redaction: replaces keys and values before decoding. keeps_raw: as in RecordDecoder.
     """
 
     key_decoder: str | None
@@ -64,18 +64,18 @@ class Decoding(NamedTuple):
 
 
 class RecordDecoder:
-    """Gives the kernel the texts of records, and counts what couldn't be decoded.
+    """A provider of records' texts for the kernel, which counts failures.
 
-    failed: how many records couldn't be decoded; first_failure: offset and reason of the first. has_failed: whether
+    failed: the number of undecodable records; first_failure: offset and reason of the first. has_failed: whether
     Kafka's own tool would have failed at one.
     """
 
     def __init__(self, read: ReadRecord, *, keeps_raw: bool) -> None:
-        """Takes what reads records.
+        """Take the function that reads records.
 
         Args:
             read: the decoder.
-            keeps_raw: key and value stay, for JSON, which has both; else the decoded ones take their place.
+            keeps_raw: whether key and value stay next to the decoded ones, for JSON, rather than being replaced.
         """
         self._read = read
         self._keeps_raw = keeps_raw
@@ -88,7 +88,7 @@ class RecordDecoder:
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
     ) -> Sequence[bytes | None]:
-        """The texts of a record, as the kernel's contract says."""
+        """Return the texts of a record according to the kernel's contract."""
         texts = self._read(key, value, offset, headers)
         reasons = [reason for reason in (texts.key_error, texts.value_error) if reason is not None]
         self.has_failed |= texts.has_failed
@@ -101,13 +101,13 @@ class RecordDecoder:
             self.first_newer = self.first_newer or (offset, texts.newer)
         if self._keeps_raw:
             errors = (_json_string(texts.key_error), _json_string(value_error))
-            return key, value, _escaped(texts.key), _escaped(texts.value), *errors
+            return key, value, _escape(texts.key), _escape(texts.value), *errors
         shown_key = key if texts.key is None else texts.key
         shown_value = value if texts.value is None else texts.value
-        return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(value_error)
+        return shown_key, shown_value, texts.key, texts.value, _encode(texts.key_error), _encode(value_error)
 
     def summary_lines(self, path: str | PathLike[str]) -> "Iterator[str]":
-        """What to say of the failures, and of what is newer than kseg knows."""
+        """Yield lines about failures, and about parts that are newer than kseg knows."""
         if self.first_failure is not None:
             offset, reason = self.first_failure
             told = counted(
@@ -120,7 +120,7 @@ class RecordDecoder:
             yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 
-def _escaped(decoded: bytes | None) -> bytes | None:
+def _escape(decoded: bytes | None) -> bytes | None:
     return None if decoded is None else json_bytes_escaped(decoded)
 
 
@@ -130,15 +130,15 @@ def _json_string(text: str | None) -> bytes | None:
     return None if text is None else json_escaped(json.dumps(text, ensure_ascii=False)).encode("utf-8", "replace")
 
 
-def _encoded(text: str | None) -> bytes | None:
+def _encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode("utf-8", "replace")
 
 
 class RedactingDecoder(RecordDecoder):
-    """Redacts keys, values or both, and lets a decoder have what isn't redacted."""
+    """A decoder that redacts keys, values or both first."""
 
     def __init__(self, read: ReadRecord, redaction: "Redaction", *, keeps_raw: bool) -> None:
-        """Takes what is redacted, and a decoder's arguments."""
+        """Take the redaction, and a decoder's arguments."""
         super().__init__(read, keeps_raw=keeps_raw)
         self._replace = redaction.redactor().replace
         self._has_keys, self._has_values = ("keys" in redaction.parts), ("values" in redaction.parts)
@@ -146,23 +146,23 @@ class RedactingDecoder(RecordDecoder):
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
     ) -> Sequence[bytes | None]:
-        """The texts of a record, as the kernel's contract says."""
+        """Return the texts of a record according to the kernel's contract."""
         shown_key = self._replace(key) if self._has_keys else key
         shown_value = self._replace(value) if self._has_values else value
         return super().__call__(shown_key, shown_value, offset, headers)
 
 
 def redacting_decoder(redaction: "Redaction | None", *, keeps_raw: bool) -> RedactingDecoder | None:
-    """What replaces keys and values, undecoded; None if these stay."""
+    """Return a redactor of undecoded keys and values; None if these stay."""
     if redaction is None or not {"keys", "values"} & set(redaction.parts):
         return None
-    return RedactingDecoder(_undecoded, redaction, keeps_raw=keeps_raw)
+    return RedactingDecoder(_decode_nothing, redaction, keeps_raw=keeps_raw)
 
 
 def record_decoder(decoding: Decoding, path: str | PathLike[str]) -> RecordDecoder | None:
-    """The decoder for a log's records: the one asked for, or that of its topic; None if there is none to be used.
+    """Return the decoder of a log's records: the requested one, or its topic's; None if neither applies.
 
-    What is to be redacted is replaced by it, and internal topics aren't decoded then.
+    Redaction replaces contents; internal topics aren't decoded then.
 
     Raises:
         UsageError: a decoder's name or option is wrong, or its library isn't installed.
@@ -171,10 +171,10 @@ def record_decoder(decoding: Decoding, path: str | PathLike[str]) -> RecordDecod
     keeps_raw = decoding.keeps_raw
     is_decoded = decoding.key_decoder is not None or decoding.value_decoder is not None
     if decoding.redaction is not None and {"keys", "values"} & set(decoding.redaction.parts):
-        read = _named(decoding) if is_decoded else _undecoded
+        read = _chosen_decoder(decoding) if is_decoded else _decode_nothing
         return RedactingDecoder(read, decoding.redaction, keeps_raw=keeps_raw)
     if is_decoded:
-        return RecordDecoder(_named(decoding), keeps_raw=keeps_raw)
+        return RecordDecoder(_chosen_decoder(decoding), keeps_raw=keeps_raw)
     if decoding.internal_decoder is not None:
         return RecordDecoder(_internal(decoding.internal_decoder), keeps_raw=keeps_raw)
     if decoding.decodes_internal:
@@ -184,17 +184,17 @@ def record_decoder(decoding: Decoding, path: str | PathLike[str]) -> RecordDecod
     return None
 
 
-def _undecoded(_: bytes | None, __: bytes | None, ___: int, ____: "Headers") -> Texts:
+def _decode_nothing(_: bytes | None, __: bytes | None, ___: int, ____: "Headers") -> Texts:
     return Texts(None, None)
 
 
 def check_decoders(decoding: Decoding) -> None:
-    """Raises what `record_decoder` does for the decoders asked for."""
+    """Raise the errors of `record_decoder` for the requested decoders."""
     if decoding.key_decoder is not None or decoding.value_decoder is not None:
-        _named(decoding)
+        _chosen_decoder(decoding)
 
 
-def _named(decoding: Decoding) -> ReadRecord:
+def _chosen_decoder(decoding: Decoding) -> ReadRecord:
     from kseg.decode.decoded import decoded_text, json_able, json_bytes, named
     from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
@@ -231,7 +231,7 @@ def _apply(decoder: "ValueDecoder | None", data: bytes | None, headers: "Sequenc
 
 
 def _internal(option: str) -> ReadRecord:
-    """The records of an internal topic as the latest release's tool shows them, in JSON."""
+    """Return a decoder of an internal topic's records into the JSON of the latest release's tool."""
     if option == "remote-log-metadata-decoder":
         return _remote_log_metadata()
     from kseg.decode.decoded import DecodeError
@@ -254,14 +254,14 @@ def _internal(option: str) -> ReadRecord:
 
 
 def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
-    """The tool's text if it is JSON; else it says why there is none."""
+    """Return the tool's text if it is JSON; else None and the tool's message as the reason."""
     if text is None or text.startswith(b"{"):
         return text, None
     return None, text.decode("utf-8", "replace")
 
 
 def _remote_log_metadata() -> ReadRecord:
-    """As JSON, where the tool shows what Java's classes say of themselves."""
+    """Return a decoder into JSON, where the tool prints Java's `toString`."""
     from kseg.decode.internal_records import newer_part, parse_framed
     from kseg.decode.kafka_text import cluster_metadata_text
     from kseg.formats.messages import MessageError

@@ -17,13 +17,13 @@ from kseg.errors import UsageError
 DEFAULT_CONTEXT = ""
 LATEST_VERSION = -1
 LARGEST_TEXT = 4 << 20
-"""Characters of a schema."""
+"""The most characters of a schema."""
 MOST_TEXT = 256 << 20
-"""Characters of all schemas, which are kept in memory."""
+"""The most characters of all schemas, which are kept in memory."""
 
 
 class Reference(NamedTuple):
-    """A schema that another one needs: the name that it uses, and where the schema is registered."""
+    """A reference to another schema: the name used for it, and its place in the registry."""
 
     name: str
     subject: str
@@ -34,8 +34,8 @@ class Reference(NamedTuple):
 class RegisteredSchema:
     """A version of a subject.
 
-    `kind` is AVRO, PROTOBUF or JSON; `guid` None if it isn't known; `is_deleted`: softly, or by a tombstone while its
-    schema is still in the log. Messages that were written with a deleted schema are still read with it.
+    `kind` is AVRO, PROTOBUF or JSON; `guid`: None if unknown; `is_deleted`: whether it is soft-deleted, or deleted by a
+    tombstone while its schema is still in the log. Messages written with a deleted schema are still readable with it.
     """
 
     subject: str
@@ -49,7 +49,7 @@ class RegisteredSchema:
 
     @property
     def context(self) -> str:
-        """The context that the subject's name begins with (`:.context:subject`): ids are unique within one."""
+        """The context in the prefix of the subject's name (`:.context:subject`): ids are unique within one."""
         return self.subject.split(":")[1] if self.subject.startswith(":.") else DEFAULT_CONTEXT
 
 
@@ -60,11 +60,11 @@ class Registry:
     """
 
     def __init__(self, schemas: Iterable[RegisteredSchema], unreadable: int = 0) -> None:
-        """Takes all versions of all subjects; several of them may have the same id."""
+        """Take all versions of all subjects; several of them may have the same id."""
         self.schemas = tuple(schemas)
         self.unreadable = unreadable
         self._versions = {(schema.subject, schema.version): schema for schema in self.schemas}
-        # The last one wins: those of the default context that aren't deleted.
+        # The last one wins: undeleted versions of the default context come last.
         ranked = sorted(self.schemas, key=lambda schema: (schema.context == DEFAULT_CONTEXT, not schema.is_deleted))
         self._by_id: dict[SchemaId, RegisteredSchema] = {schema.id: schema for schema in ranked}
         self._by_id |= {schema.guid: schema for schema in ranked if schema.guid is not None}
@@ -72,11 +72,11 @@ class Registry:
         self._latest = {schema.subject: schema for schema in in_order}
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """The schema with an id or GUID, preferably in the default context; None if there is none."""
+        """Return the schema with an id or GUID, preferably in the default context; None if there is none."""
         return self._by_id.get(schema_id)
 
     def referred(self, reference: Reference) -> RegisteredSchema | None:
-        """The schema that a reference names; None if it is missing."""
+        """Return the target of a reference; None if it is missing."""
         if reference.version == LATEST_VERSION:
             return self._latest.get(reference.subject)
         return self._versions.get((reference.subject, reference.version))
@@ -87,14 +87,14 @@ class SchemaRecords(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where they are, for messages."""
+        """The path of the records, for messages."""
 
     def records(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Keys and values in the log's order. Raises OpenError if they can't be read."""
+        """Return keys and values in the log's order. Raises OpenError if they can't be read."""
 
 
 def read_registry(topic: SchemaRecords) -> Registry:
-    """The registry that a topic's records add up to.
+    """Return the registry that results from a topic's records.
 
     Raises:
         OpenError: the records can't be read.
@@ -107,7 +107,7 @@ def read_registry(topic: SchemaRecords) -> Registry:
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:
-    """The registry after all records of `_schemas`, given as keys and values in the log's order.
+    """Return the registry after all records of `_schemas`, given as keys and values in the log's order.
 
     Raises UsageError for more schemas than memory should hold.
     """
@@ -122,15 +122,15 @@ def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registr
 
 
 class _Versions:
-    """Versions of subjects, as one record after the other makes them."""
+    """Versions of subjects, built from one record after another."""
 
     def __init__(self) -> None:
         self.schemas: dict[tuple[str, int], RegisteredSchema] = {}
-        self._living: dict[str, list[int]] = {}  # the least version of a subject first: deletions take these
+        self._living: dict[str, list[int]] = {}  # the subject's lowest version first: deletions remove these
         self._size = 0
 
     def apply(self, key: "Members", value: "Members | None") -> None:
-        """Takes a record. Raises NotDecodable if it is no registry's, UsageError if there are too many."""
+        """Apply a record. Raises NotDecodable if it isn't a registry's, UsageError if there are too many."""
         kind = key.members.get("keytype")
         if kind == "SCHEMA":
             name = (key.text("subject"), key.number("version"))
@@ -183,7 +183,10 @@ def _references(value: "Members") -> Iterator[Reference]:
 
 
 def _guid(value: "Members", text: str) -> UUID | None:
-    """The GUID: the MD5 of the schema. Newer registries store it; if the schema is only text, it can be computed."""
+    """Return the GUID: the MD5 of the schema.
+
+    Newer registries store it; if the schema is only text, it can be computed.
+    """
     stored = value.members.get("md5")
     if isinstance(stored, str):
         try:
@@ -201,14 +204,14 @@ class Members(NamedTuple):
     members: dict[str, object]
 
     def text(self, name: str) -> str:
-        """The text of a member. Raises NotDecodable if it isn't text."""
+        """Return the text of a member. Raises NotDecodable if it isn't text."""
         value = self.members.get(name)
         if not isinstance(value, str):
             raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not text")
         return value
 
     def number(self, name: str) -> int:
-        """The integer of a member. Raises NotDecodable if it isn't an integer."""
+        """Return the integer of a member. Raises NotDecodable if it isn't an integer."""
         value = self.members.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not an integer")

@@ -1,4 +1,4 @@
-"""Decoders of simple values: text, numbers, UUIDs, JSON, MessagePack; and schema ids in messages."""
+"""Decoders of simple values (text, numbers, UUIDs, JSON, MessagePack) and of schema ids in messages."""
 
 import json
 import math
@@ -24,9 +24,9 @@ from kseg.errors import counted
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 MAGIC_ID = b"\0"
-"""An int32 id follows it."""
+"""The first byte of a message with an int32 id."""
 MAGIC_GUID = b"\1"
-"""The 16 bytes of a GUID follow it."""
+"""The first byte of a message with a GUID of 16 bytes."""
 ID_PREFIX_SIZE = 5
 GUID_PREFIX_SIZE = 17
 SCHEMA_ID_HEADER: dict[Part, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
@@ -37,7 +37,7 @@ SchemaId = int | UUID
 class WireMessage(NamedTuple):
     """A message with its schema's id.
 
-    `after_id` is what follows the id: the payload, or, if the id is in a header, the rest of that header. `payload` is
+    `after_id`: the bytes after the id: the payload or, if the id is in a header, the rest of that header. `payload`:
     None unless the id is in a header.
     """
 
@@ -47,19 +47,19 @@ class WireMessage(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """The message itself, for formats that have nothing between id and message."""
+        """The message itself, for formats without bytes between id and message."""
         return self.after_id if self.payload is None else self.payload
 
 
 class Indexed(NamedTuple):
-    """A Protobuf message: which message of its file it is, outermost first, and its bytes."""
+    """A Protobuf message: the indexes of its type in its file, outermost first, and its bytes."""
 
     indexes: tuple[int, ...]
     body: bytes
 
 
 def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
-    """The message with its schema id; None if there is none."""
+    """Return the message with its schema id; None if there is none."""
     last: bytes | None = None
     for header in headers:
         if header.key == SCHEMA_ID_HEADER[part] and header.value is not None:
@@ -79,7 +79,7 @@ def _schema_id(data: bytes) -> WireMessage | None:
 
 
 def parse_indexed(message: WireMessage) -> Indexed:
-    """The Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
+    """Return the Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)
     if not 0 <= count <= len(message.after_id):
         raise NotDecodable(f"the message names {counted(count, 'index', 'indexes')}, more than its bytes can hold")
@@ -88,7 +88,7 @@ def parse_indexed(message: WireMessage) -> Indexed:
         index, position = _zigzag(message.after_id, position)
         indexes.append(index)
     body = message.after_id[position:] if message.payload is None else message.payload
-    # A single 0 is what an empty list stands for: the first message.
+    # A single 0 abbreviates the list of the first message.
     return Indexed(tuple(indexes) or (0,), body)
 
 
@@ -101,7 +101,7 @@ def _zigzag(data: bytes, position: int) -> tuple[int, int]:
 
 
 def schema_name(schema_id: SchemaId) -> str:
-    """The id as messages show it."""
+    """Return the id as messages show it."""
     return f"schema {schema_id}"
 
 
@@ -109,7 +109,7 @@ UUID_TEXT_SIZE = 36
 
 
 def read_string(data: bytes) -> str:
-    """UTF-8."""
+    """Return UTF-8 text."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -117,22 +117,22 @@ def read_string(data: bytes) -> str:
 
 
 def read_bytes(data: bytes) -> bytes:
-    """The bytes, unchanged."""
+    """Return the bytes, unchanged."""
     return data
 
 
 def read_hex(data: bytes) -> str:
-    """Two lower-case hex digits for each byte."""
+    """Return two lower-case hex digits for each byte."""
     return data.hex()
 
 
 def read_base64(data: bytes) -> str:
-    """Base64 with padding."""
+    """Return base64 with padding."""
     return b64encode(data).decode()
 
 
 def number(form: str) -> Callable[[bytes], Json]:
-    """A reader of big-endian numbers, as Kafka's serializers write them; `form` is struct's."""
+    """Return a reader of big-endian numbers, as written by Kafka's serializers; `form` is struct's."""
     size = struct.calcsize(form)
 
     def read(data: bytes) -> Json:
@@ -144,7 +144,7 @@ def number(form: str) -> Callable[[bytes], Json]:
 
 
 def read_uuid(data: bytes) -> str:
-    """A uuid as text (36 characters, as Kafka's UUIDSerializer writes it) or in 16 bytes."""
+    """Return a uuid as text (36 characters, as Kafka's UUIDSerializer writes it) or in 16 bytes."""
     if len(data) == UUID_TEXT_SIZE:
         try:
             return str(UUID(read_string(data)))
@@ -156,7 +156,7 @@ def read_uuid(data: bytes) -> str:
 
 
 def read_json(data: bytes) -> Json:
-    """JSON text, also after the schema id that Confluent's JSON Schema serializer writes.
+    """Return the value of JSON text, which may follow the schema id of Confluent's JSON Schema serializer.
 
     Refuses numbers that don't fit into a float, repeated names, and halves of surrogate pairs: showing the bytes
     unchanged loses less.
@@ -172,7 +172,7 @@ def read_json(data: bytes) -> Json:
 
 
 def parse_json(data: bytes) -> Json:
-    """JSON text, as `read_json` has it, but with halves of surrogate pairs, for those who find them by themselves."""
+    """Return the value of JSON text like `read_json`, but accept halves of surrogate pairs, which callers handle."""
     if data[:1] in (b"\0", b"\1"):
         data = data[ID_PREFIX_SIZE if data[0] == 0 else GUID_PREFIX_SIZE :]
     text = read_string(data)
@@ -198,11 +198,14 @@ def _float(text: str) -> float:
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, object_pairs_hook=named_once)
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-"""Made once: to make them takes longer than to use them."""
+"""A shared encoder: constructing it takes longer than using it."""
 
 
 def messagepack_decoder() -> ValueDecoder:
-    """MessagePack; an extension type is shown as its number and its bytes. Raises UsageError without the library."""
+    """Return a decoder of MessagePack; extension types become number and bytes.
+
+    Raises UsageError without the library.
+    """
     msgpack = library("msgpack", "msgpack")
     errors = (ValueError, TypeError, OverflowError, RecursionError, msgpack.exceptions.UnpackException)
 

@@ -1,4 +1,4 @@
-"""Decoders of keys and values by name, and those that a schema registry serves."""
+"""Decoders of keys and values by name, some with a schema registry."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 class DecoderOptions:
     """Options for decoders.
 
-    `schema`: an Avro schema, a directory or JSON file of many by id, or a Protobuf descriptor set; `message`: the full
-    name of the Protobuf message; `registry`: the records of `_schemas`.
+    `schema`: an Avro schema, a directory or JSON file of several by id, or a Protobuf descriptor set; `message`: the
+    full name of the Protobuf message; `registry`: the records of `_schemas`.
     """
 
     schema: Path | None = None
@@ -58,7 +58,7 @@ class DecoderOptions:
 
 
 def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecoder:
-    """The decoder with a name: one of DECODERS, a Kafka class that means one, or the user's own `module:callable`.
+    """Return the decoder with a name: in DECODERS, of an equivalent Kafka class, or the user's own `module:callable`.
 
     Raises:
         UsageError: there is none, an option is missing or wrong, or a library isn't installed.
@@ -73,12 +73,12 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
 
 
 def gives_text(name: str) -> bool:
-    """Whether the decoder with a name makes nothing but text; others make values for JSON."""
+    """Return whether a decoder returns only text, rather than values for JSON."""
     return not _is_callable(name) and known_name(name) in TEXT_DECODERS
 
 
 def takes_schema(name: str) -> bool:
-    """Whether a schema can tell what the values of the decoder with a name look like."""
+    """Return whether a schema can describe the values of a decoder."""
     return not _is_callable(name) and known_name(name) in SCHEMA_DECODERS
 
 
@@ -87,12 +87,12 @@ def _is_callable(name: str) -> bool:
 
 
 def known_name(name: str) -> str:
-    """The decoder that a Kafka class means; any other name unchanged."""
+    """Return the decoder that is equivalent to a Kafka class; other names unchanged."""
     return CLASSES.get(name.removesuffix("$").rpartition(".")[2], name)
 
 
 def callable_decoder(name: str) -> ValueDecoder:
-    """A decoder that calls the user's own with bytes and headers; an exception becomes the reason.
+    """Return a decoder that calls the user's function with bytes and headers; an exception becomes the reason.
 
     Raises UsageError if it can't be imported or called.
     """
@@ -102,7 +102,7 @@ def callable_decoder(name: str) -> ValueDecoder:
         for part in attribute.split("."):
             function = getattr(function, part)
     except Exception as error:
-        # The module is the user's own, so it may raise anything; or the name is wrong.
+        # The user's module may raise anything; or the name is wrong.
         raise UsageError(f"{one_line(name)} can't be imported: {one_line(error)}") from error
     if not callable(function):
         raise UsageError(f"{one_line(name)} can't be called")
@@ -111,7 +111,7 @@ def callable_decoder(name: str) -> ValueDecoder:
         try:
             value = function(data, headers)
         except Exception as error:
-            # User's code: whatever it raises is this record's failure, not the program's.
+            # Any error of the user's code is this record's failure, rather than the program's.
             raise NotDecodable(f"{type(error).__name__}: {one_line(error)}") from error
         return value if isinstance(value, bytes) else json_able(value)
 
@@ -119,10 +119,10 @@ def callable_decoder(name: str) -> ValueDecoder:
 
 
 def auto_decoder(options: DecoderOptions, part: Part) -> ValueDecoder:
-    """A decoder that uses the first form that fits: JSON objects and lists, a schema id of the registry, text, bytes.
+    """Return a decoder that tries JSON objects and lists, the registry's schema ids, text, then bytes.
 
     JSON numbers, words and strings stay text. Text is UTF-8 without control characters except tabs and line ends. This
-    decoder never gives a reason.
+    decoder never returns a reason.
     """
     registered = None if options.registry is None else _registered_reader(options.registry, part)
 
@@ -167,7 +167,7 @@ def _avro(options: DecoderOptions, part: Part) -> ValueDecoder:
 
     if options.schema is not None:
         return avro_decoder(options.schema, part)
-    return _registered("avro", options, part)
+    return _registry_decoder("avro", options, part)
 
 
 def _protobuf(options: DecoderOptions, part: Part) -> ValueDecoder:
@@ -175,10 +175,10 @@ def _protobuf(options: DecoderOptions, part: Part) -> ValueDecoder:
 
     if options.schema is not None:
         return protobuf_decoder(options.schema, options.message, part)
-    return _registered("protobuf", options, part)
+    return _registry_decoder("protobuf", options, part)
 
 
-def _registered(name: str, options: DecoderOptions, part: Part) -> ValueDecoder:
+def _registry_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecoder:
     if options.registry is None:
         raise UsageError(f"--{part}-decoder {name} needs --schema or --schema-registry")
     return decoder(_registered_reader(options.registry, part).read)
@@ -192,7 +192,7 @@ def _plain(read: Callable[[bytes], Json | bytes]) -> Make:
 
 
 PRETTY_JSON = "json-pretty"
-"""Reads what `json` reads; it is indented when it is printed as text."""
+"""A decoder that reads like `json`; its text output is indented."""
 
 DECODERS: dict[str, Make] = {
     "string": _plain(read_string),
@@ -210,7 +210,7 @@ DECODERS: dict[str, Make] = {
     "protobuf": _protobuf,
     "auto": auto_decoder,
 }
-"""What makes each decoder, by name."""
+"""Functions that make the decoders, by name."""
 
 TEXT_DECODERS = frozenset({"string", "hex", "base64", "uuid"})
 
@@ -236,17 +236,17 @@ CLASSES = {
     "KafkaAvroDeserializer": "avro",
     "KafkaProtobufDeserializer": "protobuf",
 }
-"""Kafka's and Confluent's classes, without their packages, to the decoder that reads the same."""
+"""Equivalent decoders of Kafka's and Confluent's classes, without their packages."""
 
 
 ReadMessage = Callable[[WireMessage], Json]
 
 
 class RegisteredReader:
-    """Reads messages with a registry. Prepares each schema once; an error in it is reported for each message."""
+    """A reader of messages with a registry. It prepares each schema once, and reports its error for each message."""
 
     def __init__(self, registry: Registry, part: Part) -> None:
-        """Takes the registry, and the part of records to read: it decides which header may hold the id.
+        """Take the registry, and the part of records to read, which determines the header that may hold the id.
 
         Raises:
             UsageError: the library that a schema of the registry needs is missing.
@@ -261,23 +261,23 @@ class RegisteredReader:
             protobuf("descriptor_pb2")
 
     def knows(self, data: bytes, headers: Headers) -> bool:
-        """Whether the message has an id that is in the registry."""
+        """Return whether the message has an id that is in the registry."""
         message = parse_wire(data, headers, self._part)
         return message is not None and self._registry.find(message.schema_id) is not None
 
     def read(self, data: bytes, headers: Headers) -> Json:
-        """The message's value. Raises NotDecodable."""
+        """Return the message's value. Raises NotDecodable."""
         message = parse_wire(data, headers, self._part)
         if message is None:
             raise NotDecodable("no schema id before the message or in a header")
         if message.schema_id not in self._readers:
-            self._readers[message.schema_id] = self._prepared(message.schema_id)
+            self._readers[message.schema_id] = self._prepare(message.schema_id)
         reader = self._readers[message.schema_id]
         if isinstance(reader, NotDecodable):
             raise NotDecodable(reader.message)
         return reader(message)
 
-    def _prepared(self, schema_id: SchemaId) -> ReadMessage | NotDecodable:
+    def _prepare(self, schema_id: SchemaId) -> ReadMessage | NotDecodable:
         schema = self._registry.find(schema_id)
         if schema is None:
             return NotDecodable(f"{schema_name(schema_id)} isn't in the registry")

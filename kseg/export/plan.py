@@ -152,7 +152,7 @@ class WorkOrder:
 class Done(NamedTuple):
     """The exported part of a partition.
 
-    offsets: those that were read. files: those read to their end (path, size, modified_ms). ends: the position in each
+    offsets: the ones that were read. files: read to their end (path, size, modified_ms). ends: the position in each
     file where reading ended. holes: ranges that may still get offsets, since the log's offsets don't rise. listed_from:
     the log's first offset in the run's first listing; offsets that disappear later are missed.
     """

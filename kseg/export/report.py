@@ -30,8 +30,8 @@ class PartitionReport:
 
     records_in: intact records read. gaps: offsets without a record, as compaction leaves them. lost: offsets lost to
     damage. missed: offsets that had disappeared from the log since the last run. withheld: offsets from the start of an
-    open transaction on. unasked: offsets outside of every run's selection. new_lost, new_missed: those that no earlier
-    run reported.
+    open transaction on. unasked: offsets outside of every run's selection. new_lost, new_missed: offsets that no
+    earlier run reported.
 
     topic_id: tells topics of one name apart; None if unknown. is_gone: whether the partition was deleted or its topic
     recreated; exported records stay.
@@ -126,7 +126,7 @@ class Report:
     running, whose files this one didn't remove. folders, table_format, table: how to read the files; table: the path or
     URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
     interrupted runs wrote. is_typed: whether columns come from a schema, which may have more fields in later files.
-    taken: the chosen copies, and what is left out. has_milliseconds: whether the table has the column `timestampMs`.
+    taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column `timestampMs`.
     """
 
     destination: str

@@ -253,7 +253,7 @@ class Mode(StrEnum):
 
 
 class Tombstones(StrEnum):
-    """Whether a view of each key's latest record includes keys whose latest value is null."""
+    """The treatment, in a view of each key's latest record, of keys whose latest value is null."""
 
     DROP = "drop"
     KEEP = "keep"

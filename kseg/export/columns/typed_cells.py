@@ -31,8 +31,8 @@ class WriterSchema:
     """A writer's schema.
 
     id: as text, as values have it; indexes: the message of a Protobuf file. name: for messages to users. texts: an Avro
-    schema, after those that it refers to; a JSON Schema, before those, each with its name; Protobuf's descriptors in
-    base64 and the message's name. problem: why its values stay raw; empty if they don't.
+    schema, after the referenced ones; a JSON Schema, before the referenced ones, each with its name; Protobuf's
+    descriptors in base64 and the message's name. problem: why its values stay raw; empty if they don't.
     """
 
     id: str

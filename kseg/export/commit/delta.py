@@ -361,7 +361,7 @@ class DeltaLog:
         return AddAction(file.attempt, file.size, values, _now_ms(), True, statistics)
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Run Delta's own OPTIMIZE; its commit repeats the progress of kseg's last commit."""
+        """Run Delta's own OPTIMIZE; its commit repeats the previous progress."""
         from deltalake.exceptions import DeltaError
 
         table = self._open()

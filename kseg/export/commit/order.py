@@ -108,7 +108,7 @@ def _null_times(batch: pa.RecordBatch) -> int:
 
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-    """Execute orders in this process one after another; those that mostly wait for a store run concurrently."""
+    """Execute orders in this process one after another; orders that mostly wait for a store run concurrently."""
     place = open_destination(job.destination, job.identity)
     yield from (execute_order(order, job, place) for order in orders if not _is_waiting(order))
     yield from in_threads(

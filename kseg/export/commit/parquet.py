@@ -327,7 +327,7 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
 
 
 def _give_up(run: ExportRun, place: Destination, finished: Collection[str] = ()) -> None:
-    """Remove a failed run's files, except those that a manifest names and those of finished orders.
+    """Remove a failed run's files, except files in a manifest and of finished orders.
 
     Files that can't be removed are left.
     """

@@ -52,7 +52,7 @@ class ExportPlan:
     read: how records are read, with the typed columns that were found; its `schema()` is the table's. kept: results
     that stay; absent: results of partitions that were deleted or recreated since. refused: sources that can't be opened
     or listed; the others are exported. taken_up: the number of files of interrupted runs, whose results are among those
-    kept. taken: the copies of the sources that were chosen, and what is left out.
+    kept. taken: the chosen copies, and the omitted parts.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -116,7 +116,7 @@ class Commits(Protocol):
         """Mark a run that executes a plan as running; None if another run has committed since the plan was made.
 
         First finishes an interrupted commit, and resumes the finished orders of dead runs. If the context ends with an
-        exception, it removes the run's files, except those that are valid or that a later run may resume.
+        exception, it removes the run's files, except valid files and those of resumable orders.
         """
 
     def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed | Overtaken:

@@ -176,7 +176,7 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
     for key, results in by_partition(previous).items():
         for topic_id in dict.fromkeys(result.topic_id for result in results):
             own, others = _of_topic(topic_id, kept_of.get(key, ()))
-            lost = _uncovered((result for result in results if result.topic_id == topic_id), own)
+            lost = _find_uncovered((result for result in results if result.topic_id == topic_id), own)
             theirs = Coverage.joined([result.tally.intact for result in others])
             for part in lost.ranges:
                 if theirs.meets(part):
@@ -187,8 +187,8 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
                     yield RowRange(*key, part.first, part.end)
 
 
-def _uncovered(results: Iterable[Result], kept: list[Result]) -> Coverage:
-    """Return the offsets of a topic's removed results, except those that its kept results cover."""
+def _find_uncovered(results: Iterable[Result], kept: list[Result]) -> Coverage:
+    """Return the offsets of a topic's removed results, minus the offsets that its kept results cover."""
     still = {(result.replica, result.tally.span) for result in kept}
     spans = [span for each in results if (span := each.tally.span) is not None and (each.replica, span) not in still]
     return Coverage(tuple(spans)).without(Coverage.joined([result.tally.intact for result in kept]))

@@ -140,13 +140,13 @@ Wanted = Callable[[pa.Table], pa.Table]
 def without(ranges: Sequence[RowRange], topic: str | None) -> Wanted:
     """Return a filter that removes the rows of some ranges; topic: of all rows, if the file has no column for it."""
 
-    def wanted(rows: pa.Table) -> pa.Table:
+    def keep_rows(rows: pa.Table) -> pa.Table:
         own = [part for part in ranges if topic is None or part.topic == topic]
         if not own:
             return rows
         return rows.filter(pc.invert(reduce(pc.or_, (_is_in(part, rows) for part in own))))
 
-    return wanted
+    return keep_rows
 
 
 def _is_in(part: RowRange, rows: pa.Table) -> Any:

@@ -50,7 +50,7 @@ class OffsetSet:
         return place < len(self._firsts) and self._firsts[place] <= last
 
     def next_after_run_below(self, offset: int) -> int | None:
-        """Return the offset after the last member below the given one; None if there is no such member."""
+        """Return the offset after the last member below the given one; None without such a member."""
         place = bisect_left(self._firsts, offset) - 1
         return None if place < 0 else min(self._lasts[place] + 1, offset)
 
@@ -109,7 +109,7 @@ class LeaderEpochs:
 
 
 class EachOnce:
-    """A choice of one record per offset: that of the highest leader epoch, and the first among equals.
+    """A choice of one record per offset: the one with the highest leader epoch, and the first among equals.
 
     Call `note` for all batches before the first question.
     """
@@ -133,7 +133,7 @@ class EachOnce:
 
 
 class FileOrder:
-    """Offsets explained by batches in file order: those in the batches' ranges, and those that compaction removed.
+    """Offsets explained by batches in file order: offsets in the batches' ranges, and offsets that compaction removed.
 
     Compaction may have removed the offsets between a batch and a higher next one, unless a record elsewhere has one of
     them.

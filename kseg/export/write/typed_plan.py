@@ -86,7 +86,7 @@ def _text(path: Path) -> str:
 class TopicSchemas:
     """The schemas of topics in a registry.
 
-    They come from the topic's subject. If there is no subject, or its schemas are incompatible, only schemas named by
+    They come from the topic's subject. Without a subject, or if its schemas are incompatible, only schemas named by
     records count.
     """
 

@@ -1,4 +1,4 @@
-"""A partition's directory that changes as on a broker: appended to, rolled, cleaned, retained, deleted, recreated."""
+"""A partition's directory that changes as on a broker: appends, rolls, cleaning, retention, deletion, re-creation."""
 
 import shutil
 from base64 import urlsafe_b64encode
@@ -18,7 +18,7 @@ Row = tuple[str | None, int, bytes | None]
 
 
 class ChangingLog:
-    """A partition of one topic after another, with so many keys; values tell each record from all others."""
+    """A partition of one topic after another, with a number of keys and unique values."""
 
     def __init__(self, path: Path, random: Random, keys: int = 6) -> None:
         self.path, self._random, self._keys = path, random, keys
@@ -26,7 +26,7 @@ class ChangingLog:
         self.make()
 
     def make(self) -> None:
-        """A new topic of the same name; the directory of the one before is put aside, as a broker does."""
+        """Make a new topic of the same name, and move the previous directory away, as a broker does."""
         if self.path.exists():
             self.path.rename(self.path.with_name(f"{self.path.name}.{self._random.getrandbits(128):032x}-delete"))
         self.topic_id = urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
@@ -36,7 +36,7 @@ class ChangingLog:
         (self.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {self.topic_id}\n", encoding="utf-8")
 
     def append(self, count: int) -> None:
-        """Batches of one to four records of few keys."""
+        """Append batches of one to four records with few keys."""
         for _ in range(count):
             size = self._random.randint(1, 4)
             records = [
@@ -51,13 +51,13 @@ class ChangingLog:
         self._write()
 
     def roll(self) -> None:
-        """Begins a new segment."""
+        """Begin a new segment."""
         if self._active:
             self._active, self._base = [], self._next
             self._write()
 
     def clean(self) -> None:
-        """Compacts, and joins small segments."""
+        """Compact, and join small segments."""
         self.roll()
         cleaned = self.path.with_name("cleaned")
         shutil.rmtree(cleaned, ignore_errors=True)
@@ -70,18 +70,18 @@ class ChangingLog:
         (self.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {self.topic_id}\n", encoding="utf-8")
 
     def retain(self) -> None:
-        """Deletes the first segments; the active one stays."""
+        """Delete the first segments; the active one stays."""
         bases = self.bases()
         for base in bases[: self._random.randrange(len(bases))]:
             for path in self.path.glob(f"{base:020}.*"):
                 path.unlink()
 
     def bases(self) -> list[int]:
-        """The base offsets of its segments."""
+        """Return the base offsets of its segments."""
         return sorted(int(path.stem) for path in self.path.glob("*.log"))
 
     def rows(self) -> set[Row]:
-        """What is in it."""
+        """Return its records as rows."""
         found = set()
         for path in sorted(self.path.glob("*.log")):
             with kseg.open_segment(path) as segment:

@@ -1,4 +1,4 @@
-"""Damaged logs, and exports of them that several tests look at: made once, and only read."""
+"""Damaged logs, and shared exports of them, which tests only read."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from kseg.export.report import Report
 from tests.export import exports
 
 WIPED = "210-wiped-batch"
-"""A directory whose damage a test tells the place of."""
+"""The directory of a test that depends on the position of the damage."""
 
 
 class Exported(NamedTuple):
@@ -22,7 +22,7 @@ class Exported(NamedTuple):
 
 @pytest.fixture(scope="session")
 def damaged_disk(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs with each kind of damage, as directories of one disk."""
+    """Return a disk with a log for each kind of damage."""
     disk = tmp_path_factory.mktemp("disk") / "damaged"
     for directory in {*exports.damaged(restored), restored / "damaged" / WIPED}:
         shutil.copytree(directory, disk / directory.name)
@@ -31,20 +31,20 @@ def damaged_disk(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def damaged_logs(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """All damaged logs, with control records."""
+    """Return an export of all damaged logs, with control records."""
     out = tmp_path_factory.mktemp("damaged")
     return Exported(exports.export([damaged_disk], out, control=True), out)
 
 
 @pytest.fixture(scope="session")
 def damaged_logs_in_small_orders(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """The same, cut into orders of few batches."""
+    """Return the same export, cut into orders of few batches."""
     out = tmp_path_factory.mktemp("damaged-cut")
     return Exported(exports.export([damaged_disk], out, control=True, target_size=300), out)
 
 
 @pytest.fixture(scope="session")
 def damaged_logs_without_control(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """All damaged logs, as exports are by default."""
+    """Return an export of all damaged logs without control records, the default."""
     out = tmp_path_factory.mktemp("damaged-default")
     return Exported(exports.export([damaged_disk], out), out)

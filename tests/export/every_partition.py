@@ -1,7 +1,7 @@
-"""All golden partitions as one log directory, the rows that others read from them, and tables of any format read back.
+"""All golden partitions as one log directory, their rows from independent readers, and tables of any format read back.
 
-Sound logs are read by aiokafka, batch by batch; where it can't read a batch as Kafka does, and damaged logs, by `kseg
-dump`, which shares no account of offsets with exports.
+aiokafka reads sound logs, batch by batch. `kseg dump`, which shares no account of offsets with exports, reads damaged
+logs, and batches that aiokafka reads differently from Kafka.
 """
 
 import base64
@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 class ReadBatch(NamedTuple):
-    """A batch as an independent reader has it: what decides whether its records count, and these as rows."""
+    """A batch from an independent reader: the fields that decide whether its records count, and the records as rows."""
 
     base_offset: int
     epoch: int
@@ -45,11 +45,11 @@ class ReadBatch(NamedTuple):
 
 
 def linked(directory: Path) -> dict[Key, Path]:
-    """Links to all golden partitions in a directory, under names of their own; and where each leads to."""
+    """Link all golden partitions in a directory under unique names, and return the target of each."""
     places: dict[Key, Path] = {}
     for folder in [*(golden.ROOT / "logs").iterdir(), golden.ROOT / DAMAGED]:
         if folder.name.endswith("-tiered-remote"):
-            continue  # segments that are named after their ids: no broker reads them as a partition's
+            continue  # segments named by their ids aren't a broker's partition
         for path in sorted({log.parent for log in folder.rglob("*.log") if log.stat().st_size}):
             name = (
                 path.name if folder.name == DAMAGED else f"{folder.name}.{path.relative_to(folder)}".replace("/", ".")
@@ -62,16 +62,16 @@ def linked(directory: Path) -> dict[Key, Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a golden partition, or one of its files, was damaged on purpose."""
+    """Return whether a golden partition, or one of its files, was damaged on purpose."""
     return golden.ROOT / DAMAGED in path.parents
 
 
-# --- what others read ------------------------------------------------------------------------------------------------
+# --- independent readers ----------------------------------------------------------------------------------------------
 
 
 @cache
 def rows_of(path: Path, isolation: str) -> list[Row]:
-    """The rows that a partition's table must have: of each offset one, in the order of offsets, no control records."""
+    """Return the expected rows of a partition's table: one per offset, in their order, without control records."""
     batches = _batches(path)
     wanted = _dumped_offsets(path, isolation) if is_damaged(path) else None
     if wanted is None and isolation == "read_committed":
@@ -85,19 +85,19 @@ def rows_of(path: Path, isolation: str) -> list[Row]:
 
 
 def _committed(batches: Iterable[ReadBatch], open_before: Mapping[int, int]) -> set[int]:
-    """Offsets below the last stable one that aren't of aborted transactions, by the log's own markers."""
+    """Return the offsets below the last stable one outside of aborted transactions, by the log's own markers."""
     first = dict(open_before)
     begun: dict[int, list[int]] = defaultdict(list)
     found: list[int] = []
     for batch in batches:
         offsets = [row[0] for row in batch.rows]
         if batch.is_control:
-            for key in batch.keys:  # none if the cleaner has taken the marker
+            for key in batch.keys:  # none if the cleaner has removed the marker
                 first.pop(batch.producer, None)
                 ended = begun.pop(batch.producer, [])
                 found += ended if key is not None and key[3] == COMMIT else []
         elif batch.is_transactional:
-            first.setdefault(batch.producer, batch.base_offset)  # of a batch without records too
+            first.setdefault(batch.producer, batch.base_offset)  # of a batch without records, too
             begun[batch.producer] += offsets
         else:
             found += offsets
@@ -106,7 +106,7 @@ def _committed(batches: Iterable[ReadBatch], open_before: Mapping[int, int]) -> 
 
 
 def _open_before(path: Path) -> dict[int, int]:
-    """Transactions that were open where a log begins, as the real tool printed the snapshot there: first offsets."""
+    """Return the first offsets of transactions open at the log's start, from the real tool's print of the snapshot."""
     snapshot = str(min(path.glob("*.log")).with_suffix(".snapshot").relative_to(golden.ROOT))
     texts = [case.stdout().decode() for case in golden.cases("healthy", {"snapshot"}) if snapshot in case.files]
     return {int(producer): int(first) for text in texts[:1] for producer, first in _OPEN.findall(text)}
@@ -127,7 +127,7 @@ def _read(log: Path) -> Iterator[ReadBatch]:
     dumped = None
     for number, one in enumerate(batches):
         if one.attributes & ~0x7F or (one.magic == 0 and one.codec):
-            # Bits that mean nothing to Kafka are a codec to aiokafka; it refuses v0's own kind of LZ4 frames.
+            # aiokafka takes bits that Kafka ignores for a codec, and refuses v0's own kind of LZ4 frames.
             dumped = dumped or list(_dumped(log))
             yield dumped[number]
         else:
@@ -150,7 +150,7 @@ def _by_aiokafka(content: bytes, base_offset: int, epoch: int) -> ReadBatch:
 
 
 def _dumped(log: Path) -> Iterator[ReadBatch]:
-    """The batches that `kseg dump` prints, with the records that are intact."""
+    """Yield the batches in the output of `kseg dump`, with their intact records."""
     batch: dict[str, Any] = {}
     records: list[dict[str, Any]] = []
     for line in [*_dump(log), {"type": "batch"}]:
@@ -209,7 +209,7 @@ def _microseconds(timestamp: int | None) -> int | None:
     return time if time in YEARS_1_TO_9999 else None
 
 
-# --- what an export has ----------------------------------------------------------------------------------------------
+# --- exports ----------------------------------------------------------------------------------------------------------
 
 
 def _delta(destination: Path) -> pa.Table:
@@ -231,11 +231,11 @@ TABLES: dict[str, Callable[[Path], pa.Table]] = {
     "delta": _delta,
     "iceberg": _iceberg,
 }
-"""What reads a table of a format, knowing nothing of kseg."""
+"""Functions that read a table of a format without kseg."""
 
 
 def rows_by_partition(table: pa.Table) -> dict[Key, list[Row]]:
-    """A table's rows in the order of their offsets, by topic and partition."""
+    """Return a table's rows in the order of offsets, by topic and partition."""
     found: dict[Key, list[Row]] = defaultdict(list)
     times = table.column("timestamp").cast(pa.int64()).to_pylist()
     names = ("topic", "partition", "offset", "key", "value", "headers")
@@ -247,7 +247,7 @@ def rows_by_partition(table: pa.Table) -> dict[Key, list[Row]]:
 
 
 def differences(places: Mapping[Key, Path], table: pa.Table, isolation: str) -> list[str]:
-    """What a table has otherwise than others read it; nothing if all is equal."""
+    """Return the differences between a table and independent readers."""
     found = rows_by_partition(table)
     different = [f"{key}: no such partition" for key in found.keys() - places.keys()]
     for key, path in places.items():

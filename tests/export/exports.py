@@ -1,4 +1,4 @@
-"""Exports for tests, and what they wrote, read back by pyarrow."""
+"""Exports for tests, and their files, read back by pyarrow."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,17 +26,17 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import some_of_each
 
 YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
-"""Times in milliseconds that a table holds."""
+"""Times in milliseconds that a table can hold."""
 
 
 def damaged(root: Path) -> list[Path]:
-    """Of golden's damaged directories, one with each kind of damage; all of them in `make test-exhaustive`."""
+    """Return one of golden's damaged directories for each kind of damage; all of them in `make test-exhaustive`."""
     directories = sorted(path for path in (root / "damaged").iterdir() if path.is_dir())
     return some_of_each(directories, lambda path: path.name.partition("-")[2])
 
 
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:
-    """Exports in this process; options of Export, ReadOptions, FileOptions and Selection by their names."""
+    """Export in this process; options of Export, ReadOptions, FileOptions and Selection are passed by name."""
     parts: dict[str, Any] = {}
     for name, kind in (("read", ReadOptions), ("files", FileOptions), ("selection", LogSelection)):
         fields = set(kind.__dataclass_fields__) & set(options)
@@ -46,19 +46,19 @@ def export(sources: list[Path], destination: Path, **options: Any) -> Report:
 
 
 def table_log(place: Destination, table: TableName, files: FileOptions) -> TableLog:
-    """The log of the table at a destination."""
+    """Return the log of the table at a destination."""
     if files.table_format == "delta":
         return DeltaLog(place, files)
     return IcebergLog(place, files, table)
 
 
 def of_partition(report: Report, topic: str, partition: int | None = 0) -> PartitionReport:
-    """One partition's accounts."""
+    """Return one partition's accounts."""
     return next(part for part in report.partitions if (part.topic, part.partition) == (topic, partition))
 
 
 def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
-    """The tables of the files that count, with the topic and partition that they are of, in order of offsets."""
+    """Yield the tables of the valid files with their topics and partitions, in the order of offsets."""
     manifest = read_manifest(open_destination(str(destination)))
     assert manifest is not None
     for result in manifest.results:
@@ -69,7 +69,7 @@ def tables(destination: Path) -> Iterator[tuple[str, int | None, pa.Table]]:
 
 
 def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[int]:
-    """The offsets written of a partition."""
+    """Return the written offsets of a partition."""
     return [
         offset
         for own_topic, own_partition, table in tables(destination)
@@ -79,7 +79,7 @@ def offsets(destination: Path, topic: str, partition: int | None = 0) -> list[in
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Rows as tuples: offset, microseconds, timestamp type, key, value, headers."""
+    """Return rows as tuples: offset, microseconds, timestamp type, key, value, headers."""
     microseconds = table.column("timestamp").cast(pa.int64()).to_pylist()
     names = ("offset", "timestampType", "key", "value", "headers")
     columns = [table.column(name).to_pylist() for name in names]
@@ -90,14 +90,14 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def row_of(record: Record) -> tuple[Any, ...]:
-    """What a record's row must be. A time outside of the years 1 to 9999 is null."""
+    """Return the expected row of a record. A time outside of the years 1 to 9999 is null."""
     time = record.timestamp * 1000 if record.timestamp in YEARS_1_TO_9999 else None
     headers = tuple((header.key, header.value) for header in record.headers)
     return (record.offset, time, int(record.timestamp_type), record.key, record.value, headers)
 
 
 def records_of(directory: Path) -> list[Record]:
-    """All records of a partition's segments, in order."""
+    """Return all records of a partition's segments, in order."""
     found = []
     for path in sorted(directory.glob("*.log")):
         with kseg.open_segment(path) as segment:
@@ -109,7 +109,7 @@ def records_of(directory: Path) -> list[Record]:
 def write_log(
     directory: Path, first: int, count: int, per_batch: int = 5, value: bytes = b"value", base: int = 0
 ) -> Path:
-    """A segment of plain batches with offsets from `first` on, with its indexes; in a partition directory."""
+    """Write a segment of plain batches with offsets from `first` on, and its indexes, into a partition directory."""
     batches = [
         NewBatch([NewRecord(b"key-%d" % (offset + i), value) for i in range(per_batch)], offset)
         for offset in range(first, first + count, per_batch)
@@ -120,7 +120,7 @@ def write_log(
 
 
 def write_indexes(path: Path) -> None:
-    """The indexes that a broker would rebuild for a segment."""
+    """Write the indexes that a broker would rebuild for a segment."""
     with LogFile(path) as log_file:
         rebuilt = rebuild(log_file, interval=500)
     path.with_suffix(".index").write_bytes(rebuilt.offset_index)

@@ -1,4 +1,4 @@
-"""A store for tests, a server of moto's in this process, and what was asked of it."""
+"""A store for tests, a moto server in this process, and its requests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 LOADER = cache(create_loader)
-"""What botocore knows of S3, read once: each of its sessions reads it again, which takes longer than to ask a store."""
+"""botocore's data about S3, loaded once: each session would load it again, which takes longer than a request."""
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
 @contextmanager
 def serving(application: "WSGIApplication") -> Iterator[str]:
-    """A server on this machine; gives its URL."""
+    """Yield the URL of a server on this machine."""
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -35,7 +35,7 @@ def serving(application: "WSGIApplication") -> Iterator[str]:
 
 @contextmanager
 def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
-    """Lets s3:// URLs mean the store at a URL."""
+    """Redirect s3:// URLs to the store at a URL."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
             patch.setenv(name, value)
@@ -46,7 +46,7 @@ def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
 
 
 class Request(NamedTuple):
-    """What was asked: the method, the key or bucket, what stands after the question mark, and the bytes of a file."""
+    """A request: the method, the key or bucket, the query string, and the range of bytes."""
 
     method: str
     path: str
@@ -55,12 +55,12 @@ class Request(NamedTuple):
 
     @property
     def is_listing(self) -> bool:
-        """Whether objects' names are asked for."""
+        """True if it lists objects."""
         return "list-type" in self.query
 
 
 class CountingStore:
-    """A store that keeps what it was asked."""
+    """A store that records its requests."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -70,7 +70,7 @@ class CountingStore:
         self._backend = DomainDispatcherApplication(create_backend_app)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Answers a request, as WSGI has it."""
+        """Answer a request according to WSGI."""
         first, _, last = environ.get("HTTP_RANGE", "").removeprefix("bytes=").partition("-")
         asked = range(int(first), int(last) + 1) if first else range(0)
         query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
@@ -85,11 +85,11 @@ class CountingStore:
         return self._backend(environ, start_response)
 
     def expect_at_once(self, count: int, is_meant: Callable[[Request], bool]) -> None:
-        """From now on: the first so many requests that are meant are answered when all are there, and else fail."""
+        """Hold the next `count` matching requests until all have arrived; they fail if some don't arrive."""
         self.requests.clear()
         self._held, self._barrier = [is_meant] * count, Barrier(count, timeout=60)
 
     @property
     def were_at_once(self) -> bool:
-        """Whether as many requests as expected came at the same time: one that failed may have been sent again."""
+        """True if as many requests as expected were concurrent: one that failed may have been sent again."""
         return not self._held and not self._barrier.broken

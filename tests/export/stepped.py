@@ -1,4 +1,4 @@
-"""A destination in memory whose every operation waits until it may be done: exports, interleaved step by step."""
+"""A destination in memory whose operations wait for permission, so that exports can be interleaved step by step."""
 
 import io
 import threading
@@ -23,22 +23,22 @@ from kseg.system.new_directory import Processes
 from tests.loops import TAKES_ALL
 
 SAMPLE = 3
-"""One in so many steps at which a run may pause is one at which it does in `make test`."""
+"""In `make test`, a run pauses at one in this many of the possible steps."""
 World = TypeVar("World")
 
 
 class CrashError(BaseException):
-    """The process has ended: nothing that it would do next is done."""
+    """The error of an ended process, whose later operations aren't done."""
 
 
 def paused(
     begin: Callable[[], tuple[World, "Exporter"]], stride: int, at_least: int, first: int
 ) -> Iterator[tuple[World, "Exporter"]]:
-    """A new run again and again, that has paused before another one of its steps, and at last one that has ended.
+    """Yield new runs, each paused before a later one of its steps, and finally one that has ended.
 
-    It pauses before one in `stride` of its steps, which are more than `at_least`, and before each of the last ones. Of
-    those, `make test` takes one in SAMPLE; `first` is the number of the first, and where others begin with other ones,
-    they pause at other steps.
+    Pauses come before one in `stride` steps, of which there are more than `at_least`, and before each of the last ones.
+    `make test` takes one in SAMPLE of them; `first` is the number of the first, so that other starts pause at other
+    steps.
     """
     step = stride if TAKES_ALL else stride * SAMPLE
     count = 0 if TAKES_ALL else first % step
@@ -58,20 +58,20 @@ def paused(
 
 
 class ExporterStore(Protocol):
-    """Where exporters export to."""
+    """A store of exporters."""
 
     exporters: list["Exporter"]
 
     def commits(self, exporter: "Exporter") -> Commits:
-        """What counts there, as an exporter sees it: each operation waits until it may be done."""
+        """Return the commits as an exporter sees them: each operation waits for permission."""
 
 
 @dataclass
 class Store:
-    """Files in memory, and what was done to them.
+    """Files in memory, and their history.
 
-    exporters: all that ever came; owners: of ids of runs; claims: what was exported by whoever took a number, in order;
-    faults: deletions that must not be.
+    exporters: all so far; owners: by ids of runs; claims: the exported content of each claim of a number, in order;
+    faults: forbidden deletions.
     """
 
     renames: bool
@@ -83,26 +83,25 @@ class Store:
     faults: list[str] = field(default_factory=list)
 
     def copy(self) -> "Store":
-        """A store with the same past, for exporters that have all ended."""
+        """Return a store with the same past, after all exporters have ended."""
         return Store(
             self.renames, self.claims_safely, dict(self.files), [*self.exporters], dict(self.owners), [*self.claims]
         )
 
     def rows(self, file: ExportedFile) -> list[tuple[int, bytes]]:
-        """Offsets and values of a result's part of a Parquet file."""
+        """Return offsets and values of a result's part of a Parquet file."""
         table = pq.ParquetFile(io.BytesIO(self.files[file.path or ""])).read().slice(file.first_row, file.rows)
         return list(zip(table.column("offset").to_pylist(), table.column("value").to_pylist(), strict=True))
 
     def row_count(self, path: str) -> int:
-        """How many rows a Parquet file has."""
         return int(pq.ParquetFile(io.BytesIO(self.files[path])).metadata.num_rows)
 
     def commits(self, exporter: "Exporter") -> Commits:
-        """What counts in the store, as an exporter sees it."""
+        """Return the commits in the store, as an exporter sees them."""
         return ParquetCommits(SteppedDestination(self, exporter), exporter)
 
     def judge_deletion(self, name: str, exporter: "Exporter") -> None:
-        """Nobody removes what another run wrote that is known to be at work, unless it was committed and replaced."""
+        """Record a fault for a deletion of a working run's file, unless it was committed and replaced."""
         match = ATTEMPT.fullmatch(name)
         owner = self.owners.get(match[1] if match else _run_id(name))
         if owner is None or owner is exporter or not owner.is_known or owner.outcome is not None:
@@ -126,19 +125,19 @@ class SteppedDestination:
         self._store, self._exporter = store, exporter
 
     def keep_outside(self, inputs: Iterable[str | None]) -> None:
-        """Nothing is read from there."""
+        """Do nothing: no input is in the store."""
 
     def require_plain(self, folder: str = "") -> None:
-        """There are no links."""
+        """Do nothing: there are no links."""
 
     def require_alone(self, name: str) -> None:
-        """There are no hard links either."""
+        """Do nothing: there are no hard links."""
 
     def require_in_place(self) -> None:
-        """Nobody replaces it."""
+        """Do nothing: the store can't be replaced."""
 
     def require_unchanged(self) -> None:
-        """Nor anything in it."""
+        """Do nothing: its folders can't be replaced."""
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
@@ -195,7 +194,7 @@ class SteppedDestination:
             self._store.judge_deletion(name, self._exporter)
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """Listed in two steps, as no listing is done at once."""
+        """Yield the names in two steps, since no listing is atomic."""
         self._exporter.wait("names")
         own = [name for name in self._store.files if name.startswith("_kseg/")]
         self._exporter.wait("names")
@@ -204,10 +203,10 @@ class SteppedDestination:
 
 
 class Exporter(Processes):
-    """A run in a thread, as if it were a process: it does an operation when it is let, and only one of all is at work.
+    """A run in a thread that acts as a process: it does one permitted operation at a time, and only one run works.
 
-    outcome: None while it is under way, then "done", "crashed" or why it failed. next_step: the kind of operation that
-    it would do next. is_known: whether others can tell if it is over. steps: the operations that it has done.
+    outcome: None while it runs, then "done", "crashed" or the error. next_step: the kind of its next operation.
+    is_known: whether others can tell if it has ended. steps: its operations so far.
     """
 
     def __init__(self, store: ExporterStore, export: Export, *, is_known: bool = True) -> None:
@@ -226,7 +225,7 @@ class Exporter(Processes):
         self._has_stopped.acquire()
 
     def go(self, count: int) -> None:
-        """Lets it do so many operations, or fewer if it ends."""
+        """Permit a number of operations, or fewer if it ends."""
         for _ in range(count):
             if self.outcome is None:
                 self._may_go.release()
@@ -234,30 +233,30 @@ class Exporter(Processes):
                 self.steps += 1
 
     def go_to(self, kind: str, count: int) -> None:
-        """Lets it go on until it would do an operation of that kind for so many times, or ends."""
+        """Continue until `count` operations of a kind are next, or the run ends."""
         for _ in range(count):
             self.go(1)
             while self.outcome is None and self.next_step != kind:
                 self.go(1)
 
     def finish(self) -> str:
-        """Lets it go on to its end; gives the outcome."""
+        """Continue to the end, and return the outcome."""
         while self.outcome is None:
             self.go(1)
         return self.outcome
 
     def crash(self) -> None:
-        """Ends it where it stands."""
+        """End the run at its current step."""
         self._is_crashed = True
         self.finish()
 
     def fail(self) -> None:
-        """Lets its next operation fail, as on a full disk."""
+        """Make its next operation fail, as on a full disk."""
         self._has_fault = True
         self.go(1)
 
     def wait(self, kind: str) -> None:
-        """Waits until the next operation may be done, which is of that kind; not in a library's own threads."""
+        """Wait for permission of an operation of this kind, except in a library's own threads."""
         if threading.current_thread() is not self._thread:
             return
         self.next_step = kind

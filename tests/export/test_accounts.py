@@ -1,4 +1,4 @@
-"""Accounts that never lie: each offset of a partition is a row, a gap, or told as lost, missed, withheld or unasked."""
+"""Accounts that never lie: each offset is a row, a gap, or reported as lost, missed, withheld or unasked."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Key = tuple[str, int | None]
 
 
 def assert_adds_up(report: Report, destination: Path) -> None:
-    """Each offset is counted once, and is in one row at most."""
+    """Assert that each offset is counted once, and is in at most one row."""
     written = offsets_of_all(destination)
     for part in report.partitions:
         span = 0 if part.from_offset is None or part.to_offset is None else part.to_offset - part.from_offset
@@ -39,13 +39,13 @@ def assert_adds_up(report: Report, destination: Path) -> None:
 
 
 def counts(part: PartitionReport) -> PartitionReport:
-    """What accounts say, without how they came about."""
+    """Return accounts without their origins."""
     costs = sorted((Path(loss.segment).name, loss.position, loss.kind) for loss in part.damages)
     return replace(part, bytes=0, file_count=0, seconds=0, holes=[], copies=[], damages=[], remarks=[str(costs)])
 
 
 def rows_of_all(destination: Path) -> dict[Key, list[tuple[object, ...]]]:
-    """The rows of each partition, in a fixed order."""
+    """Return the rows of each partition, in a fixed order."""
     found: dict[Key, list[tuple[object, ...]]] = defaultdict(list)
     for topic, partition, table in exports.tables(destination):
         found[topic, partition] += exports.rows_of(table)
@@ -107,7 +107,7 @@ def test_two_runs_over_damaged_logs_that_grow_make_what_one_does(
 
 
 def cut_in_the_middle(log: Path) -> None:
-    """Leaves the first half of a log's batches."""
+    """Keep the first half of a log's batches."""
     with kseg.open_segment(log) as segment:
         starts = [item.position for item in segment.scan()] or [0]
     os.truncate(log, starts[len(starts) // 2])
@@ -129,7 +129,7 @@ def test_accounts_of_the_latest_records_of_damaged_logs_add_up(damaged_disk: Pat
     assert_adds_up(report, tmp_path / "out")
 
 
-# --- records that have the offset of another ------------------------------------------------------------------------
+# --- records with the same offset -------------------------------------------------------------------------------------
 
 
 def batch(base: int, count: int = 5, epoch: int = 0, value: bytes = b"value") -> NewBatch:
@@ -271,7 +271,7 @@ def test_the_latest_record_of_a_key_is_that_of_the_highest_offset(tmp_path: Path
     assert exports.of_partition(report, "orders").superseded == 1
 
 
-# --- what an earlier run had ----------------------------------------------------------------------------------------
+# --- earlier runs -----------------------------------------------------------------------------------------------------
 
 
 def with_segments(log: Path, *bases: int, count: int = 50) -> None:
@@ -285,7 +285,7 @@ def test_what_retention_took_between_two_runs_is_missed(tmp_path: Path) -> None:
     with_segments(log, 0, 50)
     exports.export([tmp_path / "disk"], tmp_path / "out")
     with_segments(log, 200, 250)
-    for new in (100, 0):  # the account is of the whole export, the status of the run
+    for new in (100, 0):  # the account covers the complete export, the status the run
         report = exports.export([tmp_path / "disk"], tmp_path / "out")
         assert_adds_up(report, tmp_path / "out")
         part = exports.of_partition(report, "orders")
@@ -380,7 +380,7 @@ def test_offsets_between_two_selections_are_unasked(tmp_path: Path) -> None:
     assert (part.unasked, part.gaps, part.missed) == (50, 0, 0)
 
 
-# --- what read_committed withholds ----------------------------------------------------------------------------------
+# --- withheld by read_committed ---------------------------------------------------------------------------------------
 
 OPENED = 1_700_000_000_000
 
@@ -469,11 +469,11 @@ def test_offsets_that_went_while_they_were_withheld_are_counted_once(has_run_bef
     assert part.missed_offsets == ([(5, 20)] if has_run_before else [])
 
 
-# --- the remote tier --------------------------------------------------------------------------------------
+# --- the remote tier --------------------------------------------------------------------------------------------------
 
 
 def tiered(tmp_path: Path) -> Path:
-    """A partition whose offsets 100 to 200 are in the remote tier alone."""
+    """Return a partition whose offsets 100 to 200 are only in the remote tier."""
     log = tmp_path / "disk" / "orders-0"
     exports.write_log(log, 200, 50)
     (log / "leader-epoch-checkpoint").write_text("0\n1\n0 100\n")

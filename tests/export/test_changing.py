@@ -1,4 +1,4 @@
-"""Logs that change while they are read: no crash, no row twice, and what had gone before it was read is missed."""
+"""Logs that change while they are read: no crash, no duplicate row, and missed offsets are reported."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -24,7 +24,7 @@ from tests.loops import for_each, some
 
 
 def made(tmp_path: Path, seed: int = 7) -> ChangingLog:
-    """Three segments of a topic, the last one active."""
+    """Return a topic of three segments, the last one active."""
     log = ChangingLog(tmp_path / "disk" / "orders-0", Random(seed))
     for _ in range(3):
         log.append(20)
@@ -34,7 +34,7 @@ def made(tmp_path: Path, seed: int = 7) -> ChangingLog:
 
 
 def export(tmp_path: Path, change: Callable[[], object], **read: object) -> Report:
-    """Exports, and lets the log change before each order that is executed."""
+    """Export while the log changes before each order."""
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
         for order in sorted(orders, key=lambda order: order.number):
@@ -48,7 +48,7 @@ def export(tmp_path: Path, change: Callable[[], object], **read: object) -> Repo
 
 
 def at_order(number: int, step: Callable[[], object]) -> Callable[[], None]:
-    """A change at the order of a number, counted from 0."""
+    """Return a change before the order of a number, counted from 0."""
     count = iter(range(10**6))
     return lambda: step() if next(count) == number else None
 

@@ -1,4 +1,4 @@
-"""Before an export reports success, the table is opened, and compared with what was written."""
+"""The check of the table before an export reports success."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -41,14 +41,14 @@ def with_another_column(path: Path) -> None:
 
 
 def with_broken_pages(path: Path) -> None:
-    """Damages what is between the file's magic and its footer, which stays."""
+    """Damage the bytes between the file's magic and its intact footer."""
     content = path.read_bytes()
     footer = int.from_bytes(content[-8:-4], "little") + 8
     path.write_bytes(content[:4] + bytes(255 - byte for byte in content[4:-footer]) + content[-footer:])
 
 
 def spoiling(spoil: Callable[[Path], None], out: Path) -> Execute:
-    """Executes orders, and spoils the files before anybody has seen them."""
+    """Return a function that executes orders and spoils their files."""
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
         for result in execute_here(orders, job):
@@ -60,7 +60,7 @@ def spoiling(spoil: Callable[[Path], None], out: Path) -> Execute:
 
 
 def export_spoilt(tmp_path: Path, table_format: str, spoil: Callable[[Path], None], **options: Any) -> str:
-    """What is said of an export whose files are spoilt."""
+    """Return the message of an export whose files are spoilt."""
     out = tmp_path / "out"
     exports.write_log(tmp_path / "disk/orders-0", 0, COUNT)
     wanted = Export((str(tmp_path / "disk"),), str(out), files=FileOptions(table_format=table_format), **options)

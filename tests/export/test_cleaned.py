@@ -1,4 +1,4 @@
-"""Logs that are cleaned, retained and recreated between runs: what was exported stays, each record once."""
+"""Logs that are cleaned, retained and recreated between runs: exported records stay, each once."""
 
 import json
 from itertools import cycle
@@ -17,7 +17,7 @@ from tests.loops import for_each, some
 
 @pytest.fixture
 def log(tmp_path: Path) -> ChangingLog:
-    """Three segments of a topic, the last one active."""
+    """Return a topic of three segments, the last one active."""
     made = ChangingLog(tmp_path / "disk" / "orders-0", Random(7))
     for _ in range(2):
         made.append(20)
@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> ChangingLog:
 
 
 def rows(destination: Path) -> list[Row]:
-    """The table's rows."""
+    """Return the table's rows."""
     found = []
     for _, _, table in exports.tables(destination):
         topic_id = json.loads(table.schema.metadata[b"kseg"]).get("topicId")
@@ -97,7 +97,7 @@ STEPS = ("append", "append", "append", "roll", "roll", "clean", "retain", "make"
 def test_each_record_that_was_there_at_a_run_is_in_the_table_once(
     seed: int, isolation: Isolation, tmp_path: Path
 ) -> None:
-    """No transactions are there: either level gives the same, and they take turns."""
+    """Without transactions, both isolation levels give the same rows, so they alternate."""
     random = Random(seed)
     logs = [ChangingLog(tmp_path / "disk" / name, random) for name in ("orders-0", "payments-0")]
     seen, ends, missed = set[Row](), dict[str, int](), dict[str, int]()

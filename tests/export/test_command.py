@@ -1,4 +1,4 @@
-"""`kseg export`: what it prints, and how it ends."""
+"""The output and the status of `kseg export`."""
 
 import json
 import os

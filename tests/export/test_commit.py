@@ -1,4 +1,4 @@
-"""The manifest is the commit: whatever is broken off, each record is there once; a second run writes what is new."""
+"""The manifest commits: after any interruption each record is there once, and a second run writes new records."""
 
 import json
 import os
@@ -21,14 +21,14 @@ from tests.export import exports
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A partition of two segments: offsets 0 to 99, and 100 to 149."""
+    """Return a partition of two segments: offsets 0 to 99, and 100 to 149."""
     exports.write_log(tmp_path / "orders-0", 0, 100)
     exports.write_log(tmp_path / "orders-0", 100, 50)
     return tmp_path / "orders-0"
 
 
 def parquet_files(destination: Path) -> list[str]:
-    """What a reader that knows nothing of the manifest sees."""
+    """Return the files that a reader without the manifest sees."""
     return sorted(path.name for path in destination.rglob("*.parquet"))
 
 

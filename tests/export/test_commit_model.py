@@ -1,6 +1,6 @@
 """Up to three exports into one place, interleaved step by step, with crashes between any two: no run's work is lost.
 
-The code that runs is the exporters' own; only the destination is a model.
+The exporters run kseg's own code; only the destination is a model.
 """
 
 import json
@@ -32,7 +32,7 @@ OTHERS: dict[str, tuple[tuple[int, dict[str, bool]], ...]] = {
     "overwriting": ((2, {"overwrite": True}), (0, {})),
     "merging": ((2, {"merge_files": True}), (0, {"overwrite": True}), (1, {"merge_files": True})),
 }
-"""Those that come while a run of a kind pauses: their topics, and what they are asked for."""
+"""Exporters that come while a run of a kind pauses: their topics and options."""
 ENDS = ("goes on", "crashes", "fails")
 SMALLEST = ("local", "adding")
 SLOTS = st.integers(0, 2)
@@ -46,7 +46,7 @@ PLACES = {
 
 @pytest.fixture(scope="module")
 def sources() -> Iterator[list[str]]:
-    """Partitions of some topics, each with values of its own."""
+    """Yield partitions of some topics, each with its own values."""
     with TemporaryDirectory() as folder:
         for topic in range(TOPICS):
             exports.write_log(Path(folder, f"topic{topic}-0"), 0, RECORDS, per_batch=2, value=b"of topic %d" % topic)
@@ -54,7 +54,7 @@ def sources() -> Iterator[list[str]]:
 
 
 class Histories:
-    """What exporters did to one destination, and what must be true of it."""
+    """The actions of exporters at one destination, and its invariants."""
 
     def __init__(self, sources: list[str], store: Store) -> None:
         self.sources, self.store = sources, store
@@ -62,14 +62,14 @@ class Histories:
     def come(
         self, topic: int, *, overwrite: bool = False, merge_files: bool = False, is_known: bool = True
     ) -> Exporter:
-        """An exporter of one topic, into the folder of all."""
+        """Start an exporter of one topic into the shared folder."""
         export = Export(
             (self.sources[topic],), "memory", files=ONE_FOLDER, overwrite=overwrite, merge_files=merge_files
         )
         return Exporter(self.store, export, is_known=is_known)
 
     def end(self) -> None:
-        """Lets all that are left end, in turns, and one come after them."""
+        """Let all remaining exporters end in turn, and then another one."""
         while any(exporter.outcome is None for exporter in self.store.exporters):
             for exporter in self.store.exporters:
                 exporter.go(1)
@@ -77,7 +77,7 @@ class Histories:
         self.check_the_next_run_tidies_up()
 
     def check(self) -> None:
-        """Whenever a run has ended, what the manifest names is what those who claimed a number have exported."""
+        """Assert that, after a run has ended, the manifest names the files of all claims."""
         store = self.store
         assert store.faults == []
         for exporter in store.exporters:
@@ -88,17 +88,17 @@ class Histories:
         assert sorted(names) == [manifest_name(number + 1) for number in range(len(store.claims))]
 
     def numbered(self, number: int) -> Manifest | Stub:
-        """The manifest of a number."""
+        """Return the manifest of a number."""
         return Manifest.from_bytes(self.store.files[manifest_name(number)], manifest_name(number))
 
     def counting(self) -> Manifest:
-        """The manifest that counts."""
+        """Return the valid manifest."""
         found = self.numbered(len(self.store.claims))
         assert isinstance(found, Manifest)
         return found
 
     def check_whole(self) -> None:
-        """What the manifest names is there, is right, and is what has been committed; no more and no less."""
+        """Assert that the manifest's files exist and hold exactly the committed records."""
         expected: set[str] = set()
         for exporter in self.store.claims:
             expected = (set() if exporter.export.overwrite else expected) | {*exporter.export.sources}
@@ -108,7 +108,7 @@ class Histories:
             rows = [row for file in result.files for row in self.store.rows(file)]
             found[result.replica] = rows
         in_files = sum(map(self.store.row_count, set(manifest.paths())))
-        assert in_files == sum(map(len, found.values()))  # a reader of whole files sees the same
+        assert in_files == sum(map(len, found.values()))  # a reader of complete files sees the same
         assert set(found) == expected
         assert "_SUCCESS" in self.store.files
         for path, rows in found.items():
@@ -116,17 +116,15 @@ class Histories:
             assert rows == [(offset, value) for offset in range(RECORDS)]
 
     def check_what_readers_see(self) -> None:
-        """Where files are renamed, and it is said that all are there, they are those of one manifest and no others."""
+        """Assert that, if files are renamed and reported complete, they are those of exactly one manifest."""
         if self.store.renames and "_SUCCESS" in self.store.files:
             seen = {name for name in self.store.files if name.endswith(".parquet") and not name.startswith("_kseg/")}
             manifests = map(self.numbered, range(max(len(self.store.claims) - 1, 1), len(self.store.claims) + 1))
             assert seen in [set(found.paths()) for found in manifests if isinstance(found, Manifest)]
 
     def check_the_next_run_tidies_up(self) -> None:
-        """After all that, an export works; then everything is whole, and nothing of those that crashed is left."""
-        if (
-            not self.store.claims_safely
-        ):  # a crashed run that nobody can judge keeps others out until its marker is removed
+        """Assert that a new export works, completes everything, and removes all traces of crashed runs."""
+        if not self.store.claims_safely:  # a crashed run of unknown state excludes others until its marker is removed
             for name in [name for name in self.store.files if name.startswith("_kseg/runs/")]:
                 del self.store.files[name]
         last = self.come(0)
@@ -145,7 +143,7 @@ class Histories:
 
 
 class Commits(RuleBasedStateMachine):
-    """Exporters come, do some steps, crash; at the end all that are left end, and one comes after them."""
+    """A machine in which exporters come, do some steps, and crash; at the end all others end, and another one comes."""
 
     sources: list[str]
     place: str
@@ -206,9 +204,9 @@ def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
 @pytest.mark.parametrize("kind", ["adding", "overwriting", "merging"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str) -> None:
-    """There others come and end, and then it goes on, or never does: by turns, and if all are taken each in one.
+    """Others come and end; then the run continues or never does, in turn, or each in one test if all are taken.
 
-    The turns and the steps that are taken differ, so that at each step a run ends in each way at some place.
+    The turns and the chosen steps differ, so that each way to end occurs at each step somewhere.
     """
     own, other = [*PLACES].index(place), [*OTHERS].index(kind)
     for shift in range(len(ENDS)) if TAKES_ALL and (place, kind) == SMALLEST else [own]:
@@ -224,14 +222,14 @@ def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: s
 @pytest.mark.parametrize("kind", ["adding", "merging"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, kind: str) -> None:
-    """The other has written its files, or has claimed a number too and moved no file of its own: by turns, or both."""
+    """The other run has written its files, or also claimed a number without moving its files: in turn, or both."""
     first = [*PLACES].index(place) + [*OTHERS].index(kind)
     stride = 1 if place == "local" else 3
     for shift in range(2) if TAKES_ALL and (place, kind) == SMALLEST else [first]:
         for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind, stride, first)):
             other = histories.come(2, overwrite=kind != "merging", merge_files=kind == "merging")
             other.go_to("claim", 2 if PLACES[place][1] else 4)
-            if (number + shift) % 2:  # dies of its commit
+            if (number + shift) % 2:  # its commit makes it fail
                 other.go(1)
                 other.crash()
             pausing.finish()
@@ -241,7 +239,7 @@ def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], p
 def paused_runs(
     sources: list[str], place: str, kind: str, stride: int, first: int
 ) -> Iterator[tuple[Histories, Exporter]]:
-    """A run that comes after another one that has ended, and pauses before its steps in turn, or before a sample."""
+    """Yield runs after an ended one, each paused before another step, or a sample of these."""
     before = Histories(sources, Store(*PLACES[place]))
     before.come(0).finish()
 
@@ -255,7 +253,7 @@ def paused_runs(
 
 
 def end_as(exporter: Exporter, ends: str) -> None:
-    """Lets an exporter crash or fail where it stands, or go on."""
+    """Make an exporter crash, fail, or continue."""
     if ends == "crashes":
         exporter.crash()
     elif ends == "fails" and exporter.next_step != "begin":

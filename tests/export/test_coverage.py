@@ -1,4 +1,4 @@
-"""Coverages of offsets say what sets of offsets say."""
+"""Coverages of offsets compared with sets of offsets."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from kseg.export.coverage import Coverage
 from kseg.export.settings import OffsetRange
 
 MOST = 12
-"""Offsets from 0 to below this one are told apart; an open end reaches all of them."""
+"""Offsets from 0 to below this one are distinguished; an open end reaches all of them."""
 SIDES = st.one_of(st.none(), st.integers(0, MOST))
 RANGES = st.builds(OffsetRange, SIDES, SIDES)
 CLOSED = st.builds(OffsetRange, st.integers(0, MOST), st.integers(0, MOST))
@@ -39,7 +39,7 @@ def test_a_range_is_held_if_nothing_is_missing_and_met_if_something_is_there(
     present: Coverage, part: OffsetRange
 ) -> None:
     own, known = offsets(part), offsets(*present.ranges)
-    if part.end is not None:  # an open end has offsets above those that are told apart
+    if part.end is not None:  # an open end has higher offsets than the distinguished ones
         assert present.holds(part) == (own <= known)
         assert present.meets(part) == (not own or bool(own & known))
 

@@ -1,4 +1,4 @@
-"""Keys and values as text or JSON, in columns beside the bytes; what doesn't decode is counted."""
+"""Keys and values as text or JSON, in columns next to the bytes; undecodable ones are counted."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ TEXT = b'{"b": 1, "a": [null]}'
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A partition with values that are JSON, null, and neither."""
+    """Return a partition with values that are JSON, null, and neither."""
     records = [
         NewRecord(b"k", TEXT),
         NewRecord(b"k", None),

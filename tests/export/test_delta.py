@@ -38,7 +38,7 @@ def test_delta_table_has_the_exports_rows(tmp_path: Path) -> None:
 
 
 def null_counts(out: Path, *names: str) -> list[list[int | None]]:
-    """How many nulls the log says that the columns have, by file; the files by their lowest partition."""
+    """Return the log's counts of nulls by file, the files by their lowest partition."""
     from deltalake import DeltaTable
 
     found = pa.table(DeltaTable(str(out)).get_add_actions(flatten=True)).sort_by("min.partition")
@@ -46,7 +46,7 @@ def null_counts(out: Path, *names: str) -> list[list[int | None]]:
 
 
 def test_the_log_has_what_spark_needs_to_pass_over_files(tmp_path: Path) -> None:
-    """Its connector believes no bounds without counts of nulls. Those of timestamps are known where all have one."""
+    """Its connector ignores bounds without counts of nulls. Timestamps have bounds if none is null."""
     disk, out = tmp_path / "disk", tmp_path / "out"
     exports.write_log(disk / "orders-0", 0, 10)
     write_segment(disk / "orders-1", [NewBatch([NewRecord(b"k", b"v", time) for time in (0, 1 << 62)])])

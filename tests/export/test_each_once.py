@@ -1,4 +1,4 @@
-"""Sets of offsets, and which record of an offset counts, held to what lists of single offsets say."""
+"""Sets of offsets, and the choice of one record per offset, compared with lists of single offsets."""
 
 from itertools import pairwise
 

@@ -1,8 +1,8 @@
-"""All golden partitions, at both isolation levels, in all formats of tables: the rows are those that others read.
+"""All golden partitions, at both isolation levels, in all table formats: the rows match those of independent readers.
 
-In each format every other partition at one level, and the rest at the other, so that each is read at both: the level
-decides which rows are read, the format how they are written. `make test` takes one partition with each kind of damage,
-and one of each name and format of messages, whichever release wrote it.
+In each format half of the partitions use one level, and the rest the other, so that each is read at both: the level
+decides which rows are read, the format how they are written. `make test` takes one partition for each kind of damage,
+and one for each name and format of messages, of any release.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ PARTS = {"even": slice(0, None, 2), "odd": slice(1, None, 2)}
 
 
 def kind(path: Path) -> tuple[str, bytes]:
-    """What a partition is an example of: its damage; or its name, which tells its contents, and its first magic."""
+    """Return what a partition exemplifies: its damage; or its name, which implies its contents, and its first magic."""
     if every_partition.is_damaged(path):
         return path.name.partition("-")[2], b""
     return path.name, min(path.glob("*.log")).read_bytes()[16:17]

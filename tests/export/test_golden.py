@@ -1,4 +1,4 @@
-"""What brokers wrote comes out of Parquet files as it is in the logs; damage is accounted for to the last offset."""
+"""Records in Parquet files equal those in brokers' logs; damage is accounted for to the last offset."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.export import exports
 from tests.export.conftest import WIPED, Exported
 from tests.loops import for_each, some
 
-# Segments in a remote tier are named after their ids too: no broker reads them as a partition's.
+# Segments in a remote tier are named by ids, too: no broker reads them as a partition.
 FOLDERS = sorted(path for path in (golden.ROOT / "logs").iterdir() if not path.name.endswith("-tiered-remote"))
 
 

@@ -1,4 +1,4 @@
-"""HDFS where it can't be reached: one line says what is missing, and nothing is taken for an empty directory."""
+"""HDFS that can't be reached: one line names the missing part, and nothing is taken for an empty directory."""
 
 from pathlib import Path
 

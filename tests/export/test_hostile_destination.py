@@ -1,4 +1,4 @@
-"""A destination is not believed: whatever stands in it, nothing outside is touched, and what is wrong is a line."""
+"""A destination isn't trusted: whatever it contains, nothing outside is touched, and problems are one line."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def kseg(*arguments: str | Path) -> run.Run:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int, int, bytes | None]]:
-    """Everything below a folder: inode, times of contents and of status, and content."""
+    """Return everything below a folder: inode, times of contents and of status, and content."""
     found = {}
     for path in sorted((folder, *folder.rglob("*"))):
         status = path.lstat()
@@ -37,7 +37,7 @@ def listing(folder: Path) -> dict[str, tuple[int, int, int, bytes | None]]:
 
 
 class Place:
-    """A source, an export of it with two manifests, and a directory beside it that must stay as it is."""
+    """A source, an export of it with two manifests, and a directory next to it that must stay unchanged."""
 
     def __init__(self, folder: Path) -> None:
         self.source, self.out, self.outside = folder / "orders-0", folder / "out", folder / "outside"
@@ -51,19 +51,19 @@ class Place:
         self.manifest: dict[str, Any] = json.loads((self.out / MANIFEST).read_bytes())
 
     def write(self, manifest: object) -> None:
-        """Puts something in the place of the manifest that counts."""
+        """Replace the valid manifest."""
         content = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
         (self.out / MANIFEST).write_bytes(content)
 
     def export(self, *options: str) -> run.Run:
-        """Exports once more; nothing outside may have changed."""
+        """Export again, and assert that nothing outside has changed."""
         before = listing(self.outside)
         ran = kseg("export", self.source, self.out, *options)
         assert listing(self.outside) == before
         return ran
 
     def assert_refused(self, words: str) -> None:
-        """An export, a dry run and one that overwrites end with 2, one line, and nothing changed."""
+        """Assert that an export, a dry run and --overwrite exit with 2 and one line, and change nothing."""
         before = listing(self.out)
         for options in ((), ("--dry-run",), ("--overwrite",)):
             ran = self.export(*options)
@@ -75,7 +75,6 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """An export."""
     return Place(tmp_path)
 
 
@@ -195,11 +194,11 @@ def test_columns_that_no_schema_has_are_refused(place: Place, column: object) ->
     place.assert_refused("options are none of kseg's")
 
 
-# --- symbolic links --------------------------------------------------------------------------------------------------
+# --- symbolic links ---------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_moved_through_a_link_that_leads_outside(place: Place) -> None:
-    """As if a commit had been broken off before its files were moved."""
+    """A commit was interrupted before its files were moved."""
     for result in place.manifest["results"]:
         for file in result["files"]:
             attempt = place.out / file["attempt"]
@@ -213,7 +212,7 @@ def test_nothing_is_moved_through_a_link_that_leads_outside(place: Place) -> Non
 
 
 def test_nothing_is_removed_through_a_link_that_leads_outside(place: Place) -> None:
-    """The manifest before names a file, which the one that counts leaves out, below a link."""
+    """The previous manifest names a file below a link that the valid manifest leaves out."""
     before = json.loads(place.first)
     file = before["results"][0]["files"][0]
     file["folder"], file["path"] = "topic=link", "topic=link/part-precious.parquet"
@@ -246,7 +245,7 @@ def test_a_file_url_is_the_directory(place: Place) -> None:
     assert exports.offsets(place.out, "orders") == list(range(30))
 
 
-# --- things in the place of files ------------------------------------------------------------------------------------
+# --- other objects with files' names ----------------------------------------------------------------------------------
 
 
 def pipe(path: Path) -> None:
@@ -289,7 +288,7 @@ def test_what_is_no_file_hangs_nobody(name: str, make: Callable[[Path], None], t
 
 @pytest.mark.parametrize("options", [(), ("--overwrite",), ("--topic", "orders"), ("--no-headers",)], ids=" ".join)
 def test_a_dry_run_changes_nothing_at_all(place: Place, options: tuple[str, ...]) -> None:
-    """Of an export whose commit was broken off, with leftovers of others beside it: a run would move and remove."""
+    """The export's commit was interrupted, and other runs' files remain: a run would move and remove files."""
     file = place.manifest["results"][1]["files"][0]
     (place.out / "_kseg" / "attempts").mkdir(exist_ok=True)
     (place.out / file["path"]).rename(place.out / file["attempt"])
@@ -310,7 +309,7 @@ def test_a_dry_run_makes_no_destination(place: Place, tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
-# --- any JSON in the place of any member ------------------------------------------------------------------------------
+# --- any JSON as any member -------------------------------------------------------------------------------------------
 
 SCALARS = (
     st.none()
@@ -327,7 +326,7 @@ ANY_JSON = st.recursive(
 
 
 def places_of(value: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Ways to every member and element."""
+    """Yield the paths of all members and elements."""
     yield where
     if isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -335,7 +334,7 @@ def places_of(value: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 
 
 def changed(value: Any, where: tuple[Any, ...], new: Any) -> Any:
-    """A copy with something else in one place."""
+    """Return a copy with one value replaced."""
     if not where:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
@@ -345,7 +344,7 @@ def changed(value: Any, where: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def shared_place() -> Iterator[Place]:
-    """An export that examples put back after themselves."""
+    """Yield an export that examples restore."""
     with TemporaryDirectory() as scratch:
         place = Place(Path(scratch))
         result = place.manifest["results"][0]

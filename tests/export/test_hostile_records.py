@@ -1,4 +1,4 @@
-"""Whatever a producer sends, in whichever table: it can be read, and has each record as it was, or null and counted."""
+"""Any record of a producer, in any table: it is readable, and each record is unchanged, or null and counted."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ SCHEMA = {
 
 
 def avro_long(number: int) -> bytes:
-    """A whole number, zigzag, seven bits a byte."""
+    """Return an integer, zigzag-encoded, seven bits per byte."""
     left, found = (number << 1) ^ (number >> 63), bytearray()
     while left > 0x7F:
         found.append(left & 0x7F | 0x80)
@@ -45,12 +45,12 @@ def avro_long(number: int) -> bytes:
 
 
 def avro_bytes(content: bytes) -> bytes:
-    """Bytes or a string, which need not be UTF-8."""
+    """Return bytes or a string, which needn't be UTF-8."""
     return avro_long(len(content)) + content
 
 
 def avro_map(pairs: list[tuple[bytes, int]]) -> bytes:
-    """A map, in which keys may come again."""
+    """Return a map, in which keys may repeat."""
     entries = b"".join(avro_bytes(key) + avro_long(value) for key, value in pairs)
     return (avro_long(len(pairs)) + entries if pairs else b"") + b"\0"
 
@@ -77,7 +77,7 @@ RECORDS = st.builds(
 
 
 class Way(NamedTuple):
-    """How records are exported, first those of one partition, then those of another one too."""
+    """A way to export records, first of one partition, then also of another one."""
 
     table_format: str
     folders: tuple[str, ...]
@@ -95,7 +95,7 @@ WAYS = st.builds(
 
 
 def by_files(out: Path) -> Iterator[pa.Table]:
-    """Plain files: as pyarrow and as DuckDB read them."""
+    """Yield plain files as pyarrow and DuckDB read them."""
     files = sorted(path for path in out.rglob("*.parquet"))
     yield pa.concat_tables(map(pq.read_table, files), promote_options="default")
     yield duckdb.sql(f"from read_parquet('{out}/**/*.parquet', hive_partitioning = false)").to_arrow_table()
@@ -120,7 +120,7 @@ Row = tuple[int | None, int, bytes | None, bytes | None]
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """Timestamps in microseconds, milliseconds, keys and values."""
+    """Return timestamps in microseconds, milliseconds, keys and values."""
     times = table.column("timestamp").cast(pa.int64()).to_pylist()
     columns = [table.column(name).to_pylist() for name in ("timestampMs", "key", "value")]
     return sorted(zip(times, *columns, strict=True), key=repr)
@@ -153,7 +153,7 @@ def test_every_record_is_in_the_table_as_it_was(way: Way, records: list[NewRecor
 
 
 def order_of(year: int) -> bytes:
-    """A body whose times and dates are in the middle of a year."""
+    """Return a body whose times and dates are in the middle of a year."""
     days = (year - 1970) * 146_097 // 400 + 180
     times = avro_long(days * 86_400_000_000) + avro_long(days * 86_400_000) + avro_long(days)
     return times + avro_bytes(b"\1") + bytes(8) + avro_bytes(b"x") + avro_map([])
@@ -161,7 +161,7 @@ def order_of(year: int) -> bytes:
 
 @for_each("table_format", FORMATS)
 def test_decoded_times_outside_of_the_years_1_to_9999_are_undecoded(table_format: str, tmp_path: Path) -> None:
-    """A Delta table with others couldn't be exported to any more, once its files had been joined."""
+    """A Delta table with other times couldn't be exported to again after its files were joined."""
     (tmp_path / "order.avsc").write_text(json.dumps(SCHEMA))
     decode = ColumnDecoding(value="avro", schema=str(tmp_path / "order.avsc"), decoded_as=DecodedAs.TYPED)
     years = (1, 2026, 9999, 0, 10_000, 50_000, -50_000)

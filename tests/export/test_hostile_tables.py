@@ -1,4 +1,4 @@
-"""A table's metadata is not believed either: what somebody else wrote there is a line."""
+"""A table's metadata isn't trusted either: foreign content is reported in one line."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Metadata = dict[str, Any]
 
 
 def assert_refused(source: Path, out: Path, table_format: str) -> bytes:
-    """An export ends with 2 and one line, which is given."""
+    """Assert that an export exits with 2 and one line, and return that line."""
     ran = run.kseg(["export", str(source), str(out), "--format", table_format], golden.ROOT)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran.stderr
     return ran.stderr

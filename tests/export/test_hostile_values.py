@@ -1,4 +1,4 @@
-"""Values that a format can't hold: one rule for all formats, told in the report, and never a ruined table."""
+"""Values that a format can't hold: one rule for all formats, a note in the report, and never a ruined table."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ WAYS = [*((table_format, ("topic", "date")) for table_format in FORMATS), ("iceb
 
 
 def held(milliseconds: int) -> int | None:
-    """A timestamp as a table has it, in microseconds."""
+    """Return a table's form of a timestamp, in microseconds."""
     return milliseconds * 1000 if milliseconds in exports.YEARS_1_TO_9999 else None
 
 
@@ -36,7 +36,7 @@ def write(directory: Path, times: tuple[int, ...], first: int = 0) -> None:
 
 
 def table_of(out: Path, table_format: str) -> pa.Table:
-    """All rows by offset, as the format's own library reads them; of Parquet files, as pyarrow does."""
+    """Return all rows by offset, read by the format's own library, or by pyarrow for Parquet files."""
     if table_format == "delta":
         from deltalake import DeltaTable
 
@@ -49,7 +49,7 @@ def table_of(out: Path, table_format: str) -> pa.Table:
 
 
 def times_of(out: Path, table_format: str) -> list[int | None]:
-    """The timestamps of all rows, in microseconds."""
+    """Return the timestamps of all rows, in microseconds."""
     found: list[int | None] = table_of(out, table_format).column("timestamp").cast(pa.int64()).to_pylist()
     return found
 
@@ -63,7 +63,7 @@ def integers(*names: str) -> dict[str, Any]:
 
 
 def export_by_schema(place: Path, schema: object, table_format: str, *options: str) -> run.Run:
-    """Exports a record whose value is an empty object, with typed columns by a JSON Schema."""
+    """Export a record whose value is an empty object, with typed columns by a JSON Schema."""
     write_segment(place / "disk/orders-0", [NewBatch([NewRecord(b"k", b"{}", NOW_MS)], 0)])
     (place / "schema.json").write_text(json.dumps(schema))
     decoding = ["--value-decoder", "json", "--schema", str(place / "schema.json")]
@@ -103,7 +103,7 @@ def test_times_outside_of_the_years_1_to_9999_are_null_and_their_milliseconds_ke
 
 
 def assert_found(out: Path, table_format: str, nulls: int) -> None:
-    """The libraries skip files by their partitions; no row may be lost to that."""
+    """Assert that queries find all rows, although the libraries skip files by partition."""
     days = {time // 86_400_000 for time in TIMES if held(time) is not None}
     if table_format == "iceberg":
         table = catalog(out).load_table(NO_TABLE.name)
@@ -160,7 +160,7 @@ def test_names_that_an_address_has_to_quote_are_those_of_files(
     out, topic = tmp_path / "out é %+", "a b%20é>+;" + ("" if table_format == "iceberg" else "?#")
     disk = tmp_path / "disk"
     options: dict[str, Any] = {"table_format": table_format, "partition_by": folders, "reads_back": True}
-    for times, merges in ((TIMES, False), (TIMES[:2], False), (TIMES[2:4], True)):  # the log is another each time
+    for times, merges in ((TIMES, False), (TIMES[:2], False), (TIMES[2:4], True)):  # the log changes each time
         write(disk / f"{topic}-0", times)
         exports.export([disk], out, **options, merge_files=merges)
         table = table_of(out, table_format)
@@ -204,7 +204,7 @@ ALIKE = {
     "field 'a\\x00b' has a character that names of columns can't have": integers("a\0b"),
     "field '\\ud800' has a character that names of columns can't have": integers("\ud800"),
 }
-"""What is said of schemas, in all formats."""
+"""Messages about schemas, in all formats."""
 
 
 @for_each("problem, schema", ALIKE.items())

@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAA
 
 
 def topic(log: Path, topic_id: str | None, count: int, value: bytes, first: int = 0) -> Path:
-    """The partition's directory as a broker makes it for a new topic."""
+    """Write the partition's directory as a broker makes it for a new topic."""
     shutil.rmtree(log, ignore_errors=True)
     exports.write_log(log, first, count, value=value)
     if topic_id is not None:
@@ -24,7 +24,7 @@ def topic(log: Path, topic_id: str | None, count: int, value: bytes, first: int 
 
 
 def rows(destination: Path) -> list[tuple[bytes, int]]:
-    """Value and offset of each row."""
+    """Return value and offset of each row."""
     found = [
         row
         for _, _, table in exports.tables(destination)
@@ -161,7 +161,7 @@ def test_directories_put_aside_are_not_copies(state: str, tmp_path: Path) -> Non
 
 
 def test_directories_of_two_topics_of_one_name_are_not_copies(tmp_path: Path) -> None:
-    """The newer one is the topic's, whatever the order."""
+    """The newer one is the topic's, in any order."""
     topic(tmp_path / "disk1" / "orders-0", FIRST, 50, b"a")
     topic(tmp_path / "disk2" / "orders-0", SECOND, 60, b"b")
     for sides in (("disk1", "disk2"), ("disk2", "disk1")):

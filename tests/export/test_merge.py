@@ -1,4 +1,4 @@
-"""--merge-files: few files, the same rows in order, the same accounts, and further runs that go on from there."""
+"""--merge-files: few files, the same rows in order, the same accounts, and further runs that continue."""
 
 import json
 from pathlib import Path
@@ -18,24 +18,24 @@ HOURS = 12
 
 
 def append(directory: Path, first: int, count: int, value: bytes = b"value") -> None:
-    """What an hour adds to a partition: a segment of its own."""
+    """Append a segment, as an hour's records."""
     exports.write_log(directory, first, count, value=value)
 
 
 def parquet_files(destination: Path) -> list[Path]:
-    """What a reader that knows nothing of the manifest sees."""
+    """Return the files that a reader without the manifest sees."""
     return sorted(destination.glob("**/*.parquet"))
 
 
 def rows(destination: Path) -> list[tuple[Any, ...]]:
-    """Topic, partition, offset and value of all rows that such a reader sees, sorted."""
+    """Return topic, partition, offset and value of all rows in those files, sorted."""
     names = ("topic", "partition", "offset", "value")
     table = pq.read_table(destination).select(names)
     return sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 def accounts(report: exports.Report) -> list[dict[str, Any]]:
-    """What a report says of partitions, but for files and times."""
+    """Return a report's accounts without files and times."""
     shown = [partition.to_json() for partition in report.partitions]
     return [{name: each[name] for name in each if name not in ("fileCount", "seconds")} for each in shown]
 

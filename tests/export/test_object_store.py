@@ -1,4 +1,4 @@
-"""Exports into an object store, a server of moto's in this process: claims are puts on the condition that none was."""
+"""Exports into an object store, a moto server in this process: claims are conditional puts."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ OUT = "s3://kafka/out"
 
 @pytest.fixture(scope="module", autouse=True)
 def urls() -> Iterator[tuple[str, str]]:
-    """A store, which s3:// URLs mean, with a bucket `kafka`; and one of the same files that ignores conditions."""
+    """Yield a store for s3:// URLs with a bucket `kafka`, and one with the same files that ignores conditions."""
     backend = DomainDispatcherApplication(create_backend_app)
 
     def forgetful(environ: dict[str, Any], start_response: Any) -> Any:
@@ -40,7 +40,7 @@ def urls() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def out(urls: tuple[str, str]) -> Iterator[str]:
-    """An empty place in the store."""
+    """Yield an empty place in the store."""
     place = urls[0].removeprefix("http://")
     system = fs.S3FileSystem(
         endpoint_override=place,
@@ -56,14 +56,14 @@ def out(urls: tuple[str, str]) -> Iterator[str]:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[str]:
-    """Four topics of ten records."""
+    """Return four topics of ten records."""
     for number in range(4):
         exports.write_log(tmp_path / f"topic{number}-0", 0, 10)
     return sorted(map(str, tmp_path.iterdir()))
 
 
 def topics(out: str) -> list[str]:
-    """The topics whose files are there; those that the manifest names, and no others."""
+    """Return the topics of the existing files, which must be exactly the manifest's."""
     place = open_destination(out)
     manifest = read_manifest(place)
     assert manifest is not None
@@ -96,7 +96,7 @@ def test_a_run_that_three_others_overtake_loses_and_says_so(out: str, sources: l
 
 
 def test_two_that_find_the_place_empty_do_not_disturb_each_other(out: str, sources: list[str]) -> None:
-    """Files of the one lie where they stay, when the other looks what is there."""
+    """One run's files are at their final place when the other lists it."""
 
     def overtaken(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         results = list(execute_here(orders, job))

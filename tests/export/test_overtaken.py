@@ -1,4 +1,4 @@
-"""Several exports into one place: nobody's work is lost, whoever loses says so, what dead runs left is removed."""
+"""Several exports into one place: no run's work is lost, losers report it, and remains of dead runs are removed."""
 
 import json
 import os
@@ -45,7 +45,7 @@ run_export(Export((sys.argv[1],), sys.argv[2]), slowly)
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[Path]:
-    """Four topics of ten records."""
+    """Return four topics of ten records."""
     for number in range(4):
         exports.write_log(tmp_path / f"topic{number}-0", 0, 10)
     return sorted(tmp_path.iterdir())
@@ -53,7 +53,7 @@ def sources(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def slow(sources: list[Path], tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process that exports the first topic, and waits before it would commit."""
+    """Yield a process that exports the first topic, and waits before its commit."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, str(sources[0]), str(tmp_path / "out")],
         stdin=subprocess.PIPE,
@@ -69,13 +69,13 @@ def slow(sources: list[Path], tmp_path: Path) -> Iterator["subprocess.Popen[str]
 
 
 def files(out: Path) -> list[str]:
-    """All files of a destination but the manifests."""
+    """Return all files of a destination except manifests."""
     names = (path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     return sorted(name for name in names if not name.startswith("_kseg/manifest-"))
 
 
 def whole(*topics: str) -> list[str]:
-    """The files of an export that has these topics, and of nothing else."""
+    """Return the files of an export of these topics."""
     beside = ["_SUCCESS", "_kseg/damages.csv", "_kseg/report.json"]
     return [*beside, *(f"topic={topic}/part-{topic}-0-{0:020}.parquet" for topic in topics)]
 
@@ -130,14 +130,14 @@ def test_what_a_killed_process_left_is_removed(
 
 
 class Elsewhere(Processes):
-    """The processes of another machine."""
+    """Processes of another machine."""
 
     def own(self) -> dict[str, Any]:
         return {**super().own(), "host": "elsewhere", "boot": "another"}
 
 
 def foreign_run(out: Path, base: int) -> None:
-    """A run on a machine that nothing is known of, and a file of its."""
+    """Write the marker and a file of a run on an unknown machine."""
     place = LocalDestination(str(out))
     began = new_run(base)
     assert mark(began, place, Elsewhere())
@@ -164,7 +164,7 @@ def test_what_a_run_elsewhere_wrote_goes_once_it_has_lost(sources: list[Path], t
 
 
 class WithoutLinks(LocalDestination):
-    """A directory of a file system that has no hard links: claims at the same time can't be kept apart there."""
+    """A directory on a file system without hard links, where concurrent claims can't be told apart."""
 
     def claim(self, name: str, content: bytes) -> bool:
         self.claims_safely = False

@@ -1,4 +1,4 @@
-"""What the files say of themselves, as DuckDB reads it: bounds, order, filters; and that a query reads less by it."""
+"""Metadata of the files, as DuckDB reads it: bounds, order, filters; queries read less with it."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ RECORDS, SEGMENTS = 8000, 8
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A partition of several segments, whose keys and times are all different, and whose values don't compress."""
+    """Return a partition of several segments with distinct keys and times, and incompressible values."""
     random = Random(1)
     for base in range(0, RECORDS, RECORDS // SEGMENTS):
         records = [
@@ -33,7 +33,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def exported(source: Path, **options: Any) -> Path:
-    """The only file of an export, with several row groups."""
+    """Return the only file of an export, with several row groups."""
     out = source.parent / "out"
     exports.export([source], out, row_group_size=40_000, **options)
     (path,) = out.glob("**/*.parquet")
@@ -41,14 +41,13 @@ def exported(source: Path, **options: Any) -> Path:
 
 
 def asked(query: str) -> list[tuple[Any, ...]]:
-    """What DuckDB answers."""
     found = duckdb.sql(query)
     assert found is not None
     return list(found.fetchall())
 
 
 def row_groups(path: Path, condition: str) -> list[int]:
-    """The numbers of row groups by what their footer says of columns."""
+    """Return the numbers of row groups whose metadata match a condition."""
     query = f"SELECT DISTINCT row_group_id FROM parquet_metadata('{path}') WHERE {condition} ORDER BY 1"
     return [number for (number,) in asked(query)]
 
@@ -99,7 +98,7 @@ def test_a_bloom_filter_finds_the_row_group_of_a_key(source: Path) -> None:
 
 
 def bytes_read_for(path: Path, query: str) -> int:
-    """Bytes that the process reads for a query, by the system's count; a new connection has no cache."""
+    """Return the bytes that the process reads for a query, by the system's count; a new connection has no cache."""
 
     def counted() -> int:
         (line,) = [each for each in IO.read_text().splitlines() if each.startswith("rchar:")]

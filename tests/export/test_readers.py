@@ -1,4 +1,4 @@
-"""Exports as other programs read them: by the lines that the report ends with, and by a pattern of Parquet files."""
+"""Exports as other programs read them: by the last lines of the report, and by a pattern of Parquet files."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ TOPICS = ("0042", "__consumer_offsets", "orders.eu")
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Topics of three records each, in partition 7: of 1970, 1969, and without a time. One name has only digits."""
+    """Return topics of three records each in partition 7: of 1970, 1969, and without a time; one name is a number."""
     records = [NewRecord(b"k", b"v", DAY_MS), NewRecord(b"k", None, -DAY_MS), NewRecord(None, b"w", -1)]
     for topic in TOPICS:
         batches = [NewBatch([record], offset) for offset, record in enumerate(records)]
@@ -34,7 +34,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def readers(*arguments: str, cwd: Path) -> dict[str, str]:
-    """The lines that an export's report ends with, by the reader's name."""
+    """Return the last lines of an export's report, by the reader's name."""
     ran = run.kseg(["export", *arguments], cwd)
     assert (ran.status, ran.stderr) == (0, b"")
     lines = ran.stdout.decode().splitlines()[-2:]
@@ -42,7 +42,7 @@ def readers(*arguments: str, cwd: Path) -> dict[str, str]:
 
 
 def rows_by_both(lines: dict[str, str]) -> list[dict[str, Any]]:
-    """What DuckDB and Polars read, which is the same."""
+    """Return the rows of DuckDB and Polars, which are the same."""
     found = duckdb.sql(lines["duckdb"]).to_arrow_table().to_pylist()
     also = eval(lines["polars"], {"pl": pl}).collect().to_dicts()
     for rows in found, also:
@@ -77,7 +77,7 @@ def test_json_has_the_lines_too_and_an_empty_export_has_none(logs: Path, tmp_pat
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 @pytest.mark.parametrize("folders", ["none", "topic,date"])
 def test_the_lines_of_a_table_read_every_record(folders: str, table_format: str, logs: Path, tmp_path: Path) -> None:
-    """DuckDB's extensions come from its own servers, so pyarrow's rows stand in for what they scan."""
+    """DuckDB's extensions come from its own servers, so pyarrow's rows replace their scans."""
     out = "new-place"
     arguments = ("logs", "--to", out, "--format", table_format, "--partition-by", folders)
     lines = readers(*arguments, cwd=tmp_path)
@@ -96,7 +96,7 @@ def test_the_lines_of_a_table_read_every_record(folders: str, table_format: str,
 
 
 class Names:
-    """Gives back what a table is named by."""
+    """A stand-in that returns the names of tables."""
 
     scan_delta = scan_iceberg = staticmethod(str)
 

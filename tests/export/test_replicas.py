@@ -10,7 +10,7 @@ from tests.run import kseg
 
 
 def copies(tmp_path: Path) -> tuple[Path, Path]:
-    """Two disks with the same partition; the first has the higher leader epoch."""
+    """Return two disks with the same partition; the first has the higher leader epoch."""
     first, second = tmp_path / "disk1" / "orders-0", tmp_path / "disk2" / "orders-0"
     for disk, epoch, value in ((first, 7, b"first"), (second, 3, b"second")):
         exports.write_log(disk, 0, 100, value=value)

@@ -1,4 +1,4 @@
-"""What a run that was broken off had finished is taken up by the next one: it isn't read again, and is there once."""
+"""The finished work of an interrupted run is resumed by the next one: it isn't read again, and is there once."""
 
 import json
 import os
@@ -45,7 +45,7 @@ run_export(Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Two partitions of 800 records in two segments each: some forty orders."""
+    """Return two partitions of 800 records in two segments each: some forty orders."""
     for partition in range(2):
         for first in (0, 400):
             exports.write_log(tmp_path / "disk" / f"orders-{partition}", first, 400)
@@ -53,7 +53,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 class Executed:
-    """Executes orders, and remembers which; `fails_at`: fails at that one."""
+    """An executor that records its orders; `fails_at`: the order at which it fails."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.orders: list[WorkOrder] = []
@@ -75,13 +75,13 @@ class Executed:
 
     @property
     def records(self) -> int:
-        """Records that were read."""
+        """The number of records read."""
         return sum(result.tally.read for result in self.results)
 
 
 RECORDS = 1600
 INDEX_INTERVAL = 1300
-"""Bytes that an order reads more at its start or end, since only the index leads there."""
+"""Bytes that an order reads in addition at its start or end, since only the index leads there."""
 
 
 def export(disk: Path, out: Path, executed: Executed, *, read: ReadOptions = AS_USUAL) -> Report:
@@ -104,7 +104,7 @@ def broken_off(disk: Path, out: Path, after: int = 8) -> Executed:
 
 @pytest.fixture
 def whole(disk: Path, tmp_path: Path) -> Executed:
-    """What a run executes that nothing breaks off."""
+    """Return the orders of an uninterrupted run."""
     executed = Executed()
     export(disk, tmp_path / "whole", executed)
     return executed
@@ -182,7 +182,7 @@ def _cut_results(disk: Path, out: Path) -> ReadOptions:
 
 
 def _larger_results(disk: Path, out: Path) -> ReadOptions:
-    """Of one order, with a byte more than is read; the others' are gone."""
+    """Enlarge one order's result beyond the limit, and remove the others."""
     first, *others = (out / "_kseg" / "jobs").rglob("done-*")
     for path in others:
         path.unlink()
@@ -191,7 +191,7 @@ def _larger_results(disk: Path, out: Path) -> ReadOptions:
 
 
 def _results_elsewhere(disk: Path, out: Path) -> ReadOptions:
-    """Each names the file that it has written by a path that leads out of the destination and back."""
+    """Change the results to name their files by a path that leaves the destination and returns."""
     for path in (out / "_kseg" / "jobs").rglob("done-*"):
         path.write_text(path.read_text().replace('"_kseg/attempts/', '"../out/_kseg/attempts/'))
         assert "../out/" in path.read_text()

@@ -1,4 +1,4 @@
-"""Ranges of offsets and times, isolation, the latest record of each key, folders: what is asked for comes out."""
+"""Ranges of offsets and times, isolation, the latest record of each key, folders: exports match the selection."""
 
 import json
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_times_are_those_of_kafkas_consumers(tmp_path: Path) -> None:
 
 
 def transactions(directory: Path, *, with_indexes: bool) -> None:
-    """Offsets 0-1 committed (2), 3-4 aborted (5), 6 plain, 7 open, 8 plain."""
+    """Write offsets 0-1 committed (2), 3-4 aborted (5), 6 plain, 7 open, 8 plain."""
     committed = NewBatch([NewRecord(b"a", b"1"), NewRecord(b"b", b"2")], 0, 1, 0, True)
     aborted = NewBatch([NewRecord(b"c", b"3"), NewRecord(b"d", b"4")], 3, 1, 0, True)
     batches = [

@@ -1,4 +1,4 @@
-"""What reading from an object store asks of it: few requests, no byte that isn't wanted, several at the same time."""
+"""Requests to an object store: few, concurrent, and only for wanted bytes."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -23,12 +23,12 @@ from tests.export.object_store import CountingStore, Request, meant, serving
 
 PARTITIONS, FILES = 60, 4
 PAGE = 20
-"""Objects that an answer lists in these tests, in the place of a thousand."""
+"""Objects per answer in these tests, instead of a thousand."""
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[tuple[CountingStore, str]]:
-    """A store that s3:// URLs mean."""
+    """Yield a store for s3:// URLs."""
     store = CountingStore()
     with serving(store) as url, meant(url) as patch:
         patch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", str(PAGE))
@@ -37,7 +37,7 @@ def url() -> Iterator[tuple[CountingStore, str]]:
 
 @pytest.fixture
 def system(url: tuple[CountingStore, str]) -> Iterator[fs.FileSystem]:
-    """Its empty bucket `kafka`."""
+    """Yield its empty bucket `kafka`."""
     place = url[1].removeprefix("http://")
     system = fs.S3FileSystem(
         endpoint_override=place,
@@ -53,22 +53,22 @@ def system(url: tuple[CountingStore, str]) -> Iterator[fs.FileSystem]:
 
 @pytest.fixture
 def store(url: tuple[CountingStore, str]) -> CountingStore:
-    """What counts."""
+    """Return the counting store."""
     return url[0]
 
 
 def put(key: str, content: bytes = b"content") -> None:
-    """An object in the bucket, without those that stand for its folders; put there without a request."""
+    """Put an object into the bucket without a request, and without objects for its folders."""
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object("kafka", key, content)
 
 
 def listings(store: CountingStore) -> int:
-    """How many listings were asked for."""
+    """Return the number of listings."""
     return sum(request.is_listing for request in store.requests)
 
 
 def is_of_a_range(request: Request) -> bool:
-    """Whether it lists from some key on."""
+    """Return whether a request lists from some key on."""
     return "start-after" in request.query and "delimiter" not in request.query
 
 
@@ -117,14 +117,14 @@ def test_a_folder_that_is_not_there_is_an_error(system: fs.FileSystem) -> None:
 
 @pytest.fixture
 def log(tmp_path: Path, system: fs.FileSystem) -> Path:
-    """A partition of a segment of some hundred KiB, in the store too."""
+    """Return a partition with a segment of some hundred KiB, which is in the store too."""
     path = exports.write_log(tmp_path / "orders-0", 0, 2000, per_batch=50, value=b"v" * 200)
     fs.copy_files(str(tmp_path), "kafka/logs", destination_filesystem=system)
     return path
 
 
 def read_of(store: CountingStore, ending: str) -> list[int]:
-    """The positions of a file's bytes that were asked for."""
+    """Return the requested positions of a file's bytes."""
     return list(chain.from_iterable(request.bytes for request in store.requests if request.path.endswith(ending)))
 
 

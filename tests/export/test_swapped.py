@@ -1,4 +1,4 @@
-"""A log cleaner that died while it gave a segment its name: what `N.log.swap` has is exported, each offset once."""
+"""A log cleaner that died while renaming a segment: records in `N.log.swap` are exported, each offset once."""
 
 import shutil
 from pathlib import Path
@@ -12,12 +12,12 @@ from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
 
 KEPT = (0, 5, 55, 60)
-"""Offsets that the cleaner has left of those below 100."""
+"""Offsets below 100 that the cleaner has kept."""
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Three segments; the first two were cleaned into one."""
+    """Return a log of three segments; the first two were cleaned into one."""
     log = tmp_path / "disk" / "orders-0"
     for base in (0, 50, 100):
         exports.write_log(log, base, 50)
@@ -25,7 +25,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def die_in_swap(log: Path, *deleted: int) -> None:
-    """What a broker leaves that dies when some of the old segments are renamed."""
+    """Leave a log as a broker does that dies after renaming some of the old segments."""
     (log.parent / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 100\n")
     cleaned = write_segment(log.parent.parent / "cleaned" / "orders-0", [one(offset) for offset in KEPT])
     exports.write_indexes(cleaned)

@@ -29,12 +29,12 @@ NAMES = {
     "delta": ("_delta_log", "topic=orders"),
     "iceberg": ("metadata", "catalog.db", "topic=orders"),
 }
-"""What an export or its library writes to."""
+"""Paths that an export or its library writes to."""
 ELSEWHERE = ("{outside}/precious", "file://{outside}/precious", "../outside/precious", "topic=orders/../../x", "s3:x")
 
 
 class Place:
-    """A source with records that aren't exported yet, an export, and a directory that must stay as it is."""
+    """A source with new records, an export, and a directory that must stay unchanged."""
 
     def __init__(self, folder: Path, table_format: str) -> None:
         self.source, self.out, self.outside = folder / "orders-0", folder / "out", folder / "outside"
@@ -46,16 +46,15 @@ class Place:
         exports.write_log(self.source, 10, 10)
 
     def export(self, *options: str) -> run.Run:
-        """Exports once more."""
         line = ["export", str(self.source), str(self.out), "--format", self.table_format, *options]
         return run.kseg(line, golden.ROOT)
 
     def untouched(self) -> dict[str, Any]:
-        """All that no export may change."""
+        """Return everything that no export may change."""
         return listing(self.source) | listing(self.outside)
 
     def assert_refused(self, words: str, *options: str) -> None:
-        """An export ends with 2 and one line, and has changed nothing outside."""
+        """Assert that an export exits with 2 and one line, and has changed nothing outside."""
         before = self.untouched()
         ran = self.export(*options)
         assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
@@ -63,7 +62,7 @@ class Place:
         assert self.untouched() == before
 
     def swap(self, name: str = "") -> None:
-        """Puts a link into the place of something, which is moved away."""
+        """Move something away and put a link in its place."""
         path = self.out / name
         if os.path.lexists(path):
             path.rename(self.out.parent / "moved")
@@ -75,7 +74,7 @@ class Place:
 
 @for_each("table_format, moment", [(each, when) for each in FORMATS for when in ("before", "after")])
 def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str, moment: str, tmp_path: Path) -> None:
-    """The rest goes where the export began, and nothing where the link leads."""
+    """The rest is written where the export began, and nothing at the link's target."""
     place = Place(tmp_path, table_format)
     before = place.untouched()
 
@@ -119,7 +118,7 @@ def test_a_folder_that_is_replaced_meanwhile_gets_nothing(table_format: str, nam
 def test_a_delta_log_that_is_replaced_while_deltalake_commits_is_status_3(
     is_put_back: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library opens paths itself: that can't be prevented, but it is told."""
+    """The library opens paths itself: the swap can't be prevented, but it is reported."""
     source, out, outside = tmp_path / "orders-0", tmp_path / "out", tmp_path / "outside"
     exports.write_log(source, 0, 10)
     outside.mkdir()
@@ -157,11 +156,11 @@ def test_a_catalog_that_is_replaced_while_pyiceberg_commits_is_status_3(
     assert f"{place.out}/catalog.db: was replaced while kseg was writing".encode() in ran.stderr
 
 
-# --- what a table's metadata name -------------------------------------------------------------------------------------
+# --- targets of a table's metadata ------------------------------------------------------------------------------------
 
 
 def change_metadata(place: Place, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the newest metadata of an Iceberg table."""
+    """Change the newest metadata of an Iceberg table."""
     newest = max((place.out / "metadata").glob("*.metadata.json"))
     metadata = json.loads(newest.read_bytes())
     change(metadata)
@@ -170,7 +169,7 @@ def change_metadata(place: Place, change: Callable[[dict[str, Any]], None]) -> N
 
 @for_each("where", ["file://{outside}/precious", "file://{out}/../outside/precious", "{outside}/precious"])
 def test_old_metadata_elsewhere_are_not_removed(where: str, tmp_path: Path) -> None:
-    """pyiceberg removes the oldest of those that are listed."""
+    """pyiceberg removes the oldest of the listed files."""
     place = Place(tmp_path, "iceberg")
     location = where.format(outside=place.outside, out=place.out)
     others = [f"file://{place.out}/metadata/{number:05}-x.metadata.json" for number in range(11)]
@@ -211,7 +210,7 @@ def test_a_catalog_that_leads_elsewhere_is_refused(column: str, tmp_path: Path) 
 
 
 def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:
-    """SQLite would restore the catalog by it, and then remove the file that it names."""
+    """SQLite would restore the catalog from it, and then remove the file that it names."""
     place = Place(tmp_path, "iceberg")
     name = os.fsencode(place.outside / "precious")
     end = len(name).to_bytes(4) + (sum(name) & 0xFFFFFFFF).to_bytes(4) + bytes.fromhex("d9d505f920a163d7")

@@ -1,6 +1,6 @@
-"""Up to three exports into one table, interleaved step by step, killed between any two: no row is lost, none is double.
+"""Up to three exports into one table, interleaved step by step, killed between any two: no row is lost or duplicated.
 
-The exporters, the libraries and the disk are real; only what they wait for is a model: before each operation in the
+The exporters, the libraries and the disk are real; only their waiting is a model: before each operation in the
 destination or on the table's log, and after each commit.
 """
 
@@ -32,12 +32,12 @@ from tests.loops import TAKES_ALL, for_each
 
 PARTITIONS = 3
 SEEDS = {"delta": 10, "iceberg": 4} if TAKES_ALL else {"delta": 4, "iceberg": 2}
-"""Random histories of each format: what differs between the formats is the table's log, and pyiceberg's is slow."""
+"""Numbers of random histories by format: the formats differ in the table's log, and pyiceberg's is slow."""
 
 
 @dataclass
 class TableStore:
-    """A table on a disk, and who exports to it."""
+    """A table on a disk, and its exporters."""
 
     out: Path
     exporters: list[Exporter] = field(default_factory=list)
@@ -50,7 +50,7 @@ class TableStore:
 
 
 class SteppedPlace:
-    """The destination, whose operations wait: a kseg.export.destination.Destination."""
+    """The destination with waiting operations: a kseg.export.destination.Destination."""
 
     renames = claims_safely = True
 
@@ -59,11 +59,11 @@ class SteppedPlace:
         self.url = self._place.url
 
     def __getattr__(self, name: str) -> Any:
-        """What waits for nobody: the checks before and after a commit, and files that are read."""
+        """Return operations without waiting: the checks before and after a commit, and reads of files."""
         return getattr(self._place, name)
 
     def _wait(self, what: str, name: str) -> None:
-        """Waits, unless the library itself is at work on its metadata, in threads of its own."""
+        """Wait, unless the library itself is working on its metadata in its own threads."""
         if not name.startswith("metadata/"):
             self._exporter.wait(what)
 
@@ -104,7 +104,7 @@ class SteppedPlace:
 
 
 class SteppedLog:
-    """The table's log, whose reading and commits wait: a kseg.export.commit.table_log.TableLog."""
+    """The table's log with waiting reads and commits: a kseg.export.commit.table_log.TableLog."""
 
     def __init__(self, log: TableLog, exporter: Exporter) -> None:
         self._log, self._exporter = log, exporter
@@ -167,12 +167,12 @@ class Table:
             self.grow(number)
 
     def grow(self, number: int) -> None:
-        """Adds a segment."""
+        """Add a segment."""
         exports.write_log(self.sources[number], self.ends[number], 10, value=self.values[number])
         self.ends[number] += 10
 
     def change(self, number: int) -> None:
-        """Other records are in the place of those that were there."""
+        """Replace the records."""
         self.values[number] += b"!"
         shutil.rmtree(self.sources[number])
         end, self.ends[number] = self.ends[number], 0
@@ -180,13 +180,13 @@ class Table:
             self.grow(number)
 
     def come(self, numbers: Iterable[int] | None = None, **options: bool) -> Exporter:
-        """A run that exports some partitions, or all."""
+        """Start a run that exports some partitions, or all."""
         sources = tuple(str(self.sources[number]) for number in (range(PARTITIONS) if numbers is None else numbers))
         files = FileOptions(table_format=self.table_format)
         return Exporter(self.store, Export(sources, str(self.store.out), files=files, **options))
 
     def check(self, *, is_last: bool = False) -> None:
-        """No offset is there twice; after the last run all are there, and nothing else is."""
+        """Assert that no offset is there twice and, after the last run, that exactly all are there."""
         found = rows(self.store.out, self.table_format)
         keys = [row[:3] for row in found]
         assert len(set(keys)) == len(keys)
@@ -198,7 +198,7 @@ class Table:
             ]
 
     def end(self) -> None:
-        """Lets all end, and then one come, after which everything is right and nothing of those killed is left."""
+        """Let all runs end, and another one; then check everything, and that killed runs left nothing."""
         while any(exporter.outcome is None for exporter in self.store.exporters):
             for exporter in self.store.exporters:
                 exporter.go(1)
@@ -245,10 +245,10 @@ def test_runs_that_meet_or_are_killed_anywhere_neither_lose_nor_double_rows(
 def paused_runs(
     folder: Path, table_format: str, change: Callable[[Table], None], first: int = 0, **options: bool
 ) -> Iterator[tuple[Table, Exporter]]:
-    """A run over a table that one partition is in, after some change, which pauses before its steps in turn.
+    """Yield runs over a table with one partition, after some change, each paused before another step.
 
-    Into a Delta table before each; pyiceberg is slow, and the steps are the same: before an even sample of them. first:
-    where the sample of `make test` begins.
+    Into a Delta table, a run pauses before each step; pyiceberg is slow, and its steps are the same, so an even sample
+    of them suffices. first: the start of the sample in `make test`.
     """
     folders = (folder / str(number) for number in count())
 
@@ -291,9 +291,9 @@ def test_a_run_may_pause_anywhere_while_another_commits(overwrite: bool, tmp_pat
 def test_a_run_may_pause_anywhere_in_a_merge_while_another_commits(
     merges: bool, tmp_path: Path, table_format: str
 ) -> None:
-    """Each step into a Delta table; into an Iceberg table, one half while the other adds, and one while it merges.
+    """Each step into a Delta table; into an Iceberg table, half while the other adds, and half while it merges.
 
-    In `make test`, each step into a Delta table in one of the two ways, and fewer into an Iceberg table.
+    `make test` uses each step into a Delta table in one of the two ways, and fewer into an Iceberg table.
     """
     is_delta = table_format == "delta"
     for number in range(6) if is_delta and TAKES_ALL else range(merges, 6, 2 if is_delta or TAKES_ALL else 3):

@@ -1,4 +1,4 @@
-"""Exports into tables whose own log is the truth: Delta by deltalake, Iceberg by pyiceberg."""
+"""Exports into tables with their own log: Delta by deltalake, Iceberg by pyiceberg."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ Row = tuple[str, int | None, int, bytes | None]
 
 
 def rows(out: Path, table_format: str) -> list[Row]:
-    """Topic, partition, offset and value of all rows, in this order, as the format's own library reads them."""
+    """Return topic, partition, offset and value of all rows, in this order, as the format's own library reads them."""
     columns = ("topic", "partition", "offset", "value")
     if table_format == "delta":
         from deltalake import DeltaTable
@@ -47,7 +47,7 @@ def catalog(out: Path) -> Any:
 
 
 def plain_rows(out: Path) -> list[Row]:
-    """The same of an export of plain Parquet files."""
+    """Return the same rows of an export of plain Parquet files."""
     found = [
         (topic, partition, offset, value)
         for topic, partition, table in exports.tables(out)
@@ -66,7 +66,7 @@ def log_of(out: Path, table_format: str, **options: Any) -> TableLog:
 
 
 def accounts(report: Report) -> list[dict[str, Any]]:
-    """What a report says of partitions, but for times and files."""
+    """Return a report's accounts without times and files."""
     return [
         {name: value for name, value in partition.to_json().items() if name not in ("seconds", "fileCount")}
         for partition in report.partitions
@@ -190,7 +190,7 @@ def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
         assert rows(out, table_format) == expected, table_format
 
 
-# --- topics that were recreated --------------------------------------------------------------------------------------
+# --- recreated topics -------------------------------------------------------------------------------------------------
 
 
 @FORMATS
@@ -247,7 +247,7 @@ def test_small_files_are_joined_and_later_runs_go_on(tmp_path: Path, table_forma
     assert log_of(out, table_format).number() == number
 
 
-# --- runs that were broken off ---------------------------------------------------------------------------------------
+# --- interrupted runs -------------------------------------------------------------------------------------------------
 
 
 @FORMATS
@@ -277,7 +277,7 @@ def test_rows_of_segments_that_have_gone_stay_where_offsets_stop_rising(tmp_path
     for path in source.glob(f"{0:020}.*"):
         path.unlink()
     exports.write_log(source, 150, 10)
-    exports.export([source], out, table_format=table_format)  # notes that the first segment has gone
+    exports.export([source], out, table_format=table_format)  # notes that the first segment was deleted
     with (source / f"{150:020}.log").open("ab") as last:
         last.write((source / f"{100:020}.log").read_bytes())
     exports.export([source], out, table_format=table_format)

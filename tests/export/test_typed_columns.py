@@ -1,4 +1,4 @@
-"""Typed columns of Avro, as readers see them: values that confluent-kafka's serializers wrote, and changed schemas."""
+"""Typed columns of Avro as readers see them: values of confluent-kafka's serializers, and changed schemas."""
 
 import json
 from datetime import UTC, date, datetime
@@ -162,11 +162,11 @@ def test_keys_have_columns_too(logs: TypedLogs, out: Path) -> None:
     body = b"\0" + own.to_bytes(4, "big") + bare(key, {"customer": 5})
     write_segment(logs.directory / "orders-0", [NewBatch([NewRecord(body, None)], 1)], 1)
     ran = logs.export(out, "--key-decoder", "avro")
-    assert report(ran)["undecoded"] == 1  # the key of the first record is none of Avro's
+    assert report(ran)["undecoded"] == 1  # the first record's key isn't Avro
     assert values(out, "keyDecoded") == [None, {"customer": 5}]
 
 
-# --- schemas that change ---------------------------------------------------------------------------------------------
+# --- changing schemas -------------------------------------------------------------------------------------------------
 
 OLD = record(field("id", "int"), field("note", "string"), optional("gone", "string"))
 
@@ -272,7 +272,7 @@ def test_what_has_no_column_is_refused_before_anything_is_written(
     ],
 )
 def test_a_schema_against_avros_rules_is_refused_in_a_line(schema: object, said: str, tmp_path: Path) -> None:
-    """fastavro takes them all."""
+    """fastavro accepts them all."""
     (tmp_path / "s.avsc").write_text(json.dumps(schema))
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"\2\2")])])
     ran = run.kseg(["export", "orders-0", "out", "--value-decoder", "avro", "--schema", "s.avsc"], tmp_path)
@@ -355,7 +355,7 @@ def test_a_later_run_adds_fields_and_readers_read_both(logs: TypedLogs, out: Pat
     ]
     files = sorted(map(str, out.glob("topic=*/*.parquet")))
     casts = pl.ScanCastOptions(missing_struct_fields="insert")
-    read = pl.scan_parquet(files[::-1], cast_options=casts).sort("offset").collect()  # the newest says what there is
+    read = pl.scan_parquet(files[::-1], cast_options=casts).sort("offset").collect()  # the newest has the columns
     assert read["valueDecoded"].struct.field("more").to_list() == [None, 0.5]
 
 
@@ -384,7 +384,7 @@ def test_topics_share_a_column_or_are_refused(logs: TypedLogs, out: Path) -> Non
     assert b"of topic orders: no column has room for both; export each by --topic into a DEST of its own" in ran.stderr
 
 
-# --- what else is asked for ------------------------------------------------------------------------------------------
+# --- other options ----------------------------------------------------------------------------------------------------
 
 
 def test_text_stays_if_it_is_asked_for(logs: TypedLogs, out: Path) -> None:
@@ -436,7 +436,7 @@ def nested_lists(levels: int) -> object:
 
 @pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
 def test_lists_are_as_deep_as_readers_of_parquet_go(table_format: str, tmp_path: Path, out: Path) -> None:
-    """Two levels of Parquet for each list: Arrow reads 100."""
+    """Each list has two levels in Parquet: Arrow reads 100."""
     segment = write_segment(tmp_path / "deep-0", [NewBatch([NewRecord(None, b"\2" * 49 + b"\2" + b"\0" * 49)])])
     for levels, status in ((50, 2), (49, 0)):
         schema = tmp_path / f"{levels}.avsc"

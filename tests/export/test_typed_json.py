@@ -1,4 +1,4 @@
-"""Typed columns of JSON: by a JSON Schema that is given, or by a registry's."""
+"""Typed columns of JSON, from a given JSON Schema or a registry's."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Typed columns of Protobuf: messages of confluent-kafka's serializer, by a descriptor set and by a registry."""
+"""Typed columns of Protobuf: messages of confluent-kafka's serializer, from a descriptor set and a registry."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

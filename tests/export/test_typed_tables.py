@@ -108,7 +108,7 @@ def test_other_programs_read_what_has_grown(table_format: str, logs: TypedLogs, 
 
 @FORMATS
 def test_rows_are_replaced_in_a_table_whose_columns_grow(table_format: str, logs: TypedLogs, tmp_path: Path) -> None:
-    """Two topics in one file: of one some rows go, and new ones have more fields."""
+    """Two topics share a file: one loses some rows and gets new ones with more fields."""
     out, options = tmp_path / "out", ("--topic", "returns", "--partition-by", "none")
     logs.avro("orders", OLD, [OLD_VALUE] * 2)
     logs.avro("returns", OLD, [OLD_VALUE] * 2)
@@ -198,7 +198,7 @@ def test_what_a_run_had_finished_is_taken_up_if_the_columns_have_room(
 
     with pytest.raises(KsegError, match="broken off"):
         run_export(wanted, broken_off)
-    changed = logs if later is NEW else TypedLogs(logs.directory)  # in a new registry the same id is another schema
+    changed = logs if later is NEW else TypedLogs(logs.directory)  # in a new registry, the same id is another schema
     for topic in topics:
         changed.register(f"{topic}-value", later)
     changed.registry()

@@ -1,4 +1,4 @@
-"""A disk to query, and what answers are: rows as Python has them."""
+"""A disk to query, and answers as Python's rows."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ PER_SEGMENT = BATCHES * PER_BATCH
 
 
 def write_disk(root: Path) -> Path:
-    """Topics `orders`, of three partitions with four segments, and `odd`, with what is unusual in records."""
+    """Write topics `orders`, of three partitions with four segments, and `odd`, with unusual records."""
     for partition in range(PARTITIONS):
         for segment in range(SEGMENTS):
             log = write_segment(root / f"orders-{partition}", _orders(partition, segment), segment * PER_SEGMENT)
@@ -60,7 +60,7 @@ def _order(partition: int, offset: int) -> NewRecord:
 
 
 def rows(session: QuerySession, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of the last statement."""
+    """Return the rows of the last statement."""
     found: list[tuple[Any, ...]] = []
     for answer in session.answers(sql):
         found = []
@@ -70,7 +70,7 @@ def rows(session: QuerySession, sql: str) -> list[tuple[Any, ...]]:
 
 
 def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
-    """A session over some directories; errors of files are raised."""
+    """Open a session over some directories, which raises errors of files."""
 
     def refuse(error: Exception) -> None:
         raise error
@@ -79,7 +79,7 @@ def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
 
 
 def queried(directory: Path, *arguments: str, told: bytes = b"") -> list[dict[str, Any]]:
-    """The rows that `kseg query … -o json` prints; nothing but `told` may be said."""
+    """Return the rows of `kseg query … -o json`; only `told` may be on stderr."""
     ran = kseg(["query", *arguments, "-o", "json"], directory)
     assert (ran.status, ran.stderr) == (0, told)
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""Of damaged disks queries give what is intact, and say what isn't."""
+"""Queries of damaged disks return intact records, and report the rest."""
 
 import shutil
 from pathlib import Path

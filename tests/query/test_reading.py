@@ -1,4 +1,4 @@
-"""Queries read the partitions, offsets, times and columns that they need, and say which."""
+"""Queries read only the needed partitions, offsets, times and columns, and report them."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.query.disks import PARTITIONS, PER_SEGMENT, SEGMENTS, START_MS, opened, queried, rows, write_disk
 
 BLOCK = 64 << 10
-"""What may be read beyond what is wanted: the log is read by blocks."""
+"""Bytes that may be read in excess: the log is read by blocks."""
 COUNTED = """
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bytes_read(disk: Path, *queries: str) -> list[int]:
-    """Bytes that each query reads, in a process of its own which has made the queries before."""
+    """Return the bytes that each query reads, in a separate process that has made the queries before."""
     ran = subprocess.run(
         [sys.executable, "-c", COUNTED, str(disk), *queries], capture_output=True, text=True, check=True
     )
@@ -143,9 +143,9 @@ sys.stderr.write(str(peak() >> 10))
 
 @needs_counts
 def test_answers_take_no_more_memory_for_a_larger_log(tmp_path: Path) -> None:
-    """The whole log is in the answer: were either in memory as a whole, three times the log would take 200 MiB more.
+    """The answer has the complete log: in memory, three times the log would take 200 MiB more.
 
-    The peaks are the programs' own: that of `getrusage` begins with what the process had that started it.
+    The peaks are the programs' own: `getrusage` would start with the parent's memory.
     """
     batch = batch_bytes(NewBatch([NewRecord(b"k", b"v" * 10_000) for _ in range(100)]))
     (tmp_path / "big-0").mkdir()

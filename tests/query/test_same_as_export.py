@@ -1,4 +1,4 @@
-"""Queries give what DuckDB gives over an export of the same disk."""
+"""Queries return the same as DuckDB over an export of the same disk."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def disk(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a broker wrote, with zstd, transactions and compaction, and what is made here."""
+    """Return a disk with a broker's logs (zstd, transactions, compaction) and new ones."""
     root = write_disk(tmp_path_factory.mktemp("disk"))
     for partition in (restored / "logs" / "4.3.1").glob("[a-z]*-[0-9]"):
         (root / partition.name).symlink_to(partition)
@@ -63,7 +63,7 @@ def session(disk: Path) -> Iterator[QuerySession]:
 
 @pytest.fixture(scope="module")
 def parquet(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB over the files of an export, with views of the same names."""
+    """Yield DuckDB over the files of an export, with views of the same names."""
     out = tmp_path_factory.mktemp("export")
     export([disk], out, batch_columns=True)
     options = "hive_partitioning = true, hive_types = {'topic': VARCHAR}, union_by_name = true"

@@ -1,4 +1,4 @@
-"""What Spark's tests run in: a session in this process, a cluster on this machine."""
+"""Environments of Spark's tests: a session in this process, and a cluster on this machine."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def spark() -> "Iterator[SparkSession]":
-    """local[2], with the data source registered."""
+    """Yield local[2], with the data source registered."""
     from pyspark.sql import SparkSession
 
     from kseg.spark.data_source import register
@@ -29,6 +29,6 @@ def spark() -> "Iterator[SparkSession]":
 
 @pytest.fixture
 def cluster(tmp_path: "Path") -> "Iterator[Cluster]":
-    """A standalone cluster of two workers."""
+    """Yield a standalone cluster of two workers."""
     with standalone_cluster(tmp_path) as made:
         yield made

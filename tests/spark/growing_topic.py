@@ -1,4 +1,4 @@
-"""A topic whose logs change while a stream reads them: appended to, rolled, retained, compacted, deleted, recreated."""
+"""A topic whose logs change while a stream reads them: appends, rolls, retention, compaction, deletion, re-creation."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -30,10 +30,10 @@ class Segment:
 
 
 class GrowingTopic:
-    """The topic `orders` as it should be, and the same on disk.
+    """The expected state of the topic `orders`, and the same on disk.
 
-    appended: every record there ever was. went: those that retention or a deletion took since, compacted: those that
-    compaction took.
+    appended: every record so far. went: records removed by retention or a deletion; compacted: records removed by
+    compaction.
     """
 
     def __init__(self, root: Path, random: Random) -> None:
@@ -48,7 +48,7 @@ class GrowingTopic:
         self.recreate()
 
     def change(self) -> str:
-        """Something that a broker does, and what it is called."""
+        """Make a random change as a broker does, and return its name."""
         kinds: list[tuple[Callable[[int], None], int]] = [
             (self._append, 12),
             (self._roll, 5),
@@ -65,11 +65,11 @@ class GrowingTopic:
         return getattr(kind, "__name__", "recreate")
 
     def held(self) -> set[Place]:
-        """The records that are in the logs now."""
+        """Return the records that are in the logs now."""
         return self.appended - self.went - self.compacted
 
     def recreate(self) -> None:
-        """Deletes the topic and creates it again, with another id."""
+        """Delete the topic and create it again, with another id."""
         for partition in list(self.segments):
             self._delete(partition)
         self.life += 1
@@ -103,7 +103,7 @@ class GrowingTopic:
             self._append(partition)
 
     def _retain(self, partition: int) -> None:
-        """Deletes the oldest segment; never the active one."""
+        """Delete the oldest segment, unless it is the active one."""
         if len(self.segments[partition]) > 1:
             segment = self.segments[partition].pop(0)
             self._take(partition, segment)
@@ -111,7 +111,7 @@ class GrowingTopic:
                 path.unlink()
 
     def _compact(self, partition: int) -> None:
-        """Takes some batches of segments that aren't active."""
+        """Remove some batches of inactive segments."""
         for segment in self.segments[partition][:-1]:
             taken = [batch for batch in segment.batches if self._random.random() < 0.2]
             segment.batches = [batch for batch in segment.batches if batch not in taken]

@@ -1,4 +1,4 @@
-"""HDFS and YARN on this machine: Hadoop's mini cluster in a process of its own (MiniHadoop.java), by Maven's jars."""
+"""HDFS and YARN on this machine: Hadoop's mini cluster in its own process (MiniHadoop.java), from Maven's jars."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ SETTINGS = {
     "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
     "yarn.scheduler.minimum-allocation-mb": "128",
     "yarn.nodemanager.resource.memory-mb": "3000",
-    "yarn.nodemanager.disk-health-checker.enable": "false",  # a full disk of this machine's is none of the test's
+    "yarn.nodemanager.disk-health-checker.enable": "false",  # this machine's disk may be full
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
 }
@@ -40,7 +40,7 @@ STOP_SECONDS = 120
 
 
 class Hadoop(NamedTuple):
-    """The directory of its configuration, the URL of WebHDFS, and its process, which is an ancestor of containers."""
+    """Its configuration directory, the URL of WebHDFS, and its process, which is an ancestor of containers."""
 
     configuration: Path
     url: str
@@ -49,7 +49,7 @@ class Hadoop(NamedTuple):
 
 @contextmanager
 def mini_hadoop(work: Path) -> Iterator[Hadoop]:
-    """A cluster on 127.0.0.1, of one node of HDFS and two of YARN."""
+    """Yield a cluster on 127.0.0.1 with one node of HDFS and two of YARN."""
     import pyspark
 
     fetched = ":".join(map(str, peer_spark.fetched_jars(JARS, work)))
@@ -82,7 +82,7 @@ def _setting(file: Path, name: str) -> str:
 
 
 def containers(hadoop: Hadoop, main_class: str) -> list[int]:
-    """Processes of YARN's containers whose JVM runs this class."""
+    """Return the processes of YARN's containers whose JVM runs a class."""
     found = []
     for pid in _descendants(hadoop.process.pid):
         try:

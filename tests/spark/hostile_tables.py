@@ -1,6 +1,6 @@
-"""Tables of hostile records, made in every way. As a program it makes them by Spark, and reads all by one session.
+"""Tables of hostile records, made in every way. The program makes them with Spark, and reads all in one session.
 
-Spark's connectors of Delta and Iceberg lag behind Spark: the program runs with a Spark that they are made for.
+Spark's connectors of Delta and Iceberg lag behind Spark: the program runs with an older Spark that they support.
 """
 
 import json
@@ -40,15 +40,15 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-"""The last three: wide tables of few rows are read faster so."""
+"""Settings of Spark; the last three speed up wide tables with few rows."""
 LONGS = (-(1 << 63), (1 << 63) - 1)
 FIRST, LAST = exports.YEARS_1_TO_9999[0] * 1000, exports.YEARS_1_TO_9999[-1] * 1000 + 999
-"""Microseconds that a table holds."""
+"""Bounds of a table's timestamps in microseconds."""
 DAYS = FIRST // 86_400_000_000, LAST // 86_400_000_000
 MOST = 10**38 - 1
-"""Digits of the longest decimal."""
+"""The largest number with as many digits as a decimal can have."""
 GONE, LATER = "Orders", 3
-"""The topic whose log goes before the second run, and how many partitions come."""
+"""The topic whose log is deleted before the second run, and the number of partitions that are added."""
 LOGS = (("orders", 0), ("0042", 7), (GONE, 0), ("orders", 1), ("__x", 0), ("a" * 240, 0))
 
 
@@ -56,7 +56,7 @@ EXPORT, SPARK_EXPORT = "export", "spark-export"
 
 
 class Way(NamedTuple):
-    """How a table is made, in two runs: the second adds to it or overwrites it."""
+    """A way to make a table in two runs: the second adds to it or overwrites it."""
 
     decoder: str
     table_format: str
@@ -65,7 +65,7 @@ class Way(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of its directory."""
+        """The name of its directory."""
         second = "overwrite" if self.overwrites else "append"
         return "-".join((self.decoder, self.table_format, "+".join(self.folders) or "none", second))
 
@@ -89,7 +89,7 @@ JSON_NAMES = (
     *("a b,;{}()\n\t=", "n" * 1000, "a.b", "a\"b`c'", "a/b\\c%25", "*", "ß", "timestamp", "date", "Offset", "KEY"),
     *("element", "list", "key_value", "a:b", "$x", "#", "0", "null"),
 )
-"""But for the empty name, which DuckDB changes, as docs/how-to/tables.md says."""
+"""Names except the empty one, which DuckDB changes, as docs/how-to/tables.md says."""
 JSON: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -113,7 +113,7 @@ def _avro(
     tags: tuple[tuple[bytes, int], ...] = (),
     text: bytes | None = None,
 ) -> bytes:
-    """A body of the Avro schema; a decimal is a number of units, or its bytes."""
+    """Return a body of the Avro schema; a decimal is a number of units, or its bytes."""
     units = price if isinstance(price, bytes) else price.to_bytes(17, "big", signed=True)
     times = avro_long(at) + avro_long(until) + avro_long(day)
     texts = b"\0" if text is None else b"\2" + avro_bytes(text)
@@ -143,7 +143,7 @@ BODIES = {
 
 
 def records(decoder: str) -> list[NewRecord]:
-    """The records of each log."""
+    """Return the records of each log."""
     values = (None, b"", b"\0", b"\xed\xa0\x80", *BODIES[decoder])
     times = (*TIMES, -(1 << 62), 1 << 62, -12_219_292_800_001, -12_219_292_800_000)  # the last two: Gregory's first day
     return [
@@ -157,7 +157,7 @@ Row = tuple[str, int, int, int, int | None, bytes | None, bytes | None]
 
 
 def rows_of(way: Way) -> list[Row]:
-    """The rows that a table must have."""
+    """Return the expected rows of a table."""
     return sorted(
         (
             (
@@ -180,7 +180,7 @@ FILTERS = (
     *("key = unhex('EDA080')", "value > unhex('EDA07F')", f"partition = 0 AND topic = '{GONE}'", "topic = '0042'"),
     *("partition = 7", "valueDecoded IS NULL"),
 )
-"""Each takes some rows of every table; readers pass over files by bounds and by folders."""
+"""Filters that each match some rows of every table; readers skip files by bounds and by folders."""
 DECODED_FILTERS = {
     "avro": (
         *("valueDecoded.price > 9999999999999999999999999999999999.9998", "valueDecoded.name = ''"),
@@ -195,7 +195,7 @@ DECODED_FILTERS = {
 
 
 def counting(way: Way, rows: str) -> str:
-    """SQL that counts what each filter takes of rows, for Spark and DuckDB."""
+    """Return SQL that counts the matches of each filter among rows, for Spark and DuckDB."""
     filters = (*FILTERS, *DECODED_FILTERS[way.decoder])
     return " UNION ALL ".join(f"SELECT {n}, count(*) FROM {rows} WHERE {each}" for n, each in enumerate(filters))
 
@@ -204,7 +204,7 @@ def counting(way: Way, rows: str) -> str:
 
 
 class Table(NamedTuple):
-    """A table that was made: its way, its directory, its location, and the lines by which others read it."""
+    """A finished table: its way, its directory, its location, and other readers' lines for it."""
 
     way: Way
     out: Path
@@ -213,17 +213,17 @@ class Table(NamedTuple):
 
     @property
     def spark(self) -> Path:
-        """What Spark has read of it."""
+        """Spark's output for the table."""
         return self.out.with_name("spark.arrow")
 
     @property
     def counts(self) -> Path:
-        """What each filter takes of it, by Spark; and for a Delta table, how many files one of them reads."""
+        """Spark's counts for each filter; for a Delta table, also the number of files that one filter reads."""
         return self.out.with_name("counts.json")
 
     @property
     def is_filtered(self) -> bool:
-        """Whether filters are tried: of tables that both make alike, and in which old and new files are."""
+        """True if filters are tested: for tables that both make alike, with old and new files."""
         return self.maker == EXPORT and not self.way.overwrites
 
     @property
@@ -233,7 +233,7 @@ class Table(NamedTuple):
 
 
 def make(way: Way, place: Path, execute: Execute) -> None:
-    """Makes a table in a directory."""
+    """Make a table in a directory."""
     disk, schema = place / "disk", place / "schema.json"
     disk.mkdir(parents=True)
     schema.write_text(json.dumps({"avro": AVRO, "json": JSON}[way.decoder]))
@@ -255,7 +255,7 @@ def make(way: Way, place: Path, execute: Execute) -> None:
 
 
 def tables(place: Path) -> Iterator[Table]:
-    """The tables that were made below a directory."""
+    """Yield the tables below a directory."""
     for file in sorted(place.rglob("table.json")):
         (decoder, table_format, folders, overwrites), location, lines = json.loads(file.read_bytes())
         way = Way(decoder, table_format, tuple(folders), overwrites)
@@ -273,14 +273,14 @@ def _read(session: "SparkSession", table: Table) -> "DataFrame":
 
 
 def _files_read(frame: "DataFrame") -> int:
-    """How many files Spark reads for rows, as its plan has counted them."""
+    """Return the number of files that Spark read for rows, from its plan's metrics."""
     frame.collect()
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
     return sum(leaves.apply(number).metrics().apply("numFiles").value() for number in range(leaves.size()))
 
 
 def main(place: Path, jars: str) -> None:
-    """Makes the tables by Spark, beside those that are there, and leaves what it reads of each next to it."""
+    """Make the missing tables with Spark, and write what it reads of each next to it."""
     from pyspark.sql import SparkSession
 
     from kseg.spark.job import by_context, open_context

@@ -1,4 +1,4 @@
-"""Servers that tests start: each stopped by its own process id."""
+"""Servers for tests, each stopped by its own process id."""
 
 import os
 import socket
@@ -13,20 +13,20 @@ POLL_SECONDS = 0.1
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing uses now."""
+    """Return an unused port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def is_listening(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether something takes connections there."""
+    """Return whether a process accepts connections at a port."""
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0
 
 
 def wait_until(condition: Callable[[], object], what: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
-    """Polls until the condition holds; fails after a while, or when the process has ended that is to bring it about."""
+    """Poll until the condition holds; fail after a while, or when the process that should fulfil it has ended."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert process is None or process.poll() is None, f"the process ended before: {what}"
@@ -38,7 +38,7 @@ def wait_until(condition: Callable[[], object], what: str, process: "subprocess.
 def running(
     command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """A process, with what it says in a file; it is asked to end, and killed if it doesn't."""
+    """Yield a process with its output in a file; terminate it, and kill it if it doesn't end."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark's on this machine."""
+"""A standalone Spark cluster on this machine."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ LOCAL = {"SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 class Cluster(NamedTuple):
-    """A master's URL; processes of its workers, and of those that submitted jobs, each leader of a group."""
+    """A master's URL, and the processes of its workers and of submitted jobs, each a group's leader."""
 
     master: str
     workers: list["subprocess.Popen[bytes]"]
@@ -25,7 +25,7 @@ class Cluster(NamedTuple):
 
 @contextmanager
 def standalone_cluster(work: Path) -> Iterator[Cluster]:
-    """A master and two workers, of one core each, on 127.0.0.1 and 127.0.0.2."""
+    """Yield a master and two workers, of one core each, on 127.0.0.1 and 127.0.0.2."""
     import pyspark
 
     spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.cluster
 
 PARTITIONS = 6
 RECORDS = 2000
-# Loaded by each Python worker at its start: it makes orders slow, and those of a partition fail as often as told.
+# Each Python worker loads this at its start: it slows orders down, and makes those of a partition fail as configured.
 FAULTS = """
 import os, pathlib, time
 from kseg.export.commit import order
@@ -40,14 +40,14 @@ order.execute_order = execute_with_faults
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A log directory with some partitions of 2,000 records."""
+    """Return a log directory with some partitions of 2,000 records."""
     for partition in range(PARTITIONS):
         exports.write_log(tmp_path / "logs" / f"orders-{partition}", 0, RECORDS, value=b"%d" % partition)
     return tmp_path / "logs"
 
 
 class Exporting(NamedTuple):
-    """A running `kseg spark-export`, and where it says what it did and what its faults were."""
+    """A running `kseg spark-export`, and the files of its results and its faults."""
 
     process: "subprocess.Popen[bytes]"
     output: Path
@@ -122,7 +122,7 @@ def test_the_driver_is_killed_and_run_again(cluster: Cluster, source: Path, tmp_
 
 
 def test_executors_run_the_python_of_an_archive(cluster: Cluster, source: Path, tmp_path: Path) -> None:
-    """The environment that is packed is a small one that leads to this one's packages, and says where it runs."""
+    """The packed environment is a small one that leads to this one's packages, and reports its location."""
     libraries = Path("lib") / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     packed, says = tmp_path / "packed", tmp_path / "says"
     (packed / "bin").mkdir(parents=True)

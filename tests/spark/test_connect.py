@@ -1,4 +1,4 @@
-"""`kseg spark-export --remote`: an export by a Spark Connect server on this machine."""
+"""`kseg spark-export --remote`: an export through a Spark Connect server on this machine."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The URL of a server whose Python is this one."""
+    """Yield the URL of a server that uses this Python."""
     import pyspark
 
     port = free_port()

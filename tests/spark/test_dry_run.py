@@ -1,4 +1,4 @@
-"""`kseg spark-export --dry-run`: it prints what would be done, and changes nothing anywhere."""
+"""`kseg spark-export --dry-run`: it prints the plan, and changes nothing anywhere."""
 
 import json
 import shlex

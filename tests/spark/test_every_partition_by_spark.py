@@ -1,6 +1,7 @@
-"""All golden partitions by Spark, at both isolation levels, in all formats of tables; and a live broker beside it.
+"""All golden partitions through Spark, at both isolation levels, in all table formats; and a live broker.
 
-The rows are those that others read: aiokafka and `kseg dump` of golden partitions, spark-sql-kafka of the broker.
+The rows match those of independent readers: aiokafka and `kseg dump` for golden partitions, spark-sql-kafka for the
+broker.
 """
 
 import json
@@ -35,7 +36,7 @@ WAYS = {"export": ("export",), "spark-export": ("spark-export", "--master", "loc
 
 
 def export(way: str, sources: list[Path], out: Path, *options: str) -> int:
-    """Exports by a command of its own; gives its status."""
+    """Export by a separate command, and return its status."""
     command = [sys.executable, "-m", "kseg", *WAYS[way], *map(str, sources), "--to", str(out), *options]
     ran = subprocess.run(command, capture_output=True, check=False)
     assert ran.returncode in (0, 1), ran.stderr.decode()
@@ -62,7 +63,7 @@ def test_every_partitions_rows_are_those_that_others_read(
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
-    """A running broker with transactions that were committed and aborted, and one that is open."""
+    """Yield a running broker with committed and aborted transactions, and an open one."""
     second = tmp_path_factory.mktemp("disks") / "disk2"
     made = new_broker(tmp_path_factory, {"log.cleaner.backoff.ms": 3_600_000}, log_dirs=[second])
     with ExitStack() as running:
@@ -77,7 +78,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session with the connector."""
+    """Yield a session with the connector."""
     from pyspark.sql import SparkSession
 
     from kseg.spark.job import open_context

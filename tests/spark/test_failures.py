@@ -1,4 +1,4 @@
-"""A cluster's failures reach the user: a line that says what to do, status 3, and a file with all that Spark said."""
+"""Reports of a cluster's failures: a line with advice, status 3, and a file with Spark's complete output."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def spark_export(*arguments: str | Path, directory: Path, **variables: str) -> "
 
 
 def assert_said(ran: "subprocess.CompletedProcess[str]", complaint: str, directory: Path) -> str:
-    """Status 3 and the line, last on stderr, which names the file that is left; gives its text."""
+    """Assert status 3 and the last line on stderr, which names the remaining file; return the file's text."""
     assert (ran.returncode, ran.stdout) == (3, "")
     last = ran.stderr.splitlines()[-1]
     assert re.match(f"kseg: .*{re.escape(complaint)}", last), ran.stderr
@@ -114,7 +114,7 @@ def test_executors_without_memory_without_python_without_the_path(cluster: Clust
     assert_said(ran, "executors can't run /nowhere/python: --ship-env sends this environment", tmp_path)
     (tmp_path / "temporary").joinpath(*[path.name for path in (tmp_path / "temporary").iterdir()]).unlink()
     (tmp_path / "zstd-0").symlink_to(ZSTD)
-    ran = spark_export(*asked, "/proc/self/cwd/zstd-0", out, directory=tmp_path)  # another place for each process
+    ran = spark_export(*asked, "/proc/self/cwd/zstd-0", out, directory=tmp_path)  # another place in each process
     assert_said(ran, "driver and executors must reach sources and destination under the same names", tmp_path)
 
 

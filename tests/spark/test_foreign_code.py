@@ -1,4 +1,4 @@
-"""No process of Spark's that kseg starts imports what lies in the current directory."""
+"""None of Spark's processes that kseg starts imports modules from the current directory."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ sys.exit(submit(Cluster("local[2]"), sys.argv[1:], verbose=False))
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Partitions, and beside them a trap for each name."""
+    """Return partitions, with a trap for each module name next to them."""
     shutil.copytree(golden.ROOT / "logs/2.8.2", tmp_path / "data")
     traps.set_traps(tmp_path / "data")
     return tmp_path / "data"

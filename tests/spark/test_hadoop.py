@@ -1,4 +1,4 @@
-"""Exports from and to HDFS, here and by YARN's containers, also while these are killed: each record exactly once."""
+"""Exports from and to HDFS, here and in YARN's containers, even if these are killed: each record exactly once."""
 
 import os
 import signal
@@ -31,13 +31,13 @@ pytestmark = pytest.mark.cluster
 Start = Callable[..., "subprocess.Popen[str]"]
 EXECUTOR = "YarnCoarseGrainedExecutorBackend"
 DRIVER = "ApplicationMaster"
-# As in test_cluster, in those processes alone that are told where to say it.
+# As in test_cluster, but only in processes that have a place to report to.
 FAULTS_IF_ASKED = f"import os\nif 'TEST_KSEG_FAULTS' in os.environ:\n    exec({FAULTS!r})\n"
 
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
-    """HDFS and YARN, with the golden files of 4.3.1 below /golden and a log of some partitions below /logs."""
+    """Yield HDFS and YARN, with golden's files of 4.3.1 below /golden and a log of some partitions below /logs."""
     work = tmp_path_factory.mktemp("hadoop")
     with mini_hadoop(work) as made:
         for partition in range(PARTITIONS):
@@ -50,7 +50,7 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a small environment that leads to this one's packages."""
+    """Return the Python of a small environment that leads to this one's packages."""
     root = tmp_path_factory.mktemp("small")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
     (libraries,) = root.glob("lib/python*/site-packages")
@@ -62,7 +62,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def submitted() -> Iterator[list["subprocess.Popen[str]"]]:
-    """The exports that a test starts; none outlives it."""
+    """Yield the exports that a test starts, and end them afterwards."""
     started: list[subprocess.Popen[str]] = []
     yield started
     for process in started:
@@ -73,7 +73,7 @@ def submitted() -> Iterator[list["subprocess.Popen[str]"]]:
 
 @pytest.fixture
 def start(python: Path, hadoop: Hadoop, tmp_path: Path, submitted: list["subprocess.Popen[str]"]) -> Start:
-    """Starts an export of /logs into a folder of HDFS, with more options."""
+    """Return a function that starts an export of /logs into a folder of HDFS, with more options."""
 
     def started(out: str, *more: str) -> "subprocess.Popen[str]":
         submitted.append(spark_export(python, hadoop, out, tmp_path, more))
@@ -83,7 +83,7 @@ def start(python: Path, hadoop: Hadoop, tmp_path: Path, submitted: list["subproc
 
 
 def spark_export(python: Path, hadoop: Hadoop, out: str, work: Path, more: tuple[str, ...]) -> "subprocess.Popen[str]":
-    """`kseg spark-export` of /logs by YARN, each order slowed by some seconds."""
+    """Start `kseg spark-export` of /logs on YARN, each order slowed down by some seconds."""
     import pyspark
 
     settings = {
@@ -116,7 +116,7 @@ def finish(process: "subprocess.Popen[str]") -> str:
 
 
 def table(hadoop: Hadoop, out: str) -> pa.Table:
-    """The files that the manifest of an export in HDFS lists; there are no others."""
+    """Return the files in the manifest of an export in HDFS, which must be all."""
     place = open_destination(f"{hadoop.url}/{out}")
     manifest = read_manifest(place)
     assert manifest is not None
@@ -151,7 +151,7 @@ def test_in_hdfs_a_name_is_claimed_once_and_renamed_to_once(hadoop: Hadoop) -> N
     assert place.read("_kseg/a.json") is None
     assert place.claim("_kseg/a.json", b"one")
     assert not place.claim("_kseg/a.json", b"two")
-    assert place.claim("_kseg/a.json", b"one")  # a first answer may have been lost
+    assert place.claim("_kseg/a.json", b"one")  # a first answer may be lost
     place.replace("_kseg/a.json", b"stub")
     assert place.read("_kseg/a.json") == b"stub"
     place.replace("attempt", b"rows")

@@ -1,4 +1,4 @@
-"""Tables of hostile records: whoever reads them, and whatever made them, they have every row and every value."""
+"""Tables of hostile records: all readers find every row and every value, whatever made the tables."""
 
 import json
 import os
@@ -34,7 +34,7 @@ OTHERS = ("timestampType", "headers", "valueDecoded")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
-    """The tables that `export` and `spark-export` make, which one session of Spark has read."""
+    """Return the tables of `export` and `spark-export`, which one session of Spark has read."""
     place = tmp_path_factory.mktemp("tables")
     assert SPARK.is_dir(), f"{SPARK} is missing: make .venv/spark-4.1/installed"
     for way in WAYS:
@@ -59,7 +59,7 @@ def by_polars(table: Table) -> pa.Table:
 
 
 def by_duckdb(table: Table) -> pa.Table:
-    """By the report's line; of a table with a log, whose extensions come from DuckDB's own servers, by its files."""
+    """Read through the report's line; if the table's extension comes from DuckDB's own servers, read its files."""
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
         if table.way.table_format == "parquet":
@@ -70,7 +70,7 @@ def by_duckdb(table: Table) -> pa.Table:
 
 
 def _files(table: Table) -> list[str]:
-    """The files that a table's log names."""
+    """Return the files that a table's log names."""
     if table.way.table_format == "delta":
         from deltalake import DeltaTable
 
@@ -81,7 +81,7 @@ def _files(table: Table) -> list[str]:
 
 
 def by_own_library(table: Table) -> pa.Table:
-    """pyarrow, deltalake or pyiceberg."""
+    """Read with pyarrow, deltalake or pyiceberg."""
     if table.way.table_format == "delta":
         from deltalake import DeltaTable
 
@@ -96,26 +96,26 @@ def by_own_library(table: Table) -> pa.Table:
 READERS: tuple[Callable[[Table], pa.Table], ...] = (by_own_library, by_duckdb, by_polars, by_spark)
 
 
-# --- what they read --------------------------------------------------------------------------------------------------
+# --- comparisons ------------------------------------------------------------------------------------------------------
 
 
 def rows(found: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows as `rows_of` gives them."""
+    """Return the rows in the form of `rows_of`."""
     table = found.select(COLUMNS).to_pydict()
     table["timestamp"] = found.column("timestamp").cast(pa.int64()).to_pylist()
     return sorted(zip(*(table[name] for name in COLUMNS), strict=True), key=lambda row: row[:3])
 
 
 def others(found: pa.Table) -> Counter[str]:
-    """All other columns, by offset: values as text, in which readers' own types are one."""
+    """Return all other columns, by offset, as text, in which readers' own types are equal."""
     columns = found.select(("topic", "partition", "offset", *OTHERS)).to_pylist()
     return Counter(repr({name: plain(value) for name, value in row.items()}) for row in columns)
 
 
 def plain(value: Any) -> Any:
-    """A value without what readers have otherwise: maps as lists, times without zones, and pyiceberg's lists.
+    """Return a value without readers' differences: maps as lists, times without zones, and pyiceberg's lists.
 
-    pyiceberg gives an empty list for a list that is null, as docs/how-to/tables.md says.
+    pyiceberg returns an empty list for a null list, as docs/how-to/tables.md says.
     """
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
@@ -129,7 +129,7 @@ def plain(value: Any) -> Any:
 
 
 def differences(table: Table) -> Iterator[str]:
-    """What readers have otherwise than the logs, or than the format's own library."""
+    """Yield the differences of readers from the logs, and from the format's own library."""
     wanted, own = rows_of(table.way), None
     for read in READERS:
         name = f"{table.maker}, {table.way.name}, {read.__name__}"
@@ -165,5 +165,5 @@ def test_filters_of_spark_take_all_rows_and_read_few_files(made: list[Table]) ->
         found, files = json.loads(table.counts.read_bytes())
         assert found == counts, table.way.name
         assert all(count for _, count in counts)
-        if table.way.folders != ("date",):  # else a partition has many files
+        if table.way.folders != ("date",):  # otherwise a partition has many files
             assert files == (1 if table.way.table_format == "delta" else None), table.way.name

@@ -1,4 +1,4 @@
-"""Which Java Spark would get, and the message if there is none."""
+"""The choice of a Java for Spark, and the message if there is none."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def fake_java(home: Path, version: str) -> Path:
 
 
 def found() -> tuple[Path, int, str] | None:
-    """Home, version and origin of the Java that Spark would get."""
+    """Return home, version and origin of the chosen Java."""
     java = find_java()
     return None if java is None else (java.home, java.version, java.origin)
 

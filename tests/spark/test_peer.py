@@ -1,4 +1,4 @@
-"""spark-sql-kafka, reading golden partitions from a real broker, and kseg, reading its files, give the same rows."""
+"""spark-sql-kafka on a real broker with golden partitions, and kseg on its files, return the same rows."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ RELEASES = ("2.8.2", "3.9.1", "4.3.1")
 
 
 def golden_partitions() -> dict[str, list[Path]]:
-    """Partitions 0 of topics that aren't internal, by the name of the topic that is to hold them here."""
+    """Return partitions 0 of ordinary topics, by the name of the topic that will hold them here."""
     return {
         f"{path.name.removesuffix('-0')}_{release}".replace(".", "-"): [path]
         for release in RELEASES
@@ -32,14 +32,14 @@ def golden_partitions() -> dict[str, list[Path]]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[peer_spark.Broker]:
-    """A broker whose topics hold the golden partitions."""
+    """Yield a broker whose topics hold the golden partitions."""
     with peer_spark.serving(golden_partitions(), tmp_path_factory.mktemp("broker")) as serving:
         yield serving
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session that has both sources."""
+    """Yield a session that has both sources."""
     from pyspark.sql import SparkSession
 
     from kseg.spark.data_source import register

@@ -1,4 +1,4 @@
-"""The whole program of the docs, run by plain Python: with the source registered, and found by Spark itself."""
+"""The complete program of the docs, run by plain Python: with the source registered, and found by Spark."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What queries leave to the source: filters, columns, options of the connector's programs, tables of a catalog."""
+"""Features of queries that the source handles: filters, columns, the connector's options, a catalog's tables."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def reader(path: Path, columns: str = "offset", **options: Any) -> "KsegReader":
-    """A batch query's reader, without Spark; __ in an option's name stands for a dot."""
+    """Return a batch query's reader, without Spark; __ in an option's name stands for a dot."""
     from kseg.spark.data_source import KsegReader
     from kseg.spark.options import Request
 
@@ -175,7 +175,7 @@ def test_a_program_for_the_connector_runs_and_is_told_what_is_ignored(
 
 @pytest.fixture
 def timed(tmp_path: Path) -> Path:
-    """Two partitions with offsets 0 to 9, whose times rise by a second from 1000 s on."""
+    """Return two partitions with offsets 0 to 9, whose times rise by a second from 1000 s on."""
     for partition in range(2):
         records = [NewBatch([NewRecord(b"k", b"v", 1_000_000 + 1000 * offset)], offset) for offset in range(10)]
         exports.write_indexes(write_segment(tmp_path / f"orders-{partition}", records))
@@ -246,7 +246,7 @@ def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(timed: Path, capsys: p
 
 
 def _repeated(partition: Path) -> None:
-    """A second segment that has some of the first one's offsets again, of a later leader epoch."""
+    """Add a second segment that repeats some of the first one's offsets, with a later leader epoch."""
     write_segment(partition, [NewBatch([NewRecord(b"k", b"first")], offset) for offset in range(10)])
     later = [NewBatch([NewRecord(b"k", b"second")], offset, partition_leader_epoch=1) for offset in range(5, 15)]
     write_segment(partition, later, 10)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fs.FileSystem]:
-    """A server that s3:// URLs mean."""
+    """Yield a server for s3:// URLs."""
     port = free_port()
     log = tmp_path_factory.mktemp("moto") / "log"
     settings = {
@@ -56,7 +56,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fs.FileSystem]:
 
 @pytest.fixture
 def s3(store: fs.FileSystem) -> Iterator[fs.FileSystem]:
-    """The store with an empty bucket `kafka`."""
+    """Yield the store with an empty bucket `kafka`."""
     store.create_dir("kafka")
     yield store
     store.delete_dir_contents("kafka")
@@ -101,7 +101,7 @@ def test_what_failed_attempts_left_is_swept(s3: fs.FileSystem) -> None:
 
 @pytest.fixture
 def _lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalog of that name. pyiceberg reads its environment once, when it is imported."""
+    """Configure a catalog of that name. pyiceberg reads its environment once, when it is imported."""
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/lake.db")
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", "s3://kafka/lake")
     monkeypatch.setattr(pyiceberg.catalog, "_ENV_CONFIG", Config())
@@ -110,7 +110,7 @@ def _lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_lake")
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)
 def test_tables_in_s3_grow_and_change(table_format: str, s3: fs.FileSystem, tmp_path: Path) -> None:
-    """The store is a process of its own: deltalake lets no other thread of this one answer while it asks."""
+    """The store is a separate process: deltalake blocks this one's other threads while it waits for an answer."""
     table = TableName("lake" if table_format == "iceberg" else None)
     files, source = FileOptions(table_format=table_format), tmp_path / "orders-0"
     wanted = Export((str(source),), "s3://kafka/out", files=files, table=table)
@@ -125,7 +125,7 @@ def test_tables_in_s3_grow_and_change(table_format: str, s3: fs.FileSystem, tmp_
 
 
 def rows_of_table(out: str, table_format: str) -> list[tuple[str, int, bytes]]:
-    """Topic, offset and value of all rows, as the format's own library reads them."""
+    """Return topic, offset and value of all rows, as the format's own library reads them."""
     columns = ("topic", "offset", "value")
     if table_format == "delta":
         table = DeltaTable(out, storage_options={"AWS_ALLOW_HTTP": "true"}).to_pyarrow_table(columns=list(columns))

@@ -1,6 +1,6 @@
-"""spark-sql-kafka reads from `kseg serve`, in a query and in a stream, the rows that kseg's data source reads.
+"""spark-sql-kafka on `kseg serve` reads the same rows as kseg's data source, in a query and in a stream.
 
-It sees no topics of Kafka's own: it lists topics as administrators do by default.
+It sees no internal topics: it lists topics as administrators do by default.
 """
 
 from pathlib import Path
@@ -25,7 +25,7 @@ LOGS = golden.ROOT / "logs"
 
 
 def by_kseg(spark: "SparkSession", broker: str, **options: str) -> "DataFrame":
-    """The rows of the broker's topics, but for Kafka's own."""
+    """Return the rows of the broker's topics, except internal ones."""
     return (
         spark.read.format("kseg")
         .options(includeHeaders="true", **options)
@@ -35,7 +35,7 @@ def by_kseg(spark: "SparkSession", broker: str, **options: str) -> "DataFrame":
 
 
 def by_connector(running: Running, **options: str) -> dict[str, str]:
-    """The connector's options."""
+    """Return the connector's options."""
     names = [name for name in running.served.topics if not name.startswith("__")]
     return {
         "kafka.bootstrap.servers": running.bootstrap,

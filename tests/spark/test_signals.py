@@ -1,4 +1,4 @@
-"""An export by Spark that is ended leaves nothing: no file, no process."""
+"""An interrupted export by Spark leaves no file and no process."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.process_groups import SIGNALS, interruptible, members
 
 pytestmark = pytest.mark.spark
 
-# Loaded by each Python worker at its start: its tasks never end.
+# Each Python worker loads this at its start: its tasks never end.
 ENDLESS = """
 import os, pathlib, time
 from kseg.export.commit import order

@@ -25,7 +25,7 @@ CONNECTOR_SCHEMA = (
 
 
 def read(spark: "SparkSession", path: Path, **options: Any) -> "DataFrame":
-    """A table; __ in an option's name stands for a dot."""
+    """Read a table; __ in an option's name stands for a dot."""
     named = {name.replace("__", "."): str(value) for name, value in options.items()}
     return spark.read.format("kseg").options(**named).load(str(path))
 
@@ -44,7 +44,7 @@ def test_rows_are_the_records_of_all_golden_partitions(isolation: str, spark: "S
     partitions = sorted({path.parent for path in (golden.ROOT / "logs").glob("*/*/*.log")})
     for number, partition in enumerate(partitions):
         copy = shutil.copytree(partition, tmp_path / f"golden-{number}")
-        (copy / "partition.metadata").unlink(missing_ok=True)  # they are of one topic now
+        (copy / "partition.metadata").unlink(missing_ok=True)  # they share one topic now
         expected[copy.name] = records_read(copy, isolation)
     columns = "concat(topic, '-', partition) name", "offset", "unix_micros(timestamp) time", "timestampType kind"
     options = {"includeHeaders": "true", "kafka__isolation__level": isolation, "failOnDataLoss": "false"}
@@ -62,7 +62,7 @@ def test_rows_are_the_records_of_all_golden_partitions(isolation: str, spark: "S
 
 
 def records_read(partition: Path, isolation: str) -> set[tuple[Any, ...]]:
-    """The rows that a partition's records make, read batch by batch; the last stable offset ends what is committed."""
+    """Return the rows of a partition, read batch by batch; committed records end at the last stable offset."""
     control = {
         record.offset
         for path in partition.glob("*.log")
@@ -78,15 +78,15 @@ def records_read(partition: Path, isolation: str) -> set[tuple[Any, ...]]:
 
 
 def _micros(record: kseg.Record) -> int | None:
-    """The time as Spark holds it, beyond the year 9999 too; null where its microseconds have no 64 bits."""
+    """Return Spark's form of a time, even after the year 9999; None if its microseconds exceed 64 bits."""
     micros = record.timestamp * 1000
     return micros if -(1 << 63) <= micros < 1 << 63 else None
 
 
 def open_before(partition: Path) -> set[int]:
-    """Producers whose transaction began before the log and is still open: a broker's last stable offset is its start.
+    """Return producers with an open transaction from before the log: a broker's last stable offset is then its start.
 
-    They are those that the newest snapshot has, which a broker loads: ProducerStateManager, UnifiedLog.
+    They come from the newest snapshot, which a broker loads: ProducerStateManager, UnifiedLog.
     """
     start = min(int(path.stem) for path in partition.glob("*.log"))
     newest = max(partition.glob("*.snapshot"), default=None)

@@ -1,4 +1,4 @@
-"""An export by Spark on this machine starts fast once `--warm` has been run, and ends after it has reported."""
+"""An export by Spark on this machine starts quickly after `--warm`, and ends after its report."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 KSEG = str(Path(sys.executable).with_name("kseg"))
 NOTE = b"kseg: on one machine `kseg export` does the same, and is quicker: it needs no Spark\n"
 ZSTD = [str(golden.ROOT / "logs" / "4.3.1"), "--topic", "zstd"]
-# Loaded by each Python at its start: what happens when the driver stops Spark.
+# Each Python process loads this at its start: it shows the driver's stop of Spark.
 AT_STOP = """
 import os, signal
 from pathlib import Path
@@ -39,7 +39,7 @@ def spark_export(*arguments: str, **variables: str) -> "subprocess.CompletedProc
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's cache directory, with the archive that `--warm` has made."""
+    """Return a user's cache directory, with an archive made by `--warm`."""
     cache = tmp_path_factory.mktemp("cache")
     ran = spark_export("--warm", XDG_CACHE_HOME=str(cache))
     assert (ran.returncode, ran.stderr) == (0, b"")
@@ -53,7 +53,7 @@ def archive(cache: Path) -> Path:
 
 
 def export_with(cache: Path, directory: Path) -> bool:
-    """Exports a topic, quietly; whether the JVM took its classes from the archive."""
+    """Export a topic quietly, and return whether the JVM loaded its classes from the archive."""
     log = directory / "classes-%p"
     variables = {"XDG_CACHE_HOME": str(cache), "_JAVA_OPTIONS": f"-Xlog:class+load:file={log}"}
     ran = spark_export(*ZSTD, str(directory / "out"), **variables)

@@ -1,4 +1,4 @@
-"""Streams: what each batch reads, where limits end it, and what is lost between two of them."""
+"""Streams: the content of each batch, its end by limits, and losses between batches."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 def reader(path: Path, **options: Any) -> "KsegStreamReader":
-    """A stream's reader, without Spark; __ in an option's name stands for a dot."""
+    """Return a stream's reader, without Spark; __ in an option's name stands for a dot."""
     from kseg.spark.options import Request
     from kseg.spark.stream import KsegStreamReader
 
@@ -47,7 +47,7 @@ def write_topic_id(partition: Path, topic_id: str) -> None:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A log directory with a partition that holds offsets 0 to 99 of a topic with an id, in two segments."""
+    """Return a log directory with a partition of offsets 0 to 99 in two segments; its topic has an id."""
     exports.write_log(tmp_path / "logs" / "orders-0", 0, 60)
     exports.write_log(tmp_path / "logs" / "orders-0", 60, 40)
     write_topic_id(tmp_path / "logs" / "orders-0", FIRST_ID)
@@ -274,7 +274,7 @@ def test_options_without_meaning_for_streams_are_refused(options: dict[str, str]
 
 
 def take(spark: "SparkSession", logs: Path, **options: Any) -> list[int]:
-    """What all runs so far have written as Parquet, after another one that reads what is there."""
+    """Run the query again, and return everything that all runs have written as Parquet."""
     out = logs.parent / "out"
     stream = spark.readStream.format("kseg").option("startingOffsets", "earliest").options(**options).load(str(logs))
     query = (
@@ -290,7 +290,7 @@ def take(spark: "SparkSession", logs: Path, **options: Any) -> list[int]:
 
 
 def planned(logs: Path) -> list[int]:
-    """The ends of a query's batches, by its checkpoint."""
+    """Return the ends of a query's batches, from its checkpoint."""
     files = sorted((logs.parent / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     return [json.loads(path.read_text().splitlines()[-1])["orders"]["0"] for path in files]
 

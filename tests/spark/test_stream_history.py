@@ -1,4 +1,4 @@
-"""A stream over logs that a broker changes, ended and begun again at random: no record twice, none lost in silence."""
+"""A stream over changing logs, stopped and restarted at random: no duplicate, and no silent loss."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,7 +21,7 @@ LOSS = "failOnDataLoss=false goes on"
 
 
 class Sink:
-    """Takes each batch once; before or after that it may fail, and the broker may change the logs."""
+    """A sink that takes each batch once; before or after that it may fail, and the broker may change the logs."""
 
     def __init__(self, topic: GrowingTopic, random: Random) -> None:
         self.batches: dict[int, list[Place]] = {}
@@ -56,7 +56,7 @@ class Sink:
 
 
 def run(spark: "SparkSession", topic: GrowingTopic, sink: Sink, **options: Any) -> str | None:
-    """Reads what is there at the start, to its end; or gives the error with which the query ended."""
+    """Read the logs up to their ends at the start; return the error if the query fails."""
     from pyspark.errors import StreamingQueryException
 
     stream = spark.readStream.format("kseg").option("startingOffsets", "earliest").options(**options)

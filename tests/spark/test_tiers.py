@@ -1,4 +1,4 @@
-"""Exports of remote tiers by Spark: on this machine, where all bytes are fetched before its processes read them."""
+"""Exports of remote tiers by Spark: on this machine, all bytes are fetched before its processes read them."""
 
 import subprocess
 import sys

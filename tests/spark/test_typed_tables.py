@@ -35,7 +35,7 @@ NEW = {
 
 
 def export(spark: "SparkSession", logs: TypedLogs, out: Path) -> None:
-    """Exports by Spark; the registry is gone when executors begin."""
+    """Export by Spark; the registry is deleted before executors begin."""
     from kseg.spark.job import by_context
 
     registry = logs.registry()

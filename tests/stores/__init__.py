@@ -1,1 +1,1 @@
-"""Object stores: settings by commands, over emulators on this machine."""
+"""Object stores: settings by commands, on emulators on this machine."""

@@ -1,4 +1,4 @@
-"""Servers of object stores, each with the same files; and the count of the matrix's cells."""
+"""Servers of object stores, each with the same files; and the number of the matrix's cells."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ FILES = {
 
 @dataclass
 class Store:
-    """A store that runs. names: what `$name` in the table means. secrets: what nobody may print, besides the mark."""
+    """A running store. names: values of `$name` in the table. secrets: further texts that may not be printed."""
 
     names: Mapping[str, str]
     objects: ObjectStore | None = None
@@ -35,7 +35,7 @@ class Store:
     secrets: Callable[[], set[str]] = field(default=lambda: set())
 
     def download(self, prefix: str, folder: Path) -> None:
-        """Copies what lies below a prefix to a folder."""
+        """Copy the objects below a prefix to a folder."""
         assert self.objects is not None
         for page in obstore.list(self.objects, f"{prefix}/"):
             for each in page:
@@ -54,7 +54,7 @@ def _upload(objects: ObjectStore) -> None:
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same files on this machine, as new as in the stores; and a disk whose log goes on from the remote one."""
+    """Return the same local files, with the stores' timestamps; and a disk whose log continues the remote one."""
     root = tmp_path_factory.mktemp("local")
     for name, folder in FILES.items():
         shutil.copytree(folder, root / name, copy_function=shutil.copyfile)
@@ -141,7 +141,7 @@ def https(local: Path, authority: servers.Authority) -> Iterator[Store]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Ends with a line: how many cells ran, and failed."""
+    """Print the numbers of cells that ran and failed."""
     here = f"{Path(__file__).parent.name}/test_matrix.py"
     reports = {
         outcome: [each for each in terminalreporter.stats.get(outcome, []) if here in each.nodeid]

@@ -1,4 +1,4 @@
-"""Object stores on this machine. They refuse whoever doesn't sign as the setting under test would have it."""
+"""Object stores on this machine, which refuse requests that aren't signed according to the setting under test."""
 
 import base64
 import hashlib
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BUCKET = "kafka"
 MARK = "53cr3t"
-"""Is part of each secret, so that it is known wherever it appears."""
+"""A part of each secret, which identifies it anywhere."""
 REGION = "eu-west-3"
 S3_HOST = "s3.test"
 """A name that only the proxy knows, for addresses that begin with the bucket."""
@@ -48,13 +48,13 @@ AZURE_ACCOUNT = "ksegtest"
 AZURE_KEY = f"Key{MARK}of+kseg" * 7
 AZURITE = Path(sys.prefix) / "azurite/node_modules/.bin/azurite-blob"
 ROLE = "a role's"
-"""Stands for the access key that moto draws for a role."""
+"""A stand-in for the access key that moto makes for a role."""
 _ACCOUNT_OF_MOTO = "123456789012"
 
 
 @contextmanager
 def serving(application: "WSGIApplication", certificate: ssl.SSLContext | None = None) -> Iterator[str]:
-    """A server on this machine; gives its URL."""
+    """Yield the URL of a server on this machine."""
     server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=certificate)
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -66,14 +66,14 @@ def serving(application: "WSGIApplication", certificate: ssl.SSLContext | None =
 
 
 class Authority(NamedTuple):
-    """Who signs certificates, as a file of PEM; and a server's context with one that it signed."""
+    """A certificate authority, as a PEM file, and a server's context with a certificate of it."""
 
     file: Path
     context: ssl.SSLContext
 
 
 def new_authority(folder: Path) -> Authority:
-    """Makes an authority that nobody knows, and a certificate for 127.0.0.1."""
+    """Make an unknown authority, and a certificate for 127.0.0.1."""
     key, own = rsa.generate_private_key(65537, 2048), rsa.generate_private_key(65537, 2048)
     root, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kseg's tests")]), datetime.now(UTC)
     dated = x509.CertificateBuilder().issuer_name(root).not_valid_before(now - timedelta(days=1))
@@ -104,7 +104,7 @@ def new_authority(folder: Path) -> Authority:
 
 
 class Signer(NamedTuple):
-    """Who signed a request to S3, and how it named the bucket. key: None if nobody did."""
+    """The signer of a request to S3, and the bucket's address style. key: None without a signature."""
 
     key: str | None
     region: str | None
@@ -112,7 +112,7 @@ class Signer(NamedTuple):
 
 
 class S3:
-    """moto's server behind a check of signatures. keys: secrets by access key, and its session token if it has one."""
+    """A moto server behind a check of signatures. keys: secrets by access key, and session tokens if they have one."""
 
     def __init__(self, keys: Mapping[str, tuple[str, str | None]]) -> None:
         self._keys = keys
@@ -121,7 +121,7 @@ class S3:
         self.by_proxy = 0
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Answers a request, as WSGI has it."""
+        """Answer a request according to WSGI."""
         request = Request(environ)
         authorization = request.headers.get("Authorization", "")
         if authorization and "/s3/" not in authorization:  # STS
@@ -141,28 +141,28 @@ class S3:
         return self._backend({**environ, "HTTP_HOST": "127.0.0.1"}, start_response)
 
     def proxy(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """The same, as a proxy of HTTP that knows no other server."""
+        """Answer a request as an HTTP proxy that knows no other server."""
         self.by_proxy += 1
         return self(environ, start_response)
 
     def create_bucket(self) -> None:
-        """Makes the bucket, empty, which anybody may read and write."""
+        """Make an empty bucket that anybody may read and write."""
         backend = s3_backends[_ACCOUNT_OF_MOTO]["aws"]
         backend.create_bucket(BUCKET, REGION)
         allowed = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": [f"arn:aws:s3:::{BUCKET}/*"]}
         backend.put_bucket_policy(BUCKET, json.dumps({"Version": "2012-10-17", "Statement": [allowed]}).encode())
 
     def secrets(self) -> set[str]:
-        """What nobody may print, besides what has the mark: keys of assumed roles."""
+        """Return secrets without the mark: keys of assumed roles."""
         roles = sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles
         return {secret for role in roles for secret in (role.secret_access_key, role.session_token)}
 
     def keys_of_roles(self) -> set[str]:
-        """The access keys of assumed roles."""
+        """Return the access keys of assumed roles."""
         return {role.access_key_id for role in sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles}
 
     def _is_signed(self, request: Request, authorization: str) -> bool:
-        """Whether a signature is right. Source: botocore, which signs the same request."""
+        """Return whether a signature is right. Source: botocore, which signs the same request."""
         names, key, signature, region = _parsed(authorization)
         roles = sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles
         of_roles = {role.access_key_id: (role.secret_access_key, role.session_token) for role in roles}
@@ -181,24 +181,24 @@ class S3:
 
 
 def _parsed(authorization: str) -> tuple[list[str], str, str, str]:
-    """Names of signed headers, access key, signature and region of a request's header."""
+    """Return the signed headers' names, access key, signature and region in a request's header."""
     parts = dict(part.strip().split("=", 1) for part in authorization.partition(" ")[2].split(","))
     key, _, region, *_ = parts["Credential"].split("/")
     return parts["SignedHeaders"].split(";"), key, parts["Signature"], region
 
 
 def _address(request: Request) -> str:
-    """Path and query as they were sent; a proxy is sent the host before them."""
+    """Return path and query as sent; a proxy gets the host before them."""
     return request.environ["RAW_URI"].removeprefix(f"http://{request.headers['Host']}") or "/"
 
 
 def _refused(code: str, status: int = 403) -> Response:
-    """An error as S3 and Google say it."""
+    """Return an error in the form of S3 and Google."""
     return Response(f"<Error><Code>{code}</Code><Message>by the test</Message></Error>", status, mimetype="text/xml")
 
 
 class Container:
-    """Credentials of a container's role, given to who has its token."""
+    """Credentials of a container's role, for requests with its token."""
 
     def __init__(self, key: str, secret: str, session: str, token: str) -> None:
         expires = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -206,17 +206,17 @@ class Container:
         self._answer, self._token = json.dumps(keys), token
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Answers a request, as WSGI has it."""
+        """Answer a request according to WSGI."""
         is_allowed = environ.get("HTTP_AUTHORIZATION") == self._token
         answer = Response(self._answer, mimetype="application/json") if is_allowed else _refused("AccessDenied")
         return answer(environ, start_response)
 
 
 class Gcs:
-    """Google's store, the part of its XML API that object_store asks for.
+    """Google's store: the part of its XML API that object_store uses.
 
-    key: whose signature a bearer token must have; if there is none, anybody may read and write. PyPI's emulator
-    answers neither HEAD nor a listing of this API. Source: Google's reference of the XML API.
+    key: the key of bearer tokens' signatures; without it, anybody may read and write. PyPI's emulator answers neither
+    HEAD nor a listing of this API. Source: Google's reference of the XML API.
     """
 
     def __init__(self, key: rsa.RSAPublicKey | None = None, objects: "dict[str, _Stored] | None" = None) -> None:
@@ -226,11 +226,11 @@ class Gcs:
         self.tokens: set[str] = set()
 
     def shared(self, key: rsa.RSAPublicKey) -> "Gcs":
-        """The same objects, for those who sign."""
+        """Return a server of the same objects for signed requests."""
         return Gcs(key, self._objects)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        """Answers a request, as WSGI has it."""
+        """Answer a request according to WSGI."""
         request = Request(environ)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self._key is not None and not _is_signed_by(self._key, token):
@@ -286,7 +286,7 @@ class Gcs:
         return _xml("CompleteMultipartUploadResult", {"ETag": f'"{self._objects[name].tag}"'})
 
     def _listing(self, request: Request) -> Response:
-        """A page of names: of objects, and up to a delimiter of the folders that they are in."""
+        """Return a page of names: of objects and, if there is a delimiter, of folders."""
         prefix, delimiter = request.args.get("prefix", ""), request.args.get("delimiter", "")
         after = request.args.get("continuation-token") or request.args.get("start-after", "")
         page: dict[str, _Stored | None] = {}
@@ -331,7 +331,7 @@ def _xml(name: str, fields: Mapping[str, str]) -> Response:
 
 
 def _is_signed_by(key: rsa.RSAPublicKey, token: str) -> bool:
-    """Whether a token is a JSON Web Token with a key's signature."""
+    """Return whether a token is a JSON Web Token with a key's signature."""
     signed, _, signature = token.rpartition(".")
     try:
         key.verify(base64.urlsafe_b64decode(f"{signature}=="), signed.encode(), padding.PKCS1v15(), hashes.SHA256())
@@ -341,7 +341,7 @@ def _is_signed_by(key: rsa.RSAPublicKey, token: str) -> bool:
 
 
 def service_account(key: rsa.RSAPrivateKey, url: str) -> str:
-    """The file of a service account, as Google's console makes it, for a store at a URL."""
+    """Return the file of a service account, as Google's console makes it, for a store at a URL."""
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
@@ -351,7 +351,7 @@ def service_account(key: rsa.RSAPrivateKey, url: str) -> str:
 
 @contextmanager
 def azurite(folder: Path) -> Iterator[str]:
-    """Microsoft's emulator of Azure's store; gives the account's URL."""
+    """Yield the account's URL of Microsoft's emulator of Azure's store."""
     port = free_port()
     asked = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
     fixed = ["--skipApiVersionCheck", "--inMemoryPersistence", "--disableTelemetry"]
@@ -363,7 +363,7 @@ def azurite(folder: Path) -> Iterator[str]:
 
 
 def create_container(url: str) -> None:
-    """Makes the container in an account at a URL. Source: Azure's page "authorize with Shared Key"."""
+    """Make the container in an account at a URL. Source: Azure's page "authorize with Shared Key"."""
     date, version = formatdate(usegmt=True), "2020-08-04"
     path = f"{urlsplit(url).path}/{BUCKET}"
     named = f"x-ms-date:{date}\nx-ms-version:{version}\n/{AZURE_ACCOUNT}{path}\nrestype:container"
@@ -379,7 +379,7 @@ def create_container(url: str) -> None:
 
 
 def azure_sas() -> str:
-    """A signature that lets its bearer do anything in the container. Source: Azure's page "create a service SAS"."""
+    """Return a signature that allows everything in the container. Source: Azure's page "create a service SAS"."""
     allowed, expiry, version = "racwdl", "2099-01-01T00:00:00Z", "2019-12-12"
     fields = [allowed, "", expiry, f"/blob/{AZURE_ACCOUNT}/{BUCKET}", "", "", "", version, "c", "", "", "", "", "", ""]
     signature = hmac.new(base64.b64decode(AZURE_KEY), "\n".join(fields).encode(), hashlib.sha256).digest()
@@ -388,7 +388,7 @@ def azure_sas() -> str:
 
 
 def file_server(folder: Path) -> "WSGIApplication":
-    """A server of files, which answers ranges and lists nothing."""
+    """Return a server of files, which answers ranges and lists nothing."""
 
     def answer(environ: dict[str, Any], start_response: Any) -> Any:
         path = folder / unquote(environ["PATH_INFO"]).lstrip("/")
@@ -402,6 +402,6 @@ def file_server(folder: Path) -> "WSGIApplication":
 
 
 def spellings(secret: str) -> set[str]:
-    """A secret as it may be written: in URLs too, and a key by its longest line."""
+    """Return the spellings of a secret: also in URLs, and a key by its longest line."""
     line = max(secret.split("\n"), key=len)
     return {line, quote(line, safe="")}

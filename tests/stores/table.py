@@ -1,6 +1,6 @@
-"""The matrix: what a user sets, the commands, and the cells that can't be.
+"""The matrix: a user's settings, the commands, and impossible cells.
 
-In values and files, `$name` stands for what only a run knows: a server's URL, a folder.
+In values and files, `$name` stands for values of a run: a server's URL, a folder.
 """
 
 import json
@@ -26,14 +26,14 @@ KEYS: dict[str, tuple[str, str | None]] = {
         "AKCONTAINER",
     )
 }
-"""Access keys of S3, each of one way to give them: secret and session token."""
+"""Access keys of S3, one for each way to provide them: secret and session token."""
 
 
 class Setting(NamedTuple):
-    """What a user sets, and what for.
+    """A user's settings for a store.
 
-    url: all files' root. environment, files: variables, and files below the user's home. signers: how each request to
-    S3 must be signed. has_proxy: whether all of them must come through the proxy, or none.
+    url: the root of all files. environment, files: variables, and files below the user's home. signers: the required
+    signature of each request to S3. has_proxy: whether all requests must come through the proxy, or none.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Setting(NamedTuple):
 
 
 def _environment(key: str) -> dict[str, str]:
-    """Keys in the environment."""
+    """Return keys in the environment."""
     return {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": KEYS[key][0], "AWS_REGION": REGION}
 
 
 def _section(key: str) -> str:
-    """Keys in a profile."""
+    """Return keys in a profile."""
     return f"aws_access_key_id = {key}\naws_secret_access_key = {KEYS[key][0]}\n"
 
 
@@ -64,7 +64,7 @@ def _signed(key: str, style: str = "path", region: str = REGION) -> tuple[Signer
 
 
 NOBODY = "http://127.0.0.1:9"
-"""Where nothing listens."""
+"""An address without a server."""
 _URL = f"s3://{BUCKET}"
 _ENVIRONMENT = _environment("AKENVIRONMENT")
 _OF_LAB = {"AWS_PROFILE": "lab", "AWS_CONFIG_FILE": "$home/config", "AWS_SHARED_CREDENTIALS_FILE": "$home/keys"}
@@ -227,9 +227,9 @@ SETTINGS = (
 class Command(NamedTuple):
     """A command line.
 
-    `$url` stands for the store's root, `$local` for the same files on this machine, `$out` for a place there that is
-    empty. has_rows: whether it exports, so that the rows count; it is run twice then. is_of_all: whether it is run with
-    each setting; if not, with the first one of each store, since it asks the store as others do.
+    `$url` stands for the store's root, `$local` for the same local files, `$out` for an empty place there. has_rows:
+    whether it exports, so that its rows are compared; it then runs twice. is_of_all: whether it runs with each setting;
+    if not, it runs with the first one of each store, since its requests are like others'.
     """
 
     name: str
@@ -259,13 +259,13 @@ OF_DISKS = (
     Command("salvage-disk", "salvage $url/logs --to saved"),
     Command("verify-disk", "verify $url/logs -v"),
 )
-"""Of a copy of a broker's disk. With one setting: what they print has to do with the files, not with the store."""
+"""Commands on a copy of a broker's disk, with one setting: their output depends on the files, not on the store."""
 SPARK_COMMANDS = (Command("spark-export", "spark-export $url/logs $out --master local[1]", has_rows=True),)
 SPARK_SETTINGS = ("s3-profile", "gcs-emulator", "azure-connection-string")
 
 
 class Limit(NamedTuple):
-    """Cells that can't be, as globs of settings and commands, apart by spaces: why, and what kseg says of it."""
+    """Impossible cells, as globs of settings and commands, separated by spaces: the reason, and kseg's message."""
 
     settings: str
     commands: str
@@ -273,7 +273,6 @@ class Limit(NamedTuple):
     message: str
 
     def includes(self, setting: Setting, command: Command) -> bool:
-        """Whether a cell is one of them."""
         settings, commands = self.settings.split(), self.commands.split()
         return any(fnmatchcase(setting.name, each) for each in settings) and any(
             fnmatchcase(command.name, each) for each in commands

@@ -1,4 +1,4 @@
-"""Each command, with each way to reach an object store: the same as on this machine, and no secret anywhere."""
+"""Each command with each way to reach an object store: output as for local files, and no secret anywhere."""
 
 import json
 import os
@@ -38,15 +38,15 @@ pytestmark = pytest.mark.stores
 
 KSEG = Path(sys.executable).with_name("kseg")
 LARGEST_FILE = 4 << 20
-"""Of the files that are looked through while a command runs."""
+"""The largest file that is searched while a command runs."""
 _KEPT = ("PATH", "LANG", "JAVA_HOME", "KSEG_KERNEL")
 _CHANGING = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Times of files, and names that are drawn."""
+"""Pattern of file times and random names."""
 NUMBERS = count()
 
 
 class Ran(NamedTuple):
-    """What a command line gave. seen: what others could see while it ran."""
+    """The output of a command line. seen: what others could see while it ran."""
 
     status: int
     stdout: bytes
@@ -55,7 +55,7 @@ class Ran(NamedTuple):
 
 
 class Watch:
-    """What others see of running commands: their command lines, and files below a folder."""
+    """A watch over what others see of running commands: their command lines, and files below a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,12 +64,12 @@ class Watch:
 
     @property
     def seen(self) -> bytes:
-        """All of it."""
+        """Everything that was seen."""
         return b"\n".join(self._found)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Looks again and again."""
+        """Look repeatedly."""
         thread = Thread(target=self._look_again)
         thread.start()
         try:
@@ -84,7 +84,7 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """Looks once: what goes meanwhile is no loss."""
+        """Look once; files that disappear meanwhile don't matter."""
         files = (Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names)
         for path in (*Path("/proc").glob("[0-9]*/cmdline"), *files):
             try:
@@ -95,7 +95,7 @@ class Watch:
 
 
 class Place(NamedTuple):
-    """Where a command runs. root: of the files that it reads. out: where it exports to. home: the user's settings."""
+    """The place of a command. root: of its input files. out: of its exports. home: the user's settings."""
 
     folder: Path
     home: Path
@@ -105,7 +105,7 @@ class Place(NamedTuple):
 
 
 def run(line: str, place: Place) -> Ran:
-    """Runs a command, with nothing of this process's environment but what programs need."""
+    """Run a command, with only the variables of this process that programs need."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     temporary = place.folder / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -127,7 +127,7 @@ def run(line: str, place: Place) -> Ran:
 
 
 def run_command(command: Command, place: Place, local: Path) -> list[Ran]:
-    """Runs it, and once more if it exports. Places and what changes from run to run are taken out of what it prints."""
+    """Run a command, an export twice. Places and varying parts are removed from its output."""
     line = Template(command.line).substitute(url=place.root, local=local, out=place.out)
     ran = [run(line, place) for _ in range(2 if command.has_rows else 1)]
     names = {place.root: b"ROOT", place.out: b"OUT", str(place.folder / "saved"): b"OUT"}
@@ -139,7 +139,7 @@ def run_command(command: Command, place: Place, local: Path) -> list[Ran]:
 
 
 def written(command: Command, folder: Path) -> dict[str, Any]:
-    """What a command wrote into a folder: of an export all rows by topic, else the files."""
+    """Return what a command wrote into a folder: an export's rows by topic, or else the files."""
     if not command.has_rows:
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     found: dict[str, list[Any]] = {}
@@ -160,7 +160,7 @@ Expected = Callable[[Command, int], tuple[list[Ran], dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def expected(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
-    """What a command prints and writes of the same files on this machine, below a root as long as the URL is."""
+    """Return a command's output and files for the same local files, below a root as long as the URL."""
 
     @cache
     def run_here(command: Command, length: int) -> tuple[list[Ran], dict[str, Any]]:
@@ -177,7 +177,7 @@ def expected(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
 
 
 def place_of(setting: Setting, store: Store, folder: Path) -> Place:
-    """A folder and a home with what the user set."""
+    """Make a folder and a home with the user's settings."""
     fill = {**store.names, "home": str(folder / "home")}
     (folder / "work").mkdir()
     (folder / "home").mkdir()
@@ -199,7 +199,7 @@ def store(request: pytest.FixtureRequest, setting: Setting) -> Store:
 
 @pytest.fixture
 def place(setting: Setting, store: Store, tmp_path: Path) -> Iterator[Place]:
-    """Where a cell runs; afterwards no secret may be in what it left, there or in the store."""
+    """Yield the place of a cell; afterwards, assert that no secret is in what it left, there or in the store."""
     place = place_of(setting, store, tmp_path)
     yield place
     if store.objects is not None:
@@ -210,14 +210,14 @@ def place(setting: Setting, store: Store, tmp_path: Path) -> Iterator[Place]:
 
 
 def require_no_secret(text: bytes, store: Store) -> None:
-    """No secret stands there, however it is spelled. The one check of all cells."""
+    """Assert that a text has no secret in any spelling. All cells use this check."""
     secrets = {MARK, *(spelled for secret in store.secrets() for spelled in spellings(secret))}
     found = [match for secret in secrets if (match := re.search(b".{,60}" + re.escape(secret.encode()), text))]
     assert not found, f"a secret is visible: {found[0][0]!r}"
 
 
 def run_cell(command: Command, place: Place, store: Store, local: Path) -> list[Ran]:
-    """Runs a command in a cell. Nobody saw a secret meanwhile."""
+    """Run a command in a cell, and assert that nobody saw a secret meanwhile."""
     if store.s3 is not None:
         store.s3.signers.clear()
         store.s3.by_proxy = 0
@@ -228,7 +228,7 @@ def run_cell(command: Command, place: Place, store: Store, local: Path) -> list[
 
 
 def pairs(settings: Iterable[Setting], commands: Sequence[Command]) -> Iterator[tuple[Setting, Command]]:
-    """The first setting of each store with all commands, other ones with those that differ in how they ask a store."""
+    """Yield each store's first setting with all commands, and other settings with commands of different requests."""
     stores: set[str] = set()
     for setting in settings:
         takes_all = TAKES_ALL or setting.store not in stores
@@ -237,7 +237,7 @@ def pairs(settings: Iterable[Setting], commands: Sequence[Command]) -> Iterator[
 
 
 def named(cells: Iterable[tuple[Setting, Command]], *, limited: bool = False) -> list[Any]:
-    """The cells that can be, or that can't, with names that have both."""
+    """Return the possible or impossible cells, with names of both parts."""
     return [
         pytest.param(setting, command, id=f"{setting.name}-{command.name}")
         for setting, command in cells
@@ -246,7 +246,7 @@ def named(cells: Iterable[tuple[Setting, Command]], *, limited: bool = False) ->
 
 
 def check_cell(setting: Setting, command: Command, place: Place, store: Store, local: Path, expected: Expected) -> None:
-    """It printed and wrote what it does of files on this machine, and was who the setting says."""
+    """Assert that it printed and wrote the same as for local files, with the identity of the setting."""
     ran = run_cell(command, place, store, local)
     signed, by_proxy = (set(store.s3.signers), store.s3.by_proxy) if store.s3 else (set(), 0)
     ran_here, written_here = expected(command, len(place.root))

@@ -1,4 +1,4 @@
-"""Objects as Aiven's plugin writes them, made for tests: any chunk size, compressed or not, encrypted or not."""
+"""Objects in the form of Aiven's plugin, made for tests: any chunk size, compressed or not, encrypted or not."""
 
 import base64
 import json
@@ -29,12 +29,12 @@ _INDEXES = (
 
 @cache
 def key_pair(number: int) -> RSA.RsaKey:
-    """A key pair; the same again for the same number."""
+    """Return a key pair, the same for the same number."""
     return RSA.generate(2048)
 
 
 def private_key_file(directory: Path, number: int = 1) -> Path:
-    """The private key of a pair in a file."""
+    """Write the private key of a pair to a file."""
     path = directory / f"key{number}.pem"
     path.write_bytes(key_pair(number).export_key(pkcs=8))
     return path
@@ -42,7 +42,7 @@ def private_key_file(directory: Path, number: int = 1) -> Path:
 
 @dataclass(frozen=True)
 class Plugin:
-    """The plugin's settings. chunk_size: `chunk.size`. key: number of the active key pair, None if none encrypts."""
+    """The plugin's settings. chunk_size: `chunk.size`. key: number of the active key pair, None without encryption."""
 
     chunk_size: int = 1024
     is_compressing: bool = False
@@ -53,7 +53,7 @@ class Plugin:
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment to be stored: its files' contents by suffix, and what the broker says of it."""
+    """A segment to be stored: its files' contents by suffix, and the broker's metadata."""
 
     files: dict[str, bytes]
     base: int
@@ -64,13 +64,13 @@ class Segment:
     event_timestamp: int = 1_700_000_000_000
 
     def uploaded_again(self, number: int, **changed: object) -> "Segment":
-        """The same with another id."""
+        """Return the segment with another id."""
         segment_id = base64.urlsafe_b64encode(struct.pack(">qq", 7, number))[:22].decode()
         return replace(self, segment_id=segment_id, **changed)
 
 
 def segments_of(directory: Path) -> list[Segment]:
-    """The segments of a partition's directory, as a broker hands them to the plugin."""
+    """Return the segments of a partition's directory, as a broker passes them to the plugin."""
     partition = PartitionLog(directory)
     ends = [*partition.base_offsets[1:], partition.read_log_end_offset()]
     epochs = dict(partition.read_leader_epochs() or ((0, 0),))
@@ -97,7 +97,7 @@ def store(
     partition: int = 0,
     topic_id: str = TOPIC_ID,
 ) -> Path:
-    """Stores segments as the plugin does; gives the folder of the partition."""
+    """Store segments as the plugin does, and return the folder of the partition."""
     folder = Path(f"{bucket}/{plugin.prefix}{topic}-{topic_id}/{partition}")
     folder.mkdir(parents=True, exist_ok=True)
     for segment in segments:
@@ -163,7 +163,7 @@ def _store(folder: Path, plugin: Plugin, segment: Segment, owner: tuple[str, str
 
 
 def chunk_sizes(sizes: list[int]) -> bytes:
-    """Sizes of chunks as ChunkSizesBinaryCodec writes them."""
+    """Return sizes of chunks in the form of ChunkSizesBinaryCodec."""
     if not sizes:
         return struct.pack(">i", 0)
     if len(sizes) == 1:

@@ -1,4 +1,4 @@
-"""Segments that Aiven's plugin stored are read where they lie, whatever it did to them."""
+"""Segments stored by Aiven's plugin are read in place, with any of its transformations."""
 
 import json
 from itertools import product
@@ -35,7 +35,7 @@ PLUGINS = {
 
 
 def records(run: Run) -> list[dict[str, object]]:
-    """The records that `dump -o json` printed, without where they lie."""
+    """Return the records in the output of `dump -o json`, without their positions."""
     found = [json.loads(line) for line in run.stdout.splitlines()]
     return [
         {name: value for name, value in each.items() if name not in ("file", "topic", "partition")} for each in found
@@ -88,7 +88,7 @@ def test_objects_are_read_as_the_partition_that_was_stored(
 def test_segments_of_one_partition_may_have_keys_of_their_own(
     restored: Path, unpacked_into: Path, tmp_path: Path
 ) -> None:
-    """As after a change of the active key pair."""
+    """This happens after a change of the active key pair."""
     segments = aiven_objects.segments_of(restored / "logs/2.0.1/compacted-0")
     for number, segment in enumerate(segments):
         aiven_objects.store(tmp_path / "bucket", Plugin(key=number % 2 + 1), "compacted", [segment])

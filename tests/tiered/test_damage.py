@@ -1,4 +1,4 @@
-"""Damaged objects: each is named in a line, all else is read, and nothing is left behind."""
+"""Damaged objects: each is named in a line, everything else is read, and nothing is left behind."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ from tests.tiered.aiven_objects import Plugin
 SAMPLES = golden.ROOT / "tiered" / "bucket" / "prod"
 KEY = ["--private-key", f"key1={golden.ROOT / 'tiered' / 'private.pem'}"]
 Change = Callable[[Path], None]
-"""Damages the objects in a partition's folder."""
+"""A function that damages the objects in a partition's folder."""
 
 
 def objects(folder: Path, suffix: str) -> list[Path]:
@@ -31,7 +31,7 @@ def objects(folder: Path, suffix: str) -> list[Path]:
 
 
 def changed(suffix: str, change: Callable[[bytes], bytes]) -> Change:
-    """Changes the second segment's object with a suffix."""
+    """Return a change of the second segment's object with a suffix."""
 
     def damage(folder: Path) -> None:
         path = objects(folder, suffix)[1]
@@ -55,7 +55,7 @@ def swapped(suffix: str) -> Change:
 
 
 def edited(*names: str, value: object) -> Change:
-    """Sets a field of the second segment's manifest."""
+    """Return a change of a field in the second segment's manifest."""
 
     def edit(content: bytes) -> bytes:
         manifest = json.loads(content)
@@ -296,7 +296,7 @@ def test_any_bytes_end_in_lines(tmp_path_factory: pytest.TempPathFactory, data: 
 
 
 def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
-    """A chunk that claims to become a hundred times the memory that is there."""
+    """A chunk that claims a hundred times the available memory."""
     folder = aiven_objects.store(
         tmp_path / "b", Plugin(is_compressing=True), "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0")
     )
@@ -313,7 +313,7 @@ def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
 
 @for_each("plugin", [Plugin(), Plugin(is_compressing=True)])
 def test_chunks_that_an_object_lacks_cost_nothing(plugin: Plugin, tmp_path: Path) -> None:
-    """A manifest that claims the largest segment, beside an object of a few KB."""
+    """A manifest that claims the largest segment, with an object of a few KB."""
     folder = aiven_objects.store(tmp_path / "b", plugin, "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0"))
     manifest = objects(folder, "rsm-manifest")[0]
     fields = json.loads(manifest.read_text())
@@ -331,7 +331,7 @@ def test_chunks_that_an_object_lacks_cost_nothing(plugin: Plugin, tmp_path: Path
 def test_memory_is_bounded_where_chunks_claim_to_be_stored_with_more_than_they_hold(
     stored_size: int, tmp_path: Path
 ) -> None:
-    """An object that is mostly a hole, so large as its manifest says: its chunks of 64 KiB take far more there."""
+    """An object that is mostly a hole, with the size in its manifest: its chunks of 64 KiB take far more there."""
     folder = aiven_objects.store(
         tmp_path / "b", Plugin(is_compressing=True), "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0")
     )

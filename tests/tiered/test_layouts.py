@@ -25,7 +25,7 @@ CONFLUENT = {
 
 
 def store_locally(source: Path, folder: Path, name: Callable[[int, Segment], str]) -> None:
-    """Stores segments as LocalTieredStorage does; the names of objects are by number and segment."""
+    """Store segments as LocalTieredStorage does; the names of objects are by number and segment."""
     folder.mkdir(parents=True)
     for number, segment in enumerate(segments_of(source)):
         files = segment.files | {"snapshot": segment.files["snapshot"] or build_producer_snapshot(ProducerStates())}
@@ -112,9 +112,9 @@ SIDE_FILES = {
     "snapshot": ("snapshot-unreadable", "snapshot-unreadable", "remote-missing", "remote-missing"),
     "leader_epoch_checkpoint": ("remote-manifest", "remote-manifest", "remote-missing", "remote-missing"),
 }
-"""Files beside a remote log, and what is found if one has other bytes, is cut, is missing, or is empty.
+"""Files next to a remote log, and the finding if one has other bytes, is truncated, missing, or empty.
 
-None of the entries of an empty .index is wrong.
+An empty .index has no wrong entries.
 """
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "other bytes": lambda path: path.write_bytes(b"7" * path.stat().st_size),
@@ -136,7 +136,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_damaged_file_beside_a_remote_log_is_found(
     suffix: str, damage: str, finding: str, restored: Path, tmp_path: Path
 ) -> None:
-    """By the doctor too, which names the finding."""
+    """The doctor finds it too, under the finding's name."""
     shutil.copytree(restored / "logs" / "3.9.1-tiered-remote", tmp_path / "tier")
     DAMAGES[damage](next((tmp_path / "tier").rglob(f"*.{suffix}")))
     ran = kseg(["verify", "tier", "-o", "json"], tmp_path)
@@ -177,7 +177,7 @@ def test_the_nearer_of_similar_names_is_taken() -> None:
 
 
 def test_directory_of_ordinary_partitions_is_no_tier(restored: Path, tmp_path: Path) -> None:
-    """Also if a tier lies below it."""
+    """Even if a tier is below it."""
     shutil.copytree(golden.ROOT / "docs", tmp_path / "all" / "docs")
     shutil.copytree(restored / "logs" / "4.3.1-tiered-remote", tmp_path / "all" / "tier")
     ran = kseg(["ls", "all", "-o", "json"], tmp_path)

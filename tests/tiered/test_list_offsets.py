@@ -1,4 +1,4 @@
-"""Special times of a log whose start is in a remote tier: what `kseg serve` and `kseg lookup` say of them."""
+"""Special times of a log whose start is in a remote tier, in `kseg serve` and `kseg lookup`."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture
 def joined(tmp_path: Path) -> Path:
-    """The tier has 0 to 99, the broker's disk 70 to 169."""
+    """Return a tier of 0 to 99, joined with a broker's disk of 70 to 169."""
     remote = made(tmp_path, "remote", base=0, count=100, epochs={0: 0})
     made(tmp_path, "local", base=70, count=100, epochs={0: 0})
     aiven_objects.store(tmp_path / "tier", Plugin(), "orders", numbered(remote))
@@ -63,7 +63,7 @@ def test_serve_and_lookup_tell_what_is_on_the_disk_and_what_was_copied(
 
 
 def test_the_largest_time_is_that_of_the_disk_alone(tmp_path: Path) -> None:
-    """As on brokers, which don't look into the tier for it."""
+    """Brokers don't look into the tier for it, either."""
     remote = made(tmp_path, "remote", base=0, count=100, epochs={0: 0})
     lines = [{"key": "k", "value": "v", "timestamp": T0 + number % 40} for number in range(100, 150)]
     (tmp_path / "local.jsonl").write_text("\n".join(map(json.dumps, lines)))

@@ -1,4 +1,4 @@
-"""A broker with a tier, and kseg on what it left, answer the same to ListOffsets. Needs Java and Maven."""
+"""A broker with a tier, and kseg on its files, answer ListOffsets alike. Needs Java and Maven."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -32,17 +32,17 @@ BY_NAME = {
 }
 PASSED_OVER, NOWHERE = "cut-in-tier", -1
 SPECIAL = range(-8, 0)
-"""Times that aren't times, and two that are nothing."""
+"""Special values of times, two of them unused."""
 ORDINARY = (0, *(T0 + n * 10 + step for n in range(0, COUNT, 31) for step in (-1, 0, 1)), PEAK - 1, PEAK, PEAK + 1)
 LOOKED_UP = T0 + 10 * 93
-"""The ordinary time at which `kseg lookup`, which reads the tier anew each time, is asked too."""
+"""The ordinary time that is also tested with `kseg lookup`, which reads the tier again each time."""
 NONE_KEPT = {"local.retention.bytes": "1"}
 ALL_KEPT = {"local.retention.ms": "-2", "local.retention.bytes": "-2"}
 SOME_KEPT = {"local.retention.bytes": str(2 * SEGMENT + SEGMENT // 2)}
 
 
 class Topic(NamedTuple):
-    """A topic: its settings, which of its records have the largest time, and up to where records are deleted then."""
+    """A topic: its settings, its records with the largest time, and the end of the records deleted later."""
 
     settings: Mapping[str, str] | None
     peaks: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ TOPICS = {
 
 
 class Stopped(NamedTuple):
-    """What a broker said before it was stopped, its directory and its tier."""
+    """A broker's answers before it was stopped, its directory and its tier."""
 
     logs: Path
     tier: Path
@@ -98,13 +98,13 @@ def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def settings_of(topic: Topic) -> dict[str, str]:
-    """A topic's settings: it goes into the tier, if it has settings at all."""
+    """Return a topic's settings: with any, it has a tier."""
     own = {"segment.bytes": str(SEGMENT), "file.delete.delay.ms": "100", "retention.ms": "-1"}
     return own if topic.settings is None else {**own, "remote.storage.enable": "true", **topic.settings}
 
 
 def write(port: int, topic: str, numbers: Iterable[int], peaks: Iterable[int]) -> None:
-    """Records whose times rise, apart from those with the largest one."""
+    """Write records with rising times, except those with the largest one."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "linger.ms": 5, "acks": "all"})
@@ -157,13 +157,13 @@ def files_of(broker: Broker, tier: Path) -> dict[str, Any]:
 def stays(broker: Broker, tier: Path, files: dict[str, Any]) -> bool:
     import time
 
-    time.sleep(3)  # the broker's tasks run each half second, and say nothing
+    time.sleep(3)  # the broker's tasks run each half second, without a sign
     assert files_of(broker, tier) == files
     return True
 
 
 def answers_of(port: int) -> dict[tuple[int, int, int, str], Fields]:
-    """Answers by version, isolation level, time and topic."""
+    """Return answers by version, isolation level, time and topic."""
     found = {}
     versions = version_range(REQUESTS[LIST_OFFSETS].versions)
     for version in range(versions.first, versions.last + 1):
@@ -179,10 +179,10 @@ def answers_of(port: int) -> dict[tuple[int, int, int, str], Fields]:
 
 
 def first_at(topic: str, time: int, there: Fields) -> int:
-    """The offset that answers a time: the broker's, unless it passes over records of the tier.
+    """Return the offset that answers a time: the broker's, unless it skips records of the tier.
 
-    It looks into the first remote segment alone whose largest time is the wanted one or later. Of that one, records may
-    be deleted that have this time; then it looks into the local segments. kseg goes on with the next remote one.
+    It searches only the first remote segment whose largest time reaches the wanted one. If its matching records are
+    deleted, it continues with the local segments, whereas kseg continues with the next remote one.
     """
     cut = TOPICS[topic].deleted
     if topic != PASSED_OVER or time < 0 or cut is None:

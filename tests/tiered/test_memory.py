@@ -1,4 +1,4 @@
-"""However large a bucket is, little of it is in memory, and a process that was forked reads it too."""
+"""Little of a bucket of any size is in memory, and a forked process can read it too."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ COUNT, SIZE = 220, 1 << 20
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_memory_does_not_grow_with_the_bucket(plugin: Plugin, tmp_path: Path) -> None:
-    """Segments of 1 MiB each, more of them than are kept."""
+    """Segments of 1 MiB each, more than are kept."""
     segment = made(tmp_path, "a", base=0, count=10, epochs={0: 0})[0]
     (log,) = (tmp_path / "a").rglob("*.log")
-    content = log.read_bytes() + bytes(SIZE)  # zeros, as quick to read as to write; damage of a stored segment
+    content = log.read_bytes() + bytes(SIZE)  # zeros, as fast to read as to write; they damage the segment
     for number in range(COUNT):
         partition = segment.uploaded_again(number, files={**segment.files, "log": content})
         aiven_objects.store(tmp_path / "b", plugin, f"orders-{number}", [partition])

@@ -1,4 +1,4 @@
-"""Which of several segments with the same offsets count, and remote tiers joined with local logs."""
+"""The choice among segments with the same offsets, and remote tiers joined with local logs."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ PLUGIN = Plugin(chunk_size=700, is_compressing=True, key=1)
 
 
 def made(directory: Path, name: str, *, base: int, count: int, epochs: dict[int, int]) -> list[Segment]:
-    """Segments of records whose values say who wrote them, ten in a batch and forty in a segment or so."""
+    """Return segments of records whose values name their writer, ten per batch and about forty per segment."""
     lines = [
         json.dumps(
             {"key": f"{number}", "value": f"{name} {number} {'x' * 40}", "timestamp": 1_700_000_000_000 + number}
@@ -37,7 +37,7 @@ def made(directory: Path, name: str, *, base: int, count: int, epochs: dict[int,
 
 
 def numbered(segments: list[Segment]) -> list[Segment]:
-    """With ids of their own, uploaded one after another."""
+    """Return the segments with their own ids, uploaded in turn."""
     return [
         each.uploaded_again(number, event_timestamp=1_700_000_000_000 + number) for number, each in enumerate(segments)
     ]
@@ -61,7 +61,7 @@ def standings(directory: Path, *arguments: str) -> list[tuple[int, str]]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(unpacked_into: Path) -> None:
-    """Each test ends with an empty temporary directory."""
+    """Assert that the temporary directory is empty after each test."""
 
 
 def test_segment_that_was_uploaded_twice_counts_once(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_an_unclean_leader_change_took_back_does_not_count(tmp_path: Path) 
 
 
 def test_segments_of_one_lineage_that_overlap_count_once(tmp_path: Path) -> None:
-    """A new leader's segments begin elsewhere: it uploads again what its first one has before the last upload."""
+    """A new leader's segments begin elsewhere: it repeats a part of the previous leader's upload."""
     first = made(tmp_path, "a", base=0, count=100, epochs={0: 0})
     second = made(tmp_path, "b", base=60, count=100, epochs={0: 60, 1: 100})
     aiven_objects.store(tmp_path / "bucket", PLUGIN, "orders", numbered([*first, *second]))
@@ -122,7 +122,7 @@ def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lacks_one", [False, True], ids=["whole", "lacks-a-segment"])
 def test_salvage_takes_from_a_tier_what_the_disk_lacks(tmp_path: Path, *, lacks_one: bool) -> None:
-    """Though no checkpoint of the cleaner says that nothing was compacted: what is in a tier never was."""
+    """No checkpoint of the cleaner rules out compaction, but segments in a tier are never compacted."""
     remote = made(tmp_path, "remote", base=0, count=160, epochs={0: 0})
     made(tmp_path, "local", base=70, count=160, epochs={0: 0})
     aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
@@ -161,7 +161,7 @@ def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(
 
 
 def test_tier_and_disk_as_paths_are_read_together(tmp_path: Path) -> None:
-    """What the disk deleted when it was in the tier was taken for what retention took, and left out."""
+    """Records that the disk deleted after their upload counted as removed by retention, and were left out."""
     segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "tier", PLUGIN, "orders", segments[:4])
     log_dir = tmp_path / "disk"

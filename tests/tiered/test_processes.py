@@ -1,4 +1,4 @@
-"""Several processes read a tier as one does: each knows what the files stand for."""
+"""Several processes read a tier as one does: each knows what the files represent."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def tier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two partitions, large enough for two processes."""
+    """Return two partitions, large enough for two processes."""
     directory = tmp_path_factory.mktemp("processes")
     assert 2 * COUNT * SIZE > WORTH_PROCESSES
     lines = (json.dumps({"key": f"{number}", "value": "x" * SIZE}) for number in range(COUNT))

@@ -1,4 +1,4 @@
-"""Tiers against what `__remote_log_metadata` says of them, and through the other readers: servers, Python."""
+"""Tiers compared with `__remote_log_metadata`, and read through other readers: servers, Python."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ NOW = 1_700_000_000_000
 
 
 def write_metadata(log_dir: Path, *segments: tuple[str, int, int, int]) -> None:
-    """Segments by id, base offset, state, and the time when it changed last."""
+    """Write segments by id, base offset, state, and the time of its last change."""
     written = []
     for segment_id, base, state, changed in segments:
         owner = {"name": "orders", "id": TOPIC_ID, "partition": 0}
@@ -81,7 +81,7 @@ def test_missing_segment_is_a_gap(tmp_path: Path) -> None:
     segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "bucket", Plugin(key=1), "orders", [segments[0], *segments[2:]])
     missing = (segments[1].base, segments[1].end)
-    ran = kseg(["verify", "bucket", "-o", "json"], tmp_path)  # without the key: the manifests tell
+    ran = kseg(["verify", "bucket", "-o", "json"], tmp_path)  # without the key: from the manifests
     found = [json.loads(line) for line in ran.stdout.splitlines()]
     gaps = [(each["firstOffset"], each["lastOffset"]) for each in found if each.get("id") == "remote-gap"]
     assert (ran.status, gaps) == (1, [missing])

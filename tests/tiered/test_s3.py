@@ -1,4 +1,4 @@
-"""Tiers in S3: read by ranges, out of a server of moto's."""
+"""Tiers in S3, read by ranges from a moto server."""
 
 import json
 import os
@@ -29,14 +29,14 @@ def _client(url: str) -> Any:
 
 
 class Bucket:
-    """A bucket, and what was asked of it."""
+    """A bucket and its requests."""
 
     def __init__(self, store: CountingStore, name: str) -> None:
         self._store, self.name = store, name
         self.url = f"s3://{name}"
 
     def upload(self, directory: Path) -> None:
-        """Puts all files of a directory there."""
+        """Upload all files of a directory."""
         client = _client(os.environ["AWS_ENDPOINT_URL"])
         client.create_bucket(Bucket=self.name)
         for path in sorted(directory.rglob("*")):
@@ -46,7 +46,7 @@ class Bucket:
         self._store.requests.clear()
 
     def read_bytes(self, suffix: str) -> list[range]:
-        """The ranges that were read of objects with a suffix."""
+        """Return the ranges that were read of objects with a suffix."""
         return [each.bytes for each in self._store.requests if each.method == "GET" and each.path.endswith(suffix)]
 
 

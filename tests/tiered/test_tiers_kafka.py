@@ -1,4 +1,4 @@
-"""A real broker's tier: its records are the same by the broker, by kseg, and out of what kseg saved. Needs Java."""
+"""A real broker's tier: the broker, kseg, and kseg's copies return the same records. Needs Java."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ SEGMENTS_IN_TIER = 4
 
 
 def write(port: int, topic: str) -> None:
-    """Transactions of a hundred records, of which each third is aborted."""
+    """Write transactions of a hundred records, of which each third is aborted."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "transactional.id": "t", "linger.ms": 5})
@@ -52,7 +52,7 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
         make_topics(broker.port, ["orders"], {"orders": TOPIC})
         write(broker.port, "orders")
         wait_until(is_moved, "nothing was moved into the tier")
-        change_topic(broker.port, "orders", {"local.retention.ms": "-2"})  # what is there stays
+        change_topic(broker.port, "orders", {"local.retention.ms": "-2"})  # existing segments stay
         served = {
             level: served_records(broker.port, "orders", level) for level in ("read_uncommitted", "read_committed")
         }
@@ -82,7 +82,7 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
 def check_on_another_cluster(
     saved: Path, served: dict[str, list[ServedRecord]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """After the loss of a cluster: a new one, without a tier, in which the topic has another id."""
+    """Check the loss of a cluster: a new one, without a tier, gives the topic another id."""
     broker = new_broker(tmp_path_factory)
     with broker.running("new"):
         make_topics(broker.port, ["orders"])

@@ -21,12 +21,12 @@ _PLUGIN = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 
 
 _PLUGIN_RELEASE = "4.3.1"
-"""The newest release whose test jar is in Maven's repository; later brokers need the classes that moved since."""
+"""The newest release whose test jar is in Maven's repository; later brokers need classes that have moved since."""
 _MOVED = "org/apache/kafka/common/utils/LogContext"
 
 
 def tiered_broker(tmp_path_factory: pytest.TempPathFactory, tier: Path, release: str = RELEASE) -> Broker:
-    """A broker whose tier is a directory; its plugin is in a test jar of Kafka."""
+    """Start a broker whose tier is a directory; its plugin is in a test jar of Kafka."""
     settings = {
         "remote.log.storage.system.enable": "true",
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
@@ -57,7 +57,7 @@ def _fetch(artifact: str, directory: Path) -> None:
 
 
 def change_topic(port: int, topic: str, settings: Mapping[str, str]) -> None:
-    """Sets some of a topic's settings."""
+    """Set some of a topic's settings."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
     entries = [
@@ -70,8 +70,8 @@ def change_topic(port: int, topic: str, settings: Mapping[str, str]) -> None:
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Waits for something that the broker does by itself."""
+    """Wait for an automatic action of the broker."""
     end = time.monotonic() + 2 * PATIENCE
     while not holds():
         assert time.monotonic() < end, what
-        time.sleep(0.2)  # the broker says nothing of it
+        time.sleep(0.2)  # the broker gives no sign of it

@@ -34,7 +34,6 @@ class FieldCounts:
     """A counter of the fields that a message of a type will have in memory."""
 
     def __init__(self, descriptor: Descriptor) -> None:
-        """Take the type's descriptor."""
         self.descriptor = descriptor
         self._most_fields = _most_fields(descriptor)
 

@@ -262,7 +262,6 @@ def _of_further(replica: PartitionCopy, offsets: OffsetRange, start: int) -> Off
 
 
 def _below(offsets: OffsetRange, end: int | None) -> OffsetRange:
-    """Return the offsets below an end."""
     if end is None or (offsets.end is not None and offsets.end <= end):
         return offsets
     return OffsetRange(offsets.first if offsets.first is None else min(offsets.first, end), end)

@@ -210,5 +210,4 @@ class _Scanner:
         self._batches = batches
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""
         return pa.RecordBatchReader.from_batches(self._schema, self._batches)

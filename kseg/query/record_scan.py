@@ -219,13 +219,11 @@ _CONTENTS = {
 
 
 def _contents(columns: set[str], options: ReadOptions) -> Contents:
-    """Return the contents of records that these columns need."""
     wanted = Contents.HEADERS if options.headers else Contents(0)
     return reduce(or_, (_CONTENTS[name] for name in columns & _CONTENTS.keys()), wanted)
 
 
 def _narrow(read: ReadOptions, columns: set[str]) -> ReadOptions:
-    """Return the reading options for these columns."""
     decode = replace(
         read.decode,
         key=read.decode.key if COLUMNS["key"] in columns else None,

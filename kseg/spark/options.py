@@ -177,11 +177,11 @@ class _Columns(Protocol):
     """Columns by name: those of a batch, or their placeholders in an expression. Raises KeyError."""
 
     def column(self, name: str | None) -> Any:
-        """Return the values."""
+        pass
 
     @property
     def schema(self) -> "pa.Schema":
-        """The types of the columns."""
+        pass
 
 
 class _Fields:
@@ -191,7 +191,6 @@ class _Fields:
         self.schema = schema
 
     def column(self, name: str | None) -> Any:
-        """Return the expression of a column."""
         import pyarrow.compute as pc
 
         return pc.field(name)

@@ -345,7 +345,6 @@ class _PeekedStream:
         self._stream = stream
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:

@@ -299,7 +299,6 @@ class ObjectsOfStore:
 
 
 def _object(found: Any) -> StoredObject:
-    """Return an object from the library's metadata."""
     return StoredObject(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
 
 
@@ -378,7 +377,6 @@ class _ObjectWriter:
         self._position = 0
 
     def write(self, piece: Any) -> int:
-        """Add bytes to the buffer."""
         self._held += piece
         self._position += len(piece)
         if len(self._held) >= PIECE:
@@ -386,7 +384,6 @@ class _ObjectWriter:
         return len(piece)
 
     def tell(self) -> int:
-        """Return the number of bytes written so far."""
         return self._position
 
     def flush(self) -> None:

@@ -80,7 +80,6 @@ def settings_of(url: StoreUrl) -> StoreSettings:
 
 
 def _first_variable(*names: str) -> str | None:
-    """Return the value of the first environment variable that is set."""
     return next((value for name in names if (value := os.environ.get(name))), None)
 
 

@@ -90,7 +90,7 @@ def last_usable(segment: RemoteSegment, end: int, lineage: Epochs) -> int:
 def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int | None = None) -> tuple[Choice, ...]:
     """Return the standing of each segment, in the same order.
 
-    Among segments with the same offsets the one that begins last takes precedence, then the one that ends last, then
+    Of segments with the same offsets, the one that begins last takes precedence. Next come the one that ends last, and
     the one that was uploaded last, as on a broker. local_start: the first offset of the local log, which takes
     precedence from there on.
     """

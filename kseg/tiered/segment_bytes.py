@@ -447,7 +447,6 @@ class ChunkedBytes:
         return [self._content(slot) for slot in slots]
 
     def _fetch_chunks(self, slots: range) -> bytes:
-        """Return the stored bytes of neighbouring chunks."""
         start = self._part.start + self._chunks.stored_start(slots[0])
         return self._object.read(start, start + self._chunks.stored_size_of(slots))
 

@@ -255,7 +255,6 @@ def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
 
 
 def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
-    """Raise KsegError if a manifest belongs to another segment."""
     claims = (
         ("topic id", manifest.topic_id, name.topic_id),
         ("partition", manifest.partition, name.partition),

@@ -463,7 +463,6 @@ def _without_code(catalog: Any) -> Any:
 
 
 def _filter(change: TableChange) -> Any:
-    """Return a filter for the removed rows."""
     are: Any = import_module("pyiceberg.expressions")
     if change.replaces_all:
         return are.AlwaysTrue()
@@ -488,7 +487,6 @@ def _bounds(file: Any, schema: Any, name: str) -> tuple[Any, Any]:
 
 
 def _may_hold(file: Any, part: RowRange, schema: Any) -> bool:
-    """Return whether a file may have rows of a range."""
     for name, first, last in (("partition", part.partition, part.partition), ("offset", part.first, part.end - 1)):
         lowest, highest = _bounds(file, schema, name)
         if None not in (first, last, lowest, highest) and (lowest > last or highest < first):

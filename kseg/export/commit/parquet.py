@@ -270,7 +270,6 @@ def _with_final_names(results: list[Result], taken: set[str], generation: int, p
 
 
 def _free_name(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> str:
-    """Return an unused final name."""
     folder = f"{file.folder}/" if file.folder else ""
     path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
     number = 1

@@ -122,7 +122,6 @@ def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, Partitio
 
 
 def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
-    """Return whether the bytes that were read are unchanged."""
     if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
         return True
     if source.crc is None or source.is_cleaned or segment.size < source.end:

@@ -163,7 +163,6 @@ class LoggedTable:
 
 
 def _with_permanent_names(result: Result) -> Result:
-    """Return the result with its files under their permanent names."""
     return replace(result, files=tuple(file._replace(path=file.attempt) for file in result.files))
 
 

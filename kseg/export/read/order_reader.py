@@ -417,7 +417,6 @@ class OrderReader:
         return mask
 
     def _selection_mask(self, picker: RecordPicker, columns: Columns, piece: Slice, *, is_whole: bool) -> pa.Array:
-        """Return a mask of the selected records."""
         taken = picker.columns(piece)
         is_taken = self._is_of_wanted_batch(taken, piece)
         if is_whole:  # offsets rise: each identifies one record
@@ -521,7 +520,6 @@ def _without(mask: Any, dropped: Any) -> tuple[Any, int]:
 
 
 def _digest(key: bytes) -> bytes:
-    """Return a short digest of a long key."""
     return key if len(key) <= 16 else blake2b(key, digest_size=16).digest() + b"\0"
 
 

@@ -466,7 +466,6 @@ class _ExportedRows:
         return bool(self._next >= self._file.metadata.num_rows)
 
     def close(self) -> None:
-        """Close the file."""
         self._stack.close()
 
     def rows(self, first: int, count: int) -> Iterator[pa.RecordBatch]:

@@ -88,7 +88,7 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
 
 
 def opened_compressed(file: BinaryIO) -> IO[bytes]:
-    """Return the content of a compressed file; its first bytes tell the codec. Raises CutError for other formats."""
+    """Return the content of a compressed file, by its first bytes. Raises CutError for other formats."""
     try:
         first = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
     except OSError as error:
@@ -150,7 +150,7 @@ class _ZstdStream:
         return b"".join(pieces)
 
     def _decompress(self) -> bool:
-        """Decompress more, and return whether there was any input left."""
+        """Decompress until there is output; return False at the end and after an error."""
         while not self._output and self._problem is None:
             fed = self._input or self._file.read(_ZSTD_FED)
             if not fed:

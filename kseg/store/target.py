@@ -138,7 +138,7 @@ def _make_unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
 
 
 def _require_within(own: HeldDirectory, held: HeldDirectory) -> None:
-    """Raise SwappedError if a directory's name isn't in the held one any more, or a path of theirs leads elsewhere."""
+    """Raise SwappedError if a directory is no longer in the held one by its name, or if either path leads elsewhere."""
     found = held.status(own.path.name)
     if found is None or (found.st_dev, found.st_ino) != own.identity:
         raise SwappedError(held.path)

@@ -75,7 +75,7 @@ def rows_of(path: Path, isolation: str) -> list[Row]:
     batches = _batches(path)
     wanted = _dumped_offsets(path, isolation) if is_damaged(path) else None
     if wanted is None and isolation == "read_committed":
-        wanted = _committed(batches, _open_before(path))
+        wanted = _committed_offsets(batches, _open_before(path))
     best: dict[int, tuple[int, Row]] = {}
     for batch in batches:
         for row in () if batch.is_control else batch.rows:
@@ -84,7 +84,7 @@ def rows_of(path: Path, isolation: str) -> list[Row]:
     return [row for _, (_, row) in sorted(best.items())]
 
 
-def _committed(batches: Iterable[ReadBatch], open_before: Mapping[int, int]) -> set[int]:
+def _committed_offsets(batches: Iterable[ReadBatch], open_before: Mapping[int, int]) -> set[int]:
     """Return the offsets below the last stable one outside of aborted transactions, by the log's own markers."""
     first = dict(open_before)
     begun: dict[int, list[int]] = defaultdict(list)
@@ -119,7 +119,7 @@ def _batches(path: Path) -> list[ReadBatch]:
 
 def _read(log: Path) -> Iterator[ReadBatch]:
     if is_damaged(log):
-        yield from _dumped(log)
+        yield from _read_dump(log)
         return
     with kseg.open_segment(log) as segment:
         batches = list(segment.batches())
@@ -128,7 +128,7 @@ def _read(log: Path) -> Iterator[ReadBatch]:
     for number, one in enumerate(batches):
         if one.attributes & ~0x7F or (one.magic == 0 and one.codec):
             # aiokafka takes bits that Kafka ignores for a codec, and refuses v0's own kind of LZ4 frames.
-            dumped = dumped or list(_dumped(log))
+            dumped = dumped or list(_read_dump(log))
             yield dumped[number]
         else:
             epoch = one.partition_leader_epoch
@@ -149,7 +149,7 @@ def _by_aiokafka(content: bytes, base_offset: int, epoch: int) -> ReadBatch:
     return ReadBatch(base_offset, epoch, producer, *flags, rows, [one.key for one in records])
 
 
-def _dumped(log: Path) -> Iterator[ReadBatch]:
+def _read_dump(log: Path) -> Iterator[ReadBatch]:
     """Yield the batches in the output of `kseg dump`, with their intact records."""
     batch: dict[str, Any] = {}
     records: list[dict[str, Any]] = []

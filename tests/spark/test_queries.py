@@ -245,19 +245,19 @@ def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(timed: Path, capsys: p
 # --- each offset once ------------------------------------------------------------------------------------------------
 
 
-def _repeated(partition: Path) -> None:
+def _add_repeated(partition: Path) -> None:
     """Add a second segment that repeats some of the first one's offsets, with a later leader epoch."""
     write_segment(partition, [NewBatch([NewRecord(b"k", b"first")], offset) for offset in range(10)])
     later = [NewBatch([NewRecord(b"k", b"second")], offset, partition_leader_epoch=1) for offset in range(5, 15)]
     write_segment(partition, later, 10)
 
 
-def _swapped(partition: Path) -> None:
+def _swap(partition: Path) -> None:
     offsets = [0, 1, 5, 6, 2, 3, 4, 7]
     write_segment(partition, [NewBatch([NewRecord(b"k", b"first")], offset) for offset in offsets])
 
 
-@pytest.mark.parametrize(("write", "count"), [(_repeated, 15), (_swapped, 8)])
+@pytest.mark.parametrize(("write", "count"), [(_add_repeated, 15), (_swap, 8)])
 def test_each_offset_is_read_once(write: Callable[[Path], None], count: int, tmp_path: Path) -> None:
     write(tmp_path / "orders-0")
     found = reader(tmp_path, "offset value")
@@ -268,14 +268,14 @@ def test_each_offset_is_read_once(write: Callable[[Path], None], count: int, tmp
         for row in zip(*batch.to_pydict().values(), strict=True)
     ]
     assert sorted(offset for offset, _ in rows) == [*range(count)]
-    if write is _repeated:
+    if write is _add_repeated:
         assert {offset for offset, value in rows if value == b"second"} == {*range(5, 15)}
 
 
 def test_a_disordered_partition_cut_into_tasks_is_refused_or_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _repeated(tmp_path / "orders-0")
+    _add_repeated(tmp_path / "orders-0")
     cut = {"splitSize": 100, "minPartitions": 2}
     found = reader(tmp_path, **cut)
     tasks = found.partitions()

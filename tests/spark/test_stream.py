@@ -143,21 +143,21 @@ def test_a_time_that_the_best_copy_lost_is_found_in_another(tmp_path: Path) -> N
     assert stream.initialOffset()["orders"]["0"] == 0
 
 
-def _retained(logs: Path) -> None:
+def _retain(logs: Path) -> None:
     (logs / "orders-0" / f"{0:020}.log").unlink()
 
 
-def _truncated(logs: Path) -> None:
+def _truncate(logs: Path) -> None:
     (logs / "orders-0" / f"{60:020}.log").unlink()
 
 
-def _recreated(logs: Path) -> None:
+def _recreate(logs: Path) -> None:
     shutil.rmtree(logs / "orders-0")
     exports.write_log(logs / "orders-0", 0, 200)
     write_topic_id(logs / "orders-0", SECOND_ID)
 
 
-def _vanished(logs: Path) -> None:
+def _move_away(logs: Path) -> None:
     (logs / "orders-0").rename(logs.parent / "orders-0")
 
 
@@ -166,10 +166,10 @@ def _new_without_its_beginning(logs: Path) -> None:
 
 
 LOSSES: list[tuple[Callable[[Path], None], str, dict[str, Any], list[int]]] = [
-    (_retained, "offsets 50 to 60 are gone before they were read", {"0": 100}, [*range(60, 100)]),
-    (_truncated, "the log ends at 60, and was read up to 70 already", {"0": 60}, []),
-    (_recreated, f"recreated: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
-    (_vanished, "orders-0 has gone; it was read up to offset 50", {"gone": {"0": 50}}, []),
+    (_retain, "offsets 50 to 60 are gone before they were read", {"0": 100}, [*range(60, 100)]),
+    (_truncate, "the log ends at 60, and was read up to 70 already", {"0": 60}, []),
+    (_recreate, f"recreated: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
+    (_move_away, "orders-0 has gone; it was read up to offset 50", {"gone": {"0": 50}}, []),
     (_new_without_its_beginning, "its log begins at 10 instead of 0", {"0": 100}, [*range(10, 15), *range(50, 100)]),
 ]
 
@@ -183,7 +183,7 @@ def test_what_is_lost_ends_the_query_or_is_told(
     logs: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    start = {"orders": {"0": 70 if happen is _truncated else 50, "topicId": FIRST_ID}}
+    start = {"orders": {"0": 70 if happen is _truncate else 50, "topicId": FIRST_ID}}
     happen(logs)
     for ask in (lambda: reader(logs).latestOffset(start), lambda: reader(logs).partitions(start, start)):
         with pytest.raises(KsegError, match=told) as caught:
@@ -209,7 +209,7 @@ def test_a_directory_that_has_gone_ends_the_query_or_is_told(logs: Path, capsys:
 
 def test_a_partition_that_comes_back_is_read_on_from_where_reading_ended(logs: Path) -> None:
     start = {"orders": {"0": 50, "topicId": FIRST_ID}}
-    _vanished(logs)
+    _move_away(logs)
     gone = reader(logs, failOnDataLoss="false").latestOffset(start)
     assert reader(logs).latestOffset(gone) == gone
     (logs.parent / "orders-0").rename(logs / "orders-0")
@@ -221,7 +221,7 @@ def test_a_partition_that_comes_back_is_read_on_from_where_reading_ended(logs: P
 def test_a_topic_recreated_before_a_batch_was_read_ends_the_query_or_is_told(logs: Path) -> None:
     stream = reader(logs, startingOffsets="earliest")
     start, end = stream.initialOffset(), stream.latestOffset()
-    _recreated(logs)
+    _recreate(logs)
     with pytest.raises(KsegError, match="recreated"):
         stream.partitions(start, end)
     assert reader(logs, failOnDataLoss="false").partitions(start, end) == []
@@ -307,7 +307,7 @@ def test_a_stream_follows_a_growing_log_across_rolls(spark: "SparkSession", tmp_
 
 def test_a_topic_recreated_ends_a_query_in_a_line(spark: "SparkSession", logs: Path) -> None:
     take(spark, logs)
-    _recreated(logs)
+    _recreate(logs)
     with pytest.raises(Exception, match=f"kseg.errors.DamagedError: .*recreated: its id is {SECOND_ID}"):
         take(spark, logs)
     assert len(take(spark, logs, failOnDataLoss="false")) == 300

@@ -130,10 +130,10 @@ class S3:
         style = "virtual" if host == f"{BUCKET}.{S3_HOST}" else "path"
         signer = Signer(None, None, style)
         if authorization:
-            _, key, _, region = _parsed(authorization)
+            _, key, _, region = _parse(authorization)
             signer = Signer(key, region, style)
             if not self._is_signed(request, authorization):
-                return _refused("SignatureDoesNotMatch")(environ, start_response)
+                return _error_response("SignatureDoesNotMatch")(environ, start_response)
         self.signers.add(signer)
         if style == "virtual":
             environ = {**environ, "PATH_INFO": f"/{BUCKET}{environ['PATH_INFO']}"}
@@ -163,7 +163,7 @@ class S3:
 
     def _is_signed(self, request: Request, authorization: str) -> bool:
         """Return whether a signature is right. Source: botocore, which signs the same request."""
-        names, key, signature, region = _parsed(authorization)
+        names, key, signature, region = _parse(authorization)
         roles = sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles
         of_roles = {role.access_key_id: (role.secret_access_key, role.session_token) for role in roles}
         secret, token = {**self._keys, **of_roles}.get(key, ("", None))
@@ -180,7 +180,7 @@ class S3:
         return signer.signature(wanted, again) == signature
 
 
-def _parsed(authorization: str) -> tuple[list[str], str, str, str]:
+def _parse(authorization: str) -> tuple[list[str], str, str, str]:
     """Return the signed headers' names, access key, signature and region in a request's header."""
     parts = dict(part.strip().split("=", 1) for part in authorization.partition(" ")[2].split(","))
     key, _, region, *_ = parts["Credential"].split("/")
@@ -192,7 +192,7 @@ def _address(request: Request) -> str:
     return request.environ["RAW_URI"].removeprefix(f"http://{request.headers['Host']}") or "/"
 
 
-def _refused(code: str, status: int = 403) -> Response:
+def _error_response(code: str, status: int = 403) -> Response:
     """Return an error in the form of S3 and Google."""
     return Response(f"<Error><Code>{code}</Code><Message>by the test</Message></Error>", status, mimetype="text/xml")
 
@@ -208,7 +208,7 @@ class Container:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
         """Answer a request according to WSGI."""
         is_allowed = environ.get("HTTP_AUTHORIZATION") == self._token
-        answer = Response(self._answer, mimetype="application/json") if is_allowed else _refused("AccessDenied")
+        answer = Response(self._answer, mimetype="application/json") if is_allowed else _error_response("AccessDenied")
         return answer(environ, start_response)
 
 
@@ -234,13 +234,13 @@ class Gcs:
         request = Request(environ)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self._key is not None and not _is_signed_by(self._key, token):
-            return _refused("AccessDenied")(environ, start_response)
+            return _error_response("AccessDenied")(environ, start_response)
         self.tokens |= {token} - {""}
         bucket, _, name = unquote(urlsplit(environ["RAW_URI"]).path).lstrip("/").partition("/")
         if bucket in ("storage", "upload", "download"):
-            answer = _refused("NotTheXmlApi", 400)
+            answer = _error_response("NotTheXmlApi", 400)
         elif bucket != BUCKET:
-            answer = _refused("NoSuchBucket", 404)
+            answer = _error_response("NoSuchBucket", 404)
         elif not name:
             answer = self._listing(request)
         elif "uploads" in request.args or "uploadId" in request.args:
@@ -252,14 +252,14 @@ class Gcs:
     def _object(self, request: Request, name: str) -> Response:
         if request.method == "PUT":
             if request.headers.get("x-goog-if-generation-match") == "0" and name in self._objects:
-                return _refused("PreconditionFailed", 412)
+                return _error_response("PreconditionFailed", 412)
             source = unquote(request.headers.get("x-goog-copy-source", "")).lstrip("/").partition("/")[2]
             if source and source not in self._objects:
-                return _refused("NoSuchKey", 404)
+                return _error_response("NoSuchKey", 404)
             return self._put(name, self._objects[source].content if source else request.get_data())
         stored = self._objects.get(name)
         if stored is None:
-            return _refused("NoSuchKey", 404)
+            return _error_response("NoSuchKey", 404)
         if request.method == "DELETE":
             del self._objects[name]
             return Response(status=204)

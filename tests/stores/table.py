@@ -59,7 +59,7 @@ def _section(key: str) -> str:
     return f"aws_access_key_id = {key}\naws_secret_access_key = {KEYS[key][0]}\n"
 
 
-def _signed(key: str, style: str = "path", region: str = REGION) -> tuple[Signer, ...]:
+def _signers(key: str, style: str = "path", region: str = REGION) -> tuple[Signer, ...]:
     return (Signer(key, region, style),)
 
 
@@ -77,22 +77,22 @@ _AZURE = {"AZURE_STORAGE_ACCOUNT": AZURE_ACCOUNT, "AZURE_STORAGE_ENDPOINT": "$az
 _BY_STRING = {"AZURE_STORAGE_CONNECTION_STRING": f"{_CONNECTION}AccountKey={AZURE_KEY};BlobEndpoint=$azure;"}
 
 SETTINGS = (
-    Setting("s3-environment", _URL, {**_ENVIRONMENT, "AWS_ENDPOINT_URL": "$s3"}, {}, _signed("AKENVIRONMENT")),
+    Setting("s3-environment", _URL, {**_ENVIRONMENT, "AWS_ENDPOINT_URL": "$s3"}, {}, _signers("AKENVIRONMENT")),
     Setting(
         "s3-endpoint-of-s3",
         _URL,
         {**_ENVIRONMENT, "AWS_ENDPOINT_URL": NOBODY, "AWS_ENDPOINT_URL_S3": "$s3"},
         {},
-        _signed("AKENVIRONMENT"),
+        _signers("AKENVIRONMENT"),
     ),
     Setting(
         "s3-session-token",
         _URL,
         {**_environment("AKSESSION"), "AWS_SESSION_TOKEN": SESSION, "AWS_ENDPOINT_URL": "$s3"},
         {},
-        _signed("AKSESSION"),
+        _signers("AKSESSION"),
     ),
-    Setting("s3-profile", _URL, _OF_LAB, {"config": _LAB, **_LAB_KEYS}, _signed("AKPROFILE")),
+    Setting("s3-profile", _URL, _OF_LAB, {"config": _LAB, **_LAB_KEYS}, _signers("AKPROFILE")),
     Setting(
         "s3-profile-services",
         _URL,
@@ -102,14 +102,14 @@ SETTINGS = (
             "[services here]\ns3 =\n  endpoint_url = $s3\n",
             **_LAB_KEYS,
         },
-        _signed("AKPROFILE"),
+        _signers("AKPROFILE"),
     ),
     Setting(
         "s3-profile-endpoint-of-s3",
         _URL,
         {**_OF_LAB, "AWS_ENDPOINT_URL_S3": "$s3"},
         {"config": _LAB.replace("$s3", NOBODY), **_LAB_KEYS},
-        _signed("AKPROFILE"),
+        _signers("AKPROFILE"),
     ),
     Setting(
         "s3-default-profile",
@@ -119,7 +119,7 @@ SETTINGS = (
             ".aws/config": f"[default]\nregion = {REGION}\nendpoint_url = $s3\n",
             ".aws/credentials": f"[default]\n{_section('AKDEFAULT')}",
         },
-        _signed("AKDEFAULT"),
+        _signers("AKDEFAULT"),
     ),
     Setting(
         "s3-credential-process",
@@ -136,7 +136,7 @@ SETTINGS = (
                 }
             ),
         },
-        _signed("AKPROCESS"),
+        _signers("AKPROCESS"),
     ),
     Setting(
         "s3-assumed-role",
@@ -147,14 +147,14 @@ SETTINGS = (
             f"[profile source]\nregion = {REGION}\n",
             "keys": f"[source]\n{_section('AKSOURCE')}",
         },
-        _signed(ROLE),
+        _signers(ROLE),
     ),
     Setting(
         "s3-virtual-hosted",
         _URL,
         {**_OF_LAB, "HTTP_PROXY": "$proxy"},
         {"config": f"{_LAB_BY_NAME}s3 =\n  addressing_style = virtual\n", **_LAB_KEYS},
-        _signed("AKPROFILE", "virtual"),
+        _signers("AKPROFILE", "virtual"),
         has_proxy=True,
     ),
     Setting(
@@ -162,7 +162,7 @@ SETTINGS = (
         _URL,
         {**_OF_LAB, "HTTP_PROXY": "$proxy"},
         {"config": f"{_LAB_BY_NAME}s3 =\n  addressing_style = path\n", **_LAB_KEYS},
-        _signed("AKPROFILE"),
+        _signers("AKPROFILE"),
         has_proxy=True,
     ),
     Setting(
@@ -170,7 +170,7 @@ SETTINGS = (
         _URL,
         {**_ENVIRONMENT, "AWS_ENDPOINT_URL": "$s3", "HTTP_PROXY": NOBODY, "NO_PROXY": "127.0.0.1"},
         {},
-        _signed("AKENVIRONMENT"),
+        _signers("AKENVIRONMENT"),
     ),
     Setting(
         "s3-anonymous",
@@ -184,7 +184,7 @@ SETTINGS = (
         _URL,
         {**_ENVIRONMENT, "AWS_ENDPOINT_URL": "$s3tls", "AWS_CA_BUNDLE": "$authority"},
         {},
-        _signed("AKENVIRONMENT"),
+        _signers("AKENVIRONMENT"),
     ),
     Setting(
         "s3-container",
@@ -196,7 +196,7 @@ SETTINGS = (
             "AWS_REGION": REGION,
         },
         {},
-        _signed("AKCONTAINER"),
+        _signers("AKCONTAINER"),
     ),
     Setting("gcs-emulator", f"gs://{BUCKET}", {"STORAGE_EMULATOR_HOST": "$gcs"}),
     Setting("gcs-emulator-without-scheme", f"gs://{BUCKET}", {"STORAGE_EMULATOR_HOST": "$gcshost"}),

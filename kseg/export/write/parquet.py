@@ -394,12 +394,12 @@ def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
         use_dictionary=[*(name for name in _FEW_VALUES if name in names), "headers.list.element.key", *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
-        sorting_columns=_sorting(names) if layout.is_sorted else None,
+        sorting_columns=_sort_order(names) if layout.is_sorted else None,
         **filters,
     )
 
 
-def _sorting(names: list[str]) -> list[pq.SortingColumn]:
+def _sort_order(names: list[str]) -> list[pq.SortingColumn]:
     """Return the sort order by column numbers, which count leaves; columns before the headers have one leaf each."""
     return [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]
 

@@ -174,7 +174,7 @@ TEXT = TypedColumn(Scalar.JSON)
 """The placeholder of a column of JSON text."""
 
 
-class _Refused(UsageError):
+class _RefusedSchema(UsageError):
     """The error of a schema that can't be in the column."""
 
 
@@ -209,7 +209,7 @@ def plan_column(wish: ColumnWish, topics: Iterable[str], used_ids: UsedIds) -> T
     by_topic = {topic: registered.of_subject(topic) or registered.of_records(topic) for topic in names}
     try:
         return _plan(replace(wish, leaves_raw=False), [each for own in by_topic.values() for each in own])
-    except _Refused:
+    except _RefusedSchema:
         # A version without records doesn't matter.
         used = [each for topic in names for each in registered.of_records(topic)]
         return _plan(wish, used)
@@ -274,9 +274,9 @@ class _GrowingType:
         what = f"{found.schema.name} of topic {found.topic}" if found.topic is not None else found.schema.name
         if isinstance(error, NamesError):
             advice = "--decoded text makes them text, --on-mismatch raw leaves their values raw"
-            return _Refused(f"{what}: {error.message}: {advice}")
+            return _RefusedSchema(f"{what}: {error.message}: {advice}")
         if not isinstance(error, MismatchError):
-            return _Refused(f"{what} can't be used: {error.message}; --on-mismatch raw leaves its values raw")
+            return _RefusedSchema(f"{what} can't be used: {error.message}; --on-mismatch raw leaves its values raw")
         other = next((each for each, own in self._own if _differ(own, error, found)), None)
         if other is None:
             where, advice = "as in the destination", "choose another place"
@@ -285,7 +285,7 @@ class _GrowingType:
         else:
             where = f"as in {other.schema.name} of topic {other.topic}"
             advice = "export each by --topic into a DEST of its own"
-        return _Refused(
+        return _RefusedSchema(
             f"{what}: {error.message} {where}: no column has room for both; {advice}, --on-mismatch raw leaves it raw"
         )
 

@@ -97,7 +97,7 @@ OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[int, ...]] = {
 }
 """Types of `__cluster_metadata` records that only existed, or had other fields, before a release."""
 EARLY_METADATA_RECORDS = MessageTable("cluster_metadata_3_1", "metadata")
-"""These records in 3.0 and 3.1."""
+"""Messages of `__cluster_metadata` in 3.0 and 3.1."""
 
 EARLY_SHARE_GROUP_KEYS = MessageTable("share_groups_4_0", "data", {9: "ShareGroupPartitionMetadataKey"})
 EARLY_SHARE_GROUP_VALUES = MessageTable(

@@ -144,7 +144,7 @@ def number(form: str) -> Callable[[bytes], Json]:
 
 
 def read_uuid(data: bytes) -> str:
-    """Return a uuid as text (36 characters, as Kafka's UUIDSerializer writes it) or in 16 bytes."""
+    """Return a UUID from text (36 characters, as written by Kafka's UUIDSerializer) or from 16 bytes."""
     if len(data) == UUID_TEXT_SIZE:
         try:
             return str(UUID(read_string(data)))

@@ -34,7 +34,7 @@ class Destination(Protocol):
 
     url: str
     renames: bool
-    """Whether files are written aside and renamed."""
+    """Whether files are written under temporary names and renamed."""
     claims_safely: bool
     """Whether exactly one of two concurrent claims of a name succeeds; known after the first claim."""
 

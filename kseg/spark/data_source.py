@@ -41,14 +41,14 @@ class KsegSource(DataSource):
         return spark_schema(self.options)
 
     def reader(self, schema: "StructType") -> "KsegReader":
-        """Read the columns of the schema, which a query may narrow."""
+        """Return a reader of the schema's columns, which a query may narrow."""
         from kseg.spark.tasks import columns_of, request_of
 
         request = request_of(self.options, schema)
         return KsegReader(request, columns_of(schema, request))
 
     def streamReader(self, schema: "StructType") -> "KsegStreamReader":
-        """Follow growing logs."""
+        """Return a stream over growing logs."""
         from kseg.spark.stream import KsegStreamReader
         from kseg.spark.tasks import columns_of, request_of
 
@@ -56,7 +56,7 @@ class KsegSource(DataSource):
         return KsegStreamReader(request, columns_of(schema, request))
 
     def writer(self, schema: "StructType", overwrite: bool) -> "OrderWriter":
-        """Execute the work orders of an export; the rows are the numbers of its tasks."""
+        """Return an executor of an export's work orders; the rows are the numbers of its tasks."""
         from kseg.spark.tasks import Round
 
         return OrderWriter(Round(*(self.options[name] for name in Round._fields)))

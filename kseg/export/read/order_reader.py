@@ -394,8 +394,7 @@ class OrderReader:
         self.tally.undecoded = self._decoded.undecoded
         return batch
 
-    # --- choice of records
-    # -----------------------------------------------------------------------------------------------
+    # --- choice of records --------------------------------------------------------------------------------------------
 
     def _wanted_mask(self, columns: Columns, piece: Slice, counted: pa.Array | None) -> Any:
         """Return a mask of the records to yield; None for all of them. counted: the accounts' mask."""

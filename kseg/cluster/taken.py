@@ -73,7 +73,7 @@ class Taken(NamedTuple):
         if self.brokers:
             cluster = "" if self.cluster_id is None else f" of cluster {self.cluster_id}"
             yield counted(len(self.brokers), "broker") + cluster
-        if self.metadata_offset is not None:
+        if self.metadata_offset is not None and self.metadata_offset >= 0:
             yield f"metadata up to offset {self.metadata_offset}"
         copies = f" in {counted(self.copies, 'copy', 'copies')}" if self.copies > self.partitions else ""
         yield counted(self.partitions, "partition") + copies

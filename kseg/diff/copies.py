@@ -231,7 +231,8 @@ def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:
     elif partition.absent:
         yield Finding(COPY_ABSENT, place, f"none of broker {_numbers(partition.absent)} is here; {replicas}")
     for first, last in partition.gaps:
-        sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has offsets {first} to {last}"
+        which = f"offset {first}" if first == last else f"offsets {first} to {last}"
+        sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has {which}"
         yield Finding(OFFSETS_IN_NO_COPY, place, sentence, first_offset=first, last_offset=last)
 
 

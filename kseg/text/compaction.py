@@ -50,7 +50,8 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
             " or the last offset"
         )
     passes = counted(done.passes, "pass", "passes")
-    yield f"  {_joined(done)} segments become {len(done.segments)}, in {passes}"
+    segments = counted(_joined(done), "segment becomes", "segments become")
+    yield f"  {segments} {len(done.segments)}, in {passes}"
 
 
 def _joined(done: Compacted) -> int:

@@ -258,6 +258,15 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
     yield from _leader_lines(diff)
 
 
+def _ahead_text(end: int | None, start: int) -> str:
+    """How far copies are the same, from where on they were compared to where the shortest one ends."""
+    if end is None:
+        return f"nothing in common: one begins at offset {start}, where another has ended"
+    if end <= start:
+        return "nothing in common: the shortest copy is empty"
+    return f"identical up to offset {end}, where the shortest copy ends"
+
+
 def _verdict_text(diff: PartitionDiff) -> str:
     match diff.verdict:
         case DiffVerdict.IDENTICAL:
@@ -270,10 +279,8 @@ def _verdict_text(diff: PartitionDiff) -> str:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
         case DiffVerdict.MISSING:
             return "missing: the cluster has it, and no side does"
-        case DiffVerdict.AHEAD if diff.first_difference is None:
-            return f"nothing in common: one begins at offset {diff.compared_from}, where another has ended"
         case DiffVerdict.AHEAD:
-            return f"identical up to offset {diff.first_difference}, where the shortest copy ends"
+            return _ahead_text(diff.first_difference, diff.compared_from)
         case DiffVerdict.HOLES if diff.first_difference is None:
             return "bytes that can't be read in the same places"
         case DiffVerdict.HOLES:

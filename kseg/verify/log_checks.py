@@ -169,7 +169,7 @@ class LogChecks:
             file, position = self._first_gap
             missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
             sentence = (
-                f"{counted(missing, 'offset is', 'offsets are')} missing in {gaps} places from here on:"
+                f"{counted(missing, 'offset is', 'offsets are')} missing in {counted(gaps, 'place')} from here on:"
                 " compaction removed them"
             )
             self._findings.add("offsets-compacted", file, sentence, position=position)
@@ -198,7 +198,9 @@ class LogChecks:
             return  # the damage explains it
         count = batch.base_offset - expected
         where = "" if batch.header.position else " before the segment's first batch"
-        sentence = f"offsets {expected} to {batch.base_offset - 1}, {count} of them, are missing{where}"
+        last = batch.base_offset - 1
+        which = f"offset {expected} is" if count == 1 else f"offsets {expected} to {last}, {count} of them, are"
+        sentence = f"{which} missing{where}"
         sentence += self._empty_between(expected, batch.base_offset)
         begins_keyed = None if batch.header.is_control else batch.begins_keyed
         is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False or self._is_gapless

@@ -9,6 +9,7 @@ import pytest
 
 from tests.log import edits
 from tests.log.replicas import Part, copied, replica, write_high_watermark
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
 
@@ -303,3 +304,10 @@ def test_brokers_of_two_clusters_have_no_replicas_in_common(restored: Path, tmp_
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=7").replace("AbhBk", "Other"))
     partition = diffed_one(tmp_path, "a", "b", "--topic", "zstd")
     assert (partition["verdict"], partition["absentFrom"]) == ("onlyHere", ["b"])
+
+
+def test_empty_copy_has_nothing_in_common_with_another(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a" / "orders-0", [NewBatch([NewRecord(b"k", b"v")] * 3)])
+    write_segment(tmp_path / "b" / "orders-0", [])
+    said = kseg(["diff", "a/orders-0", "b/orders-0"], tmp_path).stdout.decode()
+    assert said.startswith("orders-0: nothing in common: the shortest copy is empty\n")

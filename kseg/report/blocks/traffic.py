@@ -380,10 +380,10 @@ def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
         late = topic.sums.histograms[Measure.LATENESS]
         share = late.count / max(topic.sums["records"], 1)
         if share >= _LATE_SHARE and (late.percentile(0.5) or 0) >= _LATE_MS and len(verdicts) < 2:
-            sentence = (
-                f"{topic.name}: {count_text(late.count)} records, {share_text(share)}, came late, half of them by "
-                f"{age_text(late.percentile(0.5) or 0)} or more, one by {age_text(late.most)}."
-            )
+            half, most = age_text(late.percentile(0.5) or 0), age_text(late.most)
+            how = f"by {most}" if half == most else f"half of them by {half} or more, one by {most}"
+            records = "1 record" if late.count == 1 else f"{count_text(late.count)} records"
+            sentence = f"{topic.name}: {records}, {share_text(share)}, came late, {how}."
             verdicts.append(Sentence(sentence, topic_line(topic, "ls", "--by", "segment")))
     return verdicts
 

@@ -111,6 +111,9 @@ def ls(options: LsOptions) -> None:
     also s3://BUCKET/PREFIX; by default the current directory. `ls` reads names, sizes, indexes, and the first and last
     batches; --deep reads all headers.
 
+    SIZE is of the logs. ON DISK is what the disk has set aside for all files, as `du` has it: shown with --sort disk,
+    and where it differs much, since files are preallocated or have holes.
+
     FIRST and LAST are the first and last offset. DELETABLE is what retention would delete now. DIRTY is the dirty ratio
     of a compacted topic as the log cleaner has it: bytes that it may clean, by these and the clean ones. NOTES say
     whether it would clean now and, if not, why: it stops at open transactions, for example. The open ones are known
@@ -155,6 +158,7 @@ def ls(options: LsOptions) -> None:
         deep=settings.deep,
         selected=not selection.is_everything,
         cache=settings.cache,
+        has_disk=options.sort == "disk",
         has_exact_sizes=options.has_exact_sizes,
         has_tiers=are_of_tiers(options.paths),
         zone=zone,

@@ -12,6 +12,8 @@ from kseg.log.partition import RemoteTier
 from kseg.log.segment_listing import SegmentListing, SelectedRow, TierSums
 from kseg.log.segments import Rolled
 
+_MEBIBYTE = 1024 * 1024
+
 
 class PartitionSummary(NamedTuple):
     """A partition's line: what remains of its listing without the segments and files.
@@ -62,6 +64,11 @@ class PartitionSummary(NamedTuple):
         """As the log cleaner has it; None if it has nothing to do with the topic, or if it isn't known."""
         return None if self.cleaning is None else self.cleaning.dirty_ratio
 
+    @property
+    def badness(self) -> int:
+        """How many segments have unhealthy indexes, and how many files can't be read."""
+        return self.unhealthy_segments + len(self.problems)
+
 
 class SegmentRow(NamedTuple):
     """A segment's line with its partition's; `largest_size` is that of the segments shown, for the bar."""
@@ -94,6 +101,11 @@ class SegmentRow(NamedTuple):
     def size_to_delete(self) -> int:
         """Its bytes, if retention would delete it."""
         return self.segment.size if self.is_to_delete else 0
+
+    @property
+    def badness(self) -> int:
+        """2 if its log is damaged, 1 if only an index is unhealthy, 0 if nothing is."""
+        return 2 if self.segment.damage is not None else int(self.segment.is_unhealthy)
 
     @property
     def is_to_delete(self) -> bool:
@@ -160,6 +172,14 @@ class ListingSum:
             self.cached_size = (self.cached_size or 0) + row.cached_size
 
 
+def differs_on_disk(row: PartitionSummary | ListingSum) -> bool:
+    """Whether the disk has set aside so much more or less than the logs' bytes that no rounding to blocks explains it.
+
+    Preallocated files and indexes make it more, holes and file systems that compress make it less.
+    """
+    return abs(row.allocated - row.size) > max(_MEBIBYTE, row.size // 10)
+
+
 def counted_directories(partitions: int, copies: int, not_in_use: int = 0) -> str:
     """How many directories of partitions there are, and how many of them are no partitions of their own."""
     parts = [f"{copies} further {'copy' if copies == 1 else 'copies'}"] if copies else []
@@ -179,11 +199,13 @@ KINDS: dict[str, type[Row]] = {
 SORT_KEYS = {
     "name": "name",
     "size": "size",
+    "disk": "allocated",
     "segments": "segments",
     "time": "largest_timestamp",
     "offset": "last_offset",
     "dirty": "dirty_ratio",
     "deletable": "size_to_delete",
+    "health": "badness",
 }
 """Orders of rows, and the attribute for each; all except the one by name put the largest first."""
 

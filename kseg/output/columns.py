@@ -176,7 +176,9 @@ def iso_time_column(
 
 
 def listed_column(
-    field: Field, title: str, value: Callable[[Row], tuple[object, ...]], *, is_right: bool = False
+    field: Field, title: str, value: Callable[[Row], tuple[object, ...]], *, is_right: bool = False, rank: int = 1
 ) -> Column[Row]:
     """Make a column of lists; people see their elements with commas between them."""
-    return Column(field, title, lambda row: list(value(row)), lambda row: ",".join(map(str, value(row))), is_right)
+    return Column(
+        field, title, lambda row: list(value(row)), lambda row: ",".join(map(str, value(row))), is_right, rank=rank
+    )

@@ -1,7 +1,7 @@
 """Columns and lines of `kseg ls`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 from itertools import groupby
 from typing import Any, TypeVar
@@ -12,9 +12,17 @@ from kseg.errors import counted
 from kseg.formats.codes import codec_name
 from kseg.log.cleaner import CleanerStop, Cleaning
 from kseg.log.listing import PartitionListing
-from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
+from kseg.log.listing_rows import (
+    ListingSum,
+    PartitionSummary,
+    Row,
+    Rows,
+    SegmentRow,
+    counted_directories,
+    differs_on_disk,
+)
 from kseg.log.partition import PARTITION_METADATA
-from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
+from kseg.log.segment_listing import OK, SegmentListing, SelectedRow
 from kseg.output.chart import bar
 from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column, zoned_title
 from kseg.output.fitting import Fitting
@@ -74,10 +82,10 @@ _SEGMENT_SIZES: tuple[Column[SegmentRow], ...] = (
 )
 _BAR: Column[SegmentRow] = Column(FOR_PEOPLE, "", lambda _: None, lambda row: bar(row.segment.size, row.largest_size))
 _SEGMENT_TIMES: tuple[Column[SegmentRow], ...] = (
-    Column(fields.FIRST_TIMESTAMP, "FIRST TIME", lambda row: row.segment.first_timestamp),
+    Column(fields.FIRST_TIMESTAMP, "FIRST TIME", lambda row: row.segment.first_timestamp, rank=3),
     Column(fields.LARGEST_TIMESTAMP, "LARGEST TIME", lambda row: row.segment.largest_timestamp),
-    listed_column(fields.CODECS, "CODECS", lambda row: tuple(map(_codec_text, row.segment.codecs))),
-    listed_column(fields.MAGICS, "MAGIC", lambda row: row.segment.magics, is_right=True),
+    listed_column(fields.CODECS, "CODECS", lambda row: tuple(map(_codec_text, row.segment.codecs)), rank=4),
+    listed_column(fields.MAGICS, "MAGIC", lambda row: row.segment.magics, is_right=True, rank=4),
 )
 _SEGMENT_HEADERS: tuple[Column[SegmentRow], ...] = (
     Column(fields.RECORDS, "RECORDS", lambda row: row.segment.records),
@@ -93,16 +101,19 @@ _SEGMENT_HEADERS: tuple[Column[SegmentRow], ...] = (
     Column(fields.OPEN_TRANSACTIONS, "OPEN TXN", lambda row: row.segment.open_transactions),
 )
 _SEGMENT_STATE: tuple[Column[SegmentRow], ...] = (
-    Column(fields.ABORTED_TRANSACTIONS, "ABORTED", lambda row: row.segment.aborted_transactions),
-    Column(fields.INDEX_ENTRIES, "INDEX", lambda row: row.segment.index_entries),
-    Column(fields.TIME_INDEX_ENTRIES, "TIMES", lambda row: row.segment.time_index_entries),
-    Column(fields.INDEX_HEALTH, "HEALTH", lambda row: row.segment.index_health, lambda row: _health(row.segment)),
+    Column(fields.ABORTED_TRANSACTIONS, "ABORTED", lambda row: row.segment.aborted_transactions, rank=4),
+    Column(fields.INDEX_ENTRIES, "INDEX", lambda row: row.segment.index_entries, rank=4),
+    Column(fields.TIME_INDEX_ENTRIES, "TIMES", lambda row: row.segment.time_index_entries, rank=4),
+    Column(
+        fields.INDEX_HEALTH, "HEALTH", lambda row: row.segment.index_health, lambda row: _health(row.segment), rank=0
+    ),
     Column(fields.DAMAGE_POSITION, NOT_SHOWN, lambda row: row.segment.damage and row.segment.damage.position),
-    Column(fields.ROLLED, "ROLLED", lambda row: str(row.segment.rolled)),
+    Column(fields.ROLLED, "ROLLED", lambda row: str(row.segment.rolled), rank=3),
     Column(
         fields.RETENTION,
         "RETENTION",
         lambda row: None if row.segment.retention is None else str(row.segment.retention),
+        rank=0,
     ),
 )
 _SEGMENT_SELECTED: tuple[Column[SegmentRow], ...] = _selected_columns(lambda row: row.segment.selected)
@@ -170,7 +181,7 @@ _PARTITION_NAMES: tuple[Column[PartitionSummary], ...] = (
 _SUMS: tuple[Column[_Sums], ...] = (
     Column(fields.SEGMENTS, "SEGMENTS", lambda row: row.segments, rank=2),
     Column(fields.BYTES, "SIZE", lambda row: row.size, rank=0),
-    Column(fields.ALLOCATED_BYTES, NOT_SHOWN, lambda row: row.allocated),
+    Column(fields.ALLOCATED_BYTES, "ON DISK", lambda row: row.allocated),
     Column(fields.RECORDS, "RECORDS", lambda row: row.records),
 )
 _PARTITION_OFFSETS: tuple[Column[PartitionSummary], ...] = (
@@ -224,6 +235,7 @@ _CACHE: Column[_Sums] = Column(fields.CACHED_BYTES, "CACHED", lambda row: row.ca
 def notes_on(row: PartitionSummary) -> list[str]:
     """What is remarkable about a partition, in words."""
     notes = [] if row.state is None else [f"-{row.state}"]
+    notes += [f"{human_size(row.allocated)} on disk"] if differs_on_disk(row) else []
     if row.tier_sums is None and row.size:
         if row.last_offset is None:
             notes.append("no batch can be read, `kseg verify` says why")
@@ -233,10 +245,7 @@ def notes_on(row: PartitionSummary) -> list[str]:
         notes.append(counted(len(row.problems), "problem"))
     if row.unhealthy_segments:
         notes.append(f"{counted(row.unhealthy_segments, 'segment')} with unhealthy indexes")
-    if row.tier is not None and row.tier.has_remote_part:
-        notes.append(row.tier.text())
-    if row.tier_sums is not None:
-        notes += _tier_notes(row.tier_sums)
+    notes += _tier_notes(row)
     if row.leftovers:
         notes.append(counted(len(row.leftovers), "leftover"))
     if row.orphans:
@@ -244,12 +253,16 @@ def notes_on(row: PartitionSummary) -> list[str]:
     return notes + cleaning_notes(row.cleaning)
 
 
-def _tier_notes(sums: TierSums) -> list[str]:
+def _tier_notes(row: PartitionSummary) -> list[str]:
     """What there is in a remote tier, in words."""
+    notes = [row.tier.text()] if row.tier is not None and row.tier.has_remote_part else []
+    sums = row.tier_sums
+    if sums is None:
+        return notes
     keys = [f"encrypted with {', '.join(sums.key_ids)}"] if sums.key_ids else []
     local = [] if sums.local_start is None else [f"local from {sums.local_start}"]
     counts = [f"{count} {standing}" for standing, count in sums.standings]
-    return [f"tier of {sums.layout}", *keys, *local, *counts]
+    return [*notes, f"tier of {sums.layout}", *keys, *local, *counts]
 
 
 def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
@@ -318,14 +331,16 @@ class ListingColumns:
     """Which columns are wanted, and how people see them.
 
     by: what there is a row for. deep: those that only reading every header fills. selected: those of what is selected;
-    for people in place of times and state. cache: how much lies in the page cache. has_exact_sizes: bytes, for people
-    too. has_tiers: what is known of segments in a remote tier. zone: of times.
+    for people in place of times and state. cache: how much lies in the page cache. has_disk: people see what the disk
+    has set aside. has_exact_sizes: bytes, for people too. has_tiers: what is known of segments in a remote tier. zone:
+    of times.
     """
 
     by: str = "partition"
     deep: bool = False
     selected: bool = False
     cache: bool = False
+    has_disk: bool = False
     has_exact_sizes: bool = False
     has_tiers: bool = False
     zone: tzinfo = UTC
@@ -387,7 +402,8 @@ class ListingColumns:
         return [*_NAMES_OF_SUMS[self.by], *_COUNTS, *self._shown_sums(), *cache, *ends]
 
     def _shown_sums(self) -> tuple[Column[_Sums], ...]:
-        return _SUMS if self.deep else _SUMS[:-1]
+        hidden = (() if self.has_disk else (fields.ALLOCATED_BYTES,)) + (() if self.deep else (fields.RECORDS,))
+        return tuple(column for column in _SUMS if column.field not in hidden)
 
     def _for_people(self, column: Column[_Row]) -> Column[_Row]:
         """The column, its times as people read them in the zone, and its sizes in the wanted units."""
@@ -429,6 +445,10 @@ def write_listings(
     now: the time that was judged by; None leaves the end out.
     """
     found = rows.of(listings)
+    if writer.form.is_for_people and columns.by in _NAMES_OF_SUMS:
+        sums = list(found)
+        columns = replace(columns, has_disk=columns.has_disk or any(map(_differs, sums)))
+        found = iter(sums)
     if isinstance(writer.form, TextForm):
         with paged_lines() as write:
             _write_lines(found, rows, columns, writer, write)
@@ -478,6 +498,10 @@ def _write_by_partition(
         write(line)
 
 
+def _differs(row: Row) -> bool:
+    return isinstance(row, ListingSum) and differs_on_disk(row)
+
+
 def _with_largest(found: Iterator[Row]) -> Iterator[Row]:
     """Segments of several partitions with the size of the largest of all, for their bars."""
     rows = list(found)
@@ -507,6 +531,8 @@ def _total_line(total: ListingSum, columns: ListingColumns) -> str:
         counted(total.segments, "segment"),
         size_words(total.size, columns.size_text),
     ]
+    if columns.has_disk or differs_on_disk(total):
+        sums.append(f"{size_words(total.allocated, columns.size_text)} on disk")
     if total.records is not None and columns.deep:
         sums.append(counted(total.records, "record"))
     if columns.selected:

@@ -271,7 +271,7 @@ def test_top_ones_without_an_order_are_the_largest(kind: str) -> None:
 def test_order_that_rows_do_not_have_is_refused() -> None:
     ran = kseg(BROKER, "--by", "topic", "--sort", "offset")
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"--sort offset doesn't go with --by topic: sort by name, size, segments, time, deletable" in ran.stderr
+    assert b"--sort offset doesn't go with --by topic: sort by name, size, disk, segments, time, deletable" in ran.stderr
 
 
 def test_sizes_of_programs_are_exact_and_of_people_if_they_want_it() -> None:
@@ -368,3 +368,39 @@ def test_the_doctor_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:
     rows = map(json.loads, run.kseg(["doctor", "disk1", "disk2", "-o", "json"], tmp_path).stdout.splitlines())
     (topic,) = [row for row in rows if row["type"] == "topic"]
     assert (topic["partitions"], topic["copyCount"], topic["setAside"]) == (3, 1, 1)
+
+
+def preallocated_disk(tmp_path: Path) -> Path:
+    """Two small partitions; one has an index of which the disk has set aside 4 MiB."""
+    for name in ("gzip-0", "zstd-0"):
+        shutil.copytree(golden.ROOT / "logs" / "2.4.1" / name, tmp_path / name)
+    index = next((tmp_path / "gzip-0").glob("*.timeindex"))
+    index.write_bytes(index.read_bytes() + b"\1" * (4 << 20))
+    return tmp_path
+
+
+def test_people_see_what_the_disk_has_set_aside_where_it_differs(tmp_path: Path) -> None:
+    disk = str(preallocated_disk(tmp_path))
+    gzip, zstd, total = kseg("--no-color", disk).stdout.decode().splitlines()[1:]
+    assert "4.0 MiB on disk" in gzip
+    assert "on disk" not in zstd
+    assert "MiB on disk" in total
+    by_topic = kseg("--by", "topic", disk).stdout.decode()
+    assert "ON DISK" in by_topic
+    assert "ON DISK" not in kseg("--by", "topic", str(tmp_path / "zstd-0")).stdout.decode()
+
+
+@pytest.mark.parametrize("by", ["topic", "partition"])
+def test_sorted_by_space_on_disk(by: str, tmp_path: Path) -> None:
+    preallocated_disk(tmp_path)
+    assert objects("--sort", "disk", "--by", by, str(tmp_path))[0]["topic"] == "gzip"
+    assert "ON DISK" in kseg("--sort", "disk", "--by", by, str(tmp_path / "zstd-0")).stdout.decode()
+
+
+def test_worst_segments_first(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / BROKER / "idem-0", tmp_path / "idem-0")
+    segments = of_type("segment", str(tmp_path), "--sort", "health")
+    last = segments[-1]["baseOffset"]
+    (tmp_path / "idem-0" / f"{last:020}.index").unlink()
+    first = of_type("segment", str(tmp_path), "--sort", "health")[0]
+    assert (first["baseOffset"], first["indexHealth"]) == (last, "no index")

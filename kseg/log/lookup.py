@@ -140,6 +140,16 @@ class Lookup:
         """The search in the segment that has the answer."""
         return self.steps[-1] if self.steps else None
 
+    @property
+    def next_good_offset(self) -> int | None:
+        """Where a consumer goes on that fails at the target: at the next record, or after the unreadable batch."""
+        if self.next is not None:
+            return self.next.offset
+        if self.absence is not Absence.DAMAGED:
+            return None
+        ends = (last for step in self.steps for first, last in step.unread if first <= int(self.target) <= last)
+        return next((last + 1 for last in ends), None)
+
     def take(self, match: Match) -> "Lookup":
         """Sets what was found."""
         self.batch, self.record = match

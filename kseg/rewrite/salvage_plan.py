@@ -339,16 +339,25 @@ class Salvage:
             yield from replica.losses
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether nothing is kept, since the logs are other files: pointers to them, for example."""
+        reasons = {found.loss.reason for found in self.losses}
+        return not self.batch_count and reasons == {DamageKind.FOREIGN_CONTENT}
+
+    @property
     def undone(self) -> tuple[UndoneLog, ...]:
         """Logs of all replicas that were changed as text, and are read as they were before."""
         return tuple(each for replica in self.replicas for each in replica.undone)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is lost, nothing stays that can't be read, and nothing came twice or out of order."""
-        if self.holes or self.unplaced or self.duplicates or self.reordered or self.inner_problems:
-            return False
-        return not any(_is_loss(found) for found in self.losses)
+        """Whether nothing is lost, and nothing stays that can't be read."""
+        return not (self.holes or self.unplaced or self.inner_problems or self.has_losses)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether bytes of a copy are no batches; the unwritten end of the last segment is no loss."""
+        return any(_is_loss(found) for found in self.losses)
 
 
 def _first_of(piece: Extent | LostEnd) -> int:

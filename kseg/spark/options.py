@@ -509,8 +509,9 @@ def _offset_of_time(copies: Sequence[PartitionCopy], time: int) -> int | None:
 def _require_held(replica: PartitionCopy, offsets: OffsetRange) -> None:
     lowest = replica.segments[0].base_offset
     if offsets.first is not None and offsets.first < lowest:
+        gone = f"offsets {offsets.first} to {lowest - 1} are gone"
         raise KsegError(
-            f"the log begins at {lowest}: offsets {offsets.first} to {lowest} are gone; failOnDataLoss=false goes on",
+            f"the log begins at {lowest}: {gone}; failOnDataLoss=false goes on",
             replica.path,
         )
     if offsets.end is not None and not replica.is_remote and (end := log_end(replica)) < offsets.end:

@@ -165,7 +165,7 @@ def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Ite
         elif log.end < offset:
             yield f"{log.replica.path}: the log ends at {log.end}, and was read up to {offset} already"
         elif log.first > offset:
-            yield f"{log.replica.path}: offsets {offset} to {log.first} are gone before they were read"
+            yield f"{log.replica.path}: offsets {offset} to {log.first - 1} are gone before they were read"
     for key, log in held.items():
         if start.offset_of(key) is None and log.first > 0:
             yield f"{log.replica.path}: a new partition, and its log begins at {log.first} instead of 0"

@@ -353,6 +353,6 @@ def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> I
     if reader.is_useless or falls_at_end:
         yield "offsets don't rise, so records may come twice; with a larger splitSize one task takes each offset once"
     if task.must_reach is not None and (read_to is None or read_to < task.must_reach):
-        yield f"offsets {read_to} to {task.must_reach} are gone: the log changed after the query was planned"
+        yield f"offsets {read_to} to {task.must_reach - 1} are gone: the log changed after the query was planned"
     else:
         yield from changes

@@ -138,7 +138,7 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
-            offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
+            offsets = _offsets(loss["first"], loss["end"])
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
@@ -166,6 +166,11 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
+def _offsets(first: int | None, end: int | None) -> str:
+    """Offsets before an end as people read them: with the last one."""
+    return f"offsets {_shown(first)} to {_shown(None if end is None else end - 1)}"
+
+
 def _name(partition: "PartitionReport") -> str:
     return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
 
@@ -187,7 +192,7 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
     if partition.is_gone:
         yield f"{name}: is gone; its {partition.records_out} exported records stay"
     for first, end in partition.missed_offsets:
-        yield f"{name}: offsets {first} to {end} had gone from the log since the run before: missed"
+        yield f"{name}: {_offsets(first, end)} had gone from the log since the run before: missed"
     if partition.open_from is not None:
         why = why_withheld(partition.open_producer_id, partition.open_since, is_unknown=partition.is_open_unknown)
         yield (
@@ -195,7 +200,7 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
             f" {counted(partition.withheld_records, 'record')}, withheld: {why}"
         )
     for first, end in partition.remote:
-        yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"
+        yield f"{name}: {_offsets(first, end)} are in the remote tier alone: not exported"
     if partition.disordered:
         yield (
             f"{name}: {counted(partition.disordered, 'record stands', 'records stand')} after higher offsets: the"

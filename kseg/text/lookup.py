@@ -32,6 +32,7 @@ def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
         "absence": None if lookup.absence is None else str(lookup.absence),
         "previousOffset": None if lookup.previous is None else lookup.previous.offset,
         "nextOffset": None if lookup.next is None else lookup.next.offset,
+        "nextGoodOffset": lookup.next_good_offset,
     }
 
 
@@ -115,4 +116,6 @@ def absence_line(lookup: Lookup, zone: tzinfo) -> str:
         for word, record in (("the record before it is", lookup.previous), ("the next one is", lookup.next))
         if record is not None
     ]
+    if lookup.next is None and lookup.next_good_offset is not None:
+        around.append(f"consumers that fail there go on at offset {lookup.next_good_offset}")
     return "; ".join([f"{_target_text(lookup, zone)} isn't there: {lookup.absence_text()}", *around])

@@ -50,11 +50,11 @@ def advice_on_loss(topic: str) -> str:
 
 
 def reset_command(salvage: Salvage, offset: int) -> str | None:
-    """The command that moves a consumer group to an offset; None for an internal topic.
+    """The command that moves a consumer group to an offset; None for an internal topic, and if there is no log.
 
     Source: ConsumerGroupCommand.
     """
-    if salvage.topic in _AFTER_A_LOSS:
+    if salvage.topic in _AFTER_A_LOSS or salvage.is_foreign:
         return None
     topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
     return (
@@ -80,15 +80,19 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     if salvage.reordered:
         yield f"  {counted(salvage.reordered, 'batch', 'batches')} put in order"
     if salvage.duplicates:
-        yield f"  {salvage.duplicates} duplicate batches left out"
+        yield f"  {counted(salvage.duplicates, 'duplicate batch', 'duplicate batches')} left out"
     if unplaced:
         yield f"  {unplaced} intact batches whose offsets fit nowhere, in lost+found/{salvage.name}"
     yield from _limited(
         f"    {extent.log.name} position {extent.position}: offsets {extent.first_offset} to {extent.last_offset}"
         for extent in salvage.unplaced
     )
-    for hole in salvage.holes:
+    if salvage.is_foreign:
+        yield "  the log itself was never copied here: get it, then salvage that"
+    for hole in () if salvage.is_foreign else salvage.holes:
         yield from _hole_lines(salvage, hole)
+    if salvage.has_losses and not salvage.holes:
+        yield "  no offsets are missing: the lost bytes held none, or another copy has them"
     yield from map(_marker_line, salvage.lost_ends)
     yield from _written_lines(salvage, written)
 

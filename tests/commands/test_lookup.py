@@ -105,6 +105,7 @@ def test_object_of_the_documented_lookup() -> None:
         "absence": None,
         "previousOffset": None,
         "nextOffset": None,
+        "nextGoodOffset": None,
     }
 
 
@@ -139,6 +140,13 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
     )
     answer = found(SAMPLE, "--offset", "5")
     assert (answer["absence"], answer["record"], answer["nextOffset"]) == ("below-log-start", None, 203000)
+
+
+def test_unreadable_record_says_where_consumers_go_on() -> None:
+    ran = kseg("damaged/146-record-header-count-huge", "--offset", "21963")
+    assert ran.stderr.endswith(b"the record before it is 21962; consumers that fail there go on at offset 21969\n")
+    answer = found("damaged/146-record-header-count-huge", "--offset", "21963")
+    assert (answer["nextOffset"], answer["nextGoodOffset"]) == (None, 21969)
 
 
 @pytest.mark.parametrize("time", ["1581597478320", "2020-02-13T12:37:58.320Z", "2020-02-13T13:37:58.320+01:00"])

@@ -271,7 +271,9 @@ def test_top_ones_without_an_order_are_the_largest(kind: str) -> None:
 def test_order_that_rows_do_not_have_is_refused() -> None:
     ran = kseg(BROKER, "--by", "topic", "--sort", "offset")
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"--sort offset doesn't go with --by topic: sort by name, size, disk, segments, time, deletable" in ran.stderr
+    assert (
+        b"--sort offset doesn't go with --by topic: sort by name, size, disk, segments, time, deletable" in ran.stderr
+    )
 
 
 def test_sizes_of_programs_are_exact_and_of_people_if_they_want_it() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import golden
 from tests.log import edits
 from tests.run import kseg
 
@@ -170,3 +171,25 @@ def test_nothing_is_left_where_there_is_nothing_to_salvage(tmp_path: Path) -> No
 
 def test_help_has_examples(tmp_path: Path) -> None:
     assert b"Examples:\n    kseg salvage" in kseg(["salvage", "--help"], tmp_path).stdout
+
+
+def test_batches_that_came_twice_are_no_loss() -> None:
+    ran = kseg(["salvage", "--dry-run", "damaged/214-duplicated"], golden.ROOT)
+    assert ran.status == 0
+    assert b"1 duplicate batch left out" in ran.stdout
+
+
+def test_lost_bytes_say_if_they_held_no_offsets() -> None:
+    ran = kseg(["salvage", "--dry-run", "damaged/199-hole-zeros"], golden.ROOT)
+    assert ran.status == 1
+    assert b"no offsets are missing" in ran.stdout
+
+
+def test_pointer_in_place_of_a_log_moves_no_group(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 30000\n"
+    (tmp_path / "orders-0" / f"{0:020}.log").write_text(pointer)
+    ran = kseg(["salvage", "--dry-run", "orders-0"], tmp_path)
+    assert ran.status == 1
+    assert b"the log itself was never copied here" in ran.stdout
+    assert b"--reset-offsets" not in ran.stdout

@@ -488,7 +488,7 @@ def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
     part = exports.of_partition(report, "orders")
     assert (part.remote, part.from_offset, part.records_in, part.missed) == ([(100, 200)], 200, 50, 0)
     assert (report.is_whole, report.status) == (False, 0)
-    assert "orders-0: offsets 100 to 200 are in the remote tier alone: not exported" in list(report_lines(report))
+    assert "orders-0: offsets 100 to 199 are in the remote tier alone: not exported" in list(report_lines(report))
 
 
 def test_metadata_tell_of_a_tier_that_no_checkpoint_tells_of(tmp_path: Path) -> None:

@@ -10,11 +10,12 @@ from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import WorkOptions, command
+from kseg.errors import counted
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files
 from kseg.output.progress import Talk
-from kseg.output.streams import flush_stdout, write_lines
+from kseg.output.streams import flush_stdout, write_line, write_lines
 from kseg.rewrite.reindex import partition_folder, reindex_partition
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.text.salvage import reindexed_lines, side_file_line
@@ -42,11 +43,13 @@ def reindex(options: ReindexOptions) -> None:
     \b
     Examples:
       kseg reindex orders-0/ --to indexes
-      kseg reindex kafka-logs/ --dry-run | grep -v 'same'
+      kseg reindex kafka-logs/ --dry-run | grep -E 'wrong|missing|unreadable'
 
     If PATHS, as in `kseg ls`, have one partition, its indexes go to DIR; of several, each partition gets its own
     directory there. The interval between entries comes from the topic's settings, if a __cluster_metadata is in PATHS
     or next to them, or from the existing indexes. An index ends where its log is damaged; the exit status is then 1.
+    An existing index may differ from the rebuilt one and be right: which batches have entries isn't in the log.
+
     `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
     contradict the log.
     """
@@ -60,7 +63,7 @@ def reindex(options: ReindexOptions) -> None:
         return
     told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
     intervals = IndexIntervals(options.index_interval_bytes, told)
-    topic_ids, is_damaged = TopicIds(cluster, options.cluster_metadata), False
+    topic_ids, is_damaged, written = TopicIds(cluster, options.cluster_metadata), False, 0
     with target as unfinished, talk.bar() as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
@@ -77,6 +80,9 @@ def reindex(options: ReindexOptions) -> None:
                     talk.say(*report.notes)
                     write_lines(report.lines)
                 is_damaged |= report.is_damaged
+                written += report.written
+    if not options.dry_run and not talk.is_quiet:
+        write_line(f"{counted(written, 'file')} written to {options.directory}")
     flush_stdout()
     talk.end_with(is_damaged)
 
@@ -96,6 +102,7 @@ class _ReindexReport(NamedTuple):
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     is_damaged: bool = False
+    written: int = 0
 
 
 def _orders(
@@ -118,7 +125,9 @@ def _reindexed(keep_cache: bool, order: _ReindexOrder, on_read: OnRead) -> Itera
             (f"kseg: {partition.path}: index.interval.bytes is {interval.size}, from {interval.source}",)
         )
     for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
-        yield _ReindexReport(lines=tuple(reindexed_lines(each)), is_damaged=each.damage is not None)
+        lines = tuple(reindexed_lines(each))
+        yield _ReindexReport(lines=lines, is_damaged=each.damage is not None, written=len(each.files))
         on_read(each.segment.size)
     for file in rebuilt_side_files(partition, topic_id, folder):
-        yield _ReindexReport(lines=(side_file_line(partition, file),))
+        line = side_file_line(partition, file, is_dry_run=folder is None)
+        yield _ReindexReport(lines=(line,), written=file.content is not None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,17 +20,22 @@ class Comparison(StrEnum):
     """How an existing index compares with the rebuilt one."""
 
     SAME = "same"
-    DIFFERS = "differs"
+    RIGHT = "differs (both right)"
+    WRONG = "wrong"
     MISSING = "missing"
     UNREADABLE = "unreadable"
 
 
 class Reindexed(NamedTuple):
-    """A segment's new indexes; `compared` has the comparison with existing ones, by extension."""
+    """A segment's new indexes; `compared` has the comparison with existing ones, by extension.
+
+    faults: what is wrong with those that are.
+    """
 
     segment: SegmentFiles
     indexes: RebuiltIndexes
     compared: dict[str, Comparison]
+    faults: dict[str, str]
 
     @property
     def damage(self) -> Damage | None:
@@ -60,12 +65,13 @@ def reindex_partition(
     written.
     """
     states: ProducerStates | None = None
+    judge = _Judge(partition)
     for segment in partition.segments:
         if states is None:
             states = partition.read_producer_states(segment.base_offset) or ProducerStates()
         with segment.open_log(keep_cache=keep_cache) as log_file:
             indexes = rebuild(log_file, segment.base_offset, interval=interval, states=states)
-        reindexed = Reindexed(segment, indexes, _compare(segment, indexes))
+        reindexed = judge.compare(segment, indexes)
         if directory is not None:
             _write(reindexed, directory)
         yield reindexed
@@ -92,18 +98,50 @@ def _write(reindexed: Reindexed, directory: Path) -> None:
         stem.with_suffix(extension).write_bytes(content)
 
 
-def _compare(segment: SegmentFiles, indexes: RebuiltIndexes) -> dict[str, Comparison]:
-    """Compares the existing entries, without the zero tail, with the new ones."""
-    compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
-    if segment.offset_index is not None:
-        compared[".index"] = _judge(partial(_offset_index, segment), indexes.offset_index)
-    if segment.time_index is not None:
-        compared[".timeindex"] = _judge(partial(_time_index, segment), indexes.time_index)
-    if segment.transaction_index is not None:
-        compared[".txnindex"] = _judge(partial(_transaction_index, segment), indexes.transaction_index)
-    elif indexes.transaction_index:
-        compared[".txnindex"] = Comparison.MISSING
-    return compared
+class _Judge:
+    """Compares the existing indexes of a partition with rebuilt ones."""
+
+    def __init__(self, partition: PartitionLog) -> None:
+        self._partition = partition
+
+    def compare(self, segment: SegmentFiles, indexes: RebuiltIndexes) -> Reindexed:
+        """Compares the existing entries of a segment with the new ones.
+
+        Brokers read the zeros after the entries of a closed segment, so these count there.
+        """
+        compared = dict.fromkeys((".index", ".timeindex"), Comparison.MISSING)
+        faults: dict[str, str] = {}
+        existing = (
+            (".index", segment.offset_index, partial(_offset_index, segment), indexes.offset_index),
+            (".timeindex", segment.time_index, partial(_time_index, segment), indexes.time_index),
+            (".txnindex", segment.transaction_index, partial(_transaction_index, segment), indexes.transaction_index),
+        )
+        is_closed = segment is not self._partition.active_segment
+        for extension, file, open_index, new in existing:
+            if file is not None:
+                is_same = _is_same(open_index, new, is_closed=is_closed)
+                fault = self._faults.get(segment.path.with_suffix(extension)) if is_same is False else None
+                compared[extension] = _comparison(is_same, fault)
+                faults |= {} if fault is None else {extension: fault}
+            elif new:
+                compared[extension] = Comparison.MISSING
+        return Reindexed(segment, indexes, compared, faults)
+
+    @cached_property
+    def _faults(self) -> dict[Path, str]:
+        """What is wrong with the partition's indexes, by path: all logs are read for it, once an index differs."""
+        from kseg.verify.verify import verify_partition
+
+        findings = reversed(verify_partition(self._partition).findings)
+        return {each.file: each.sentence for each in findings if each.counts or each.id == "index-rebuilt"}
+
+
+def _comparison(is_same: bool | None, fault: str | None) -> Comparison:
+    if is_same is None:
+        return Comparison.UNREADABLE
+    if fault is not None:
+        return Comparison.WRONG
+    return Comparison.SAME if is_same else Comparison.RIGHT
 
 
 def _offset_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
@@ -125,11 +163,12 @@ def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
     return index.file, index.size
 
 
-def _judge(open_index: Callable[[], tuple[EntryFile, int]], new: bytes) -> Comparison:
-    """Whether the written bytes of an index equal the new ones; doesn't read them if they can't."""
+def _is_same(open_index: Callable[[], tuple[EntryFile, int]], new: bytes, *, is_closed: bool) -> bool | None:
+    """Whether an index equals the new one, up to the zeros of an active one; None if it can't be read."""
     try:
         file, size = open_index()
         with file:
-            return Comparison.SAME if size == len(new) and file.read(0, size) == new else Comparison.DIFFERS
+            size = file.size if is_closed else size
+            return size == len(new) and file.read(0, size) == new
     except OpenError:
-        return Comparison.UNREADABLE
+        return None

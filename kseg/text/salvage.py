@@ -348,7 +348,10 @@ def missed_options(sliced: Sliced, given_keys: Mapping[bytes, str]) -> Iterator[
 
 def reindexed_lines(each: Reindexed) -> Iterator[str]:
     """How a segment's indexes compare with the rebuilt ones; and where these end, if the log is damaged."""
-    compared = ", ".join(f"{extension} {comparison}" for extension, comparison in each.compared.items())
+    faults = {extension: f" ({fault})" for extension, fault in each.faults.items()}
+    compared = ", ".join(
+        f"{extension} {found}{faults.get(extension, '')}" for extension, found in each.compared.items()
+    )
     yield f"{each.segment.path}: {compared}"
     if each.damage is not None:
         yield (
@@ -357,8 +360,9 @@ def reindexed_lines(each: Reindexed) -> Iterator[str]:
         )
 
 
-def side_file_line(partition: PartitionLog, file: SideFile) -> str:
+def side_file_line(partition: PartitionLog, file: SideFile, *, is_dry_run: bool) -> str:
     """Why a file beside the segments is rebuilt, or what it would take."""
     detail = f" ({file.detail})" if file.detail else ""
-    outcome = "" if file.content is not None else "; --cluster-metadata may have its contents"
+    outcome = "; will be rebuilt" if is_dry_run else "; rebuilt"
+    outcome = outcome if file.content is not None else "; --cluster-metadata may have its contents"
     return f"{partition.path / file.name}: {file.reason}{detail}{outcome}"

@@ -17,7 +17,8 @@ def test_indexes_of_a_partition_are_written(restored: Path, tmp_path: Path) -> N
     ran = kseg(["reindex", str(source), "--to", str(tmp_path / "new")], restored)
     assert ran.status == 0
     (log,) = source.glob("*.log")
-    assert ran.stdout.decode() == f"{log}: .index same, .timeindex same\n"
+    same = f"{log}: .index same, .timeindex same\n"
+    assert ran.stdout.decode() == f"{same}2 files written to {tmp_path / 'new'}\n"
     assert {path.name for path in (tmp_path / "new").iterdir()} == {f"{log.stem}.index", f"{log.stem}.timeindex"}
 
 
@@ -114,4 +115,25 @@ def test_the_topics_setting_is_the_interval(value: str, tmp_path: Path) -> None:
     metadata.rename(tmp_path / "__cluster_metadata-0")
     assert compared(tmp_path, "--cluster-metadata", "__cluster_metadata-0") == (SAME, said)
     (differs,) = compared(tmp_path, "--index-interval-bytes", "4096")[0]
-    assert differs.startswith(b".index differs")
+    assert differs.startswith(b".index differs (both right)")
+
+
+def test_time_index_that_ends_in_zeros_is_wrong(tmp_path: Path) -> None:
+    """A broker reads the zeros of a closed segment as its largest time."""
+    built(tmp_path, 4096, 300)
+    first = min((tmp_path / "kafka-logs" / "t-0").glob("*.timeindex"))
+    first.write_bytes(first.read_bytes() + bytes(1200))
+    wrong = [line for line in compared(tmp_path)[0] if b"wrong" in line]
+    assert len(wrong) == 1
+    assert b".index same, .timeindex wrong (100 of 10" in wrong[0]
+
+
+def test_said_what_is_rebuilt_and_where(tmp_path: Path) -> None:
+    built(tmp_path, 4096, 300)
+    (tmp_path / "kafka-logs" / "t-0" / "leader-epoch-checkpoint").write_text("0\nx\n")
+    dry = kseg(["reindex", "kafka-logs", "--dry-run"], tmp_path).stdout
+    assert b"leader-epoch-checkpoint: broken" in dry
+    assert b"; will be rebuilt\n" in dry
+    lines = kseg(["reindex", "kafka-logs", "--to", "new"], tmp_path).stdout.splitlines()
+    count = sum(1 for path in (tmp_path / "new").rglob("*") if path.is_file())
+    assert lines[-1] == f"{count} files written to new".encode()

@@ -246,6 +246,8 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
         text = f"no such option {error.option_name}{_meant(error)}"
     if _names_new_directory(error):
         text += "; a new directory goes to --to"
+    elif _names_table_format(error):
+        text += "; `kseg export` writes Parquet files and tables"
     text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
     return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"
 
@@ -287,6 +289,15 @@ def _names_new_directory(error: click.UsageError) -> bool:
     else:
         is_output = isinstance(error, click.BadParameter) and error.param is not None and "-o" in error.param.opts
     return is_output and error.ctx is not None and any("--to" in each.opts for each in error.ctx.command.params)
+
+
+def _names_table_format(error: click.UsageError) -> bool:
+    """Whether a form of output is asked for that only exports have."""
+    if not isinstance(error, click.BadParameter) or error.param is None or "-o" not in error.param.opts:
+        return False
+    from kseg.export.commit.formats import FORMATS
+
+    return any(f"'{name}' is not" in error.message for name in FORMATS)
 
 
 def _system_line(error: OSError) -> str:

@@ -479,6 +479,8 @@ def print_producer_snapshot(path: StrPath, printing: "Printing") -> None:
             printing.output.flush()
             printing.talk.say(failure)
             return
+        if like is None and not snapshot.count:
+            printing.problems.note(f"{path}: it has no producers")
         line = _ProducerLine(printing.options.release)
         for piece in snapshot.pieces():
             printing.output.write("".join(map(line.text, piece)).encode())

@@ -16,6 +16,7 @@ from kseg.layouts.record_columns import (
     PLACE_COLUMNS,
     SAFE_CSV,
     TIME_FIELDS,
+    TOPIC_COLUMNS,
     fields_program,
     json_program,
     template_program,
@@ -73,12 +74,23 @@ class RecordForm(Form):
         self.problems.lines += found.lines
 
     @property
+    def has_topics(self) -> bool:
+        """Whether rows of records name their topic and partition."""
+        return self.options.is_merged or self.printing.has_several_partitions
+
+    @property
+    def csv_names(self) -> tuple[str, ...]:
+        """The names of the columns of CSV."""
+        file, *others = DEFAULT_CSV_FIELDS
+        return self.options.fields or (file, *(TOPIC_COLUMNS if self.has_topics else ()), *others)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         if self.options.fields:
             return self.options.fields
-        if self.options.is_merged:
-            return ("topic", "partition", *DEFAULT_FIELDS)
+        if self.has_topics:
+            return (*TOPIC_COLUMNS, *DEFAULT_FIELDS)
         return ("file", *DEFAULT_FIELDS) if self.printing.has_several_files else DEFAULT_FIELDS
 
 
@@ -107,7 +119,7 @@ class CsvForm(RecordForm):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return self.options.fields or DEFAULT_CSV_FIELDS
+        return self.csv_names
 
     def program(self, path: StrPath) -> Program:
         """Return the program of the columns."""
@@ -245,7 +257,7 @@ class SheetForm(CellsForm):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return self.options.fields or DEFAULT_CSV_FIELDS
+        return self.csv_names
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Print the names of the columns, unless they were the last that were printed."""

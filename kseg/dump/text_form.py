@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.forms import Form, LogRendering, Printing, absolute_path
-from kseg.dump.log_steps import LogSummary, Rendering
+from kseg.dump.log_steps import LogSummary, Rendering, new_output
 from kseg.errors import counted
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind, parse_file_name
@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
     from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Decode, Output
+    from kseg.reading.blocks import Damage
 
 
 class TextForm(Form):
     """Lines of text: the documentation's layout for logs, the latest release's for other files, or that of --like."""
+
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._heads: StrPath | None = None
+        self._selected = new_output(self._write_selected)
 
     def rendering(self, path: StrPath) -> LogRendering:
         """Return how the lines of a log are rendered."""
@@ -38,12 +44,27 @@ class TextForm(Form):
         return LogRendering(rendering._replace(decode=decoder or decode), decoder)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Print the lines before a log; of one that is followed not again."""
+        """Print the lines before a log; of one that is followed not again, of a selection only before what it takes."""
         if not is_continued:
-            self._print_heading(path)
-        return self.printing.output
+            self._heads = path
+        if self.options.like is not None or self.options.selection.is_everything:
+            self._print_heading()
+            return self.printing.output
+        return self._selected
 
-    def _print_heading(self, path: StrPath) -> None:
+    def _write_selected(self, piece: memoryview) -> None:
+        self._print_heading()
+        self.printing.output.write(bytes(piece))
+
+    def damage(self, damage: "Damage") -> None:
+        """Print what a selection took before it."""
+        self._selected.flush()
+
+    def _print_heading(self) -> None:
+        """Print the lines before a log, unless they are printed already."""
+        if self._heads is None:
+            return
+        path, self._heads = self._heads, None
         self._print_path(path)
         like = self.options.like
         if like is not None:
@@ -73,6 +94,9 @@ class TextForm(Form):
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Print the count of bytes after the last batch, as the tool counts them."""
+        self._selected.flush()
+        if self._heads is not None:
+            return
         if self.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
             name = self.printing.shown(as_path(path).name)
             self.printing.line(layout.TRAILING_BYTES.format(size=summary.damages[-1].size, name=name))

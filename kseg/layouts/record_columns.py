@@ -105,6 +105,8 @@ DECODED_COLUMNS = tuple(
 """The decoded contents of a record, and why decoding failed."""
 PLACE_COLUMNS = ("file", "topic", "partition")
 """Columns that are the same in all of a log, from its path."""
+TOPIC_COLUMNS = PLACE_COLUMNS[1:]
+"""Those that rows of several partitions have."""
 
 
 def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:

@@ -5,10 +5,14 @@ from datetime import UTC, tzinfo
 from shlex import quote
 
 from kseg.errors import OpenError, counted
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.kernel.contract import MOST
+from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
+from kseg.log.segments import RetentionSettings
 from kseg.log.selection import Selection
 from kseg.system.placed_path import StrPath, as_path
-from kseg.times import iso_time
+from kseg.times import iso_time, time_text
 
 
 def asked_text(selection: Selection, zone: tzinfo = UTC) -> str:
@@ -61,7 +65,22 @@ def _bytes_text(value: bytes | None) -> str | None:
 def no_match_line(selection: Selection, directories: Sequence[StrPath], zone: tzinfo = UTC) -> str:
     """Return what to say where no record is selected: where kseg looked, for what, and how it compared."""
     through = _extent(directories[0]) if len(directories) == 1 else f"in {counted(len(directories), 'partition')}"
-    return f"no record {through} matches {asked_text(selection, zone)}{''.join(_hints(selection))}"
+    times = _times(directories, zone) if selection.has_times else ""
+    return f"no record {through} matches {asked_text(selection, zone)}{times}{''.join(_hints(selection))}"
+
+
+def _times(directories: Sequence[StrPath], zone: tzinfo) -> str:
+    """Return from when to when the records of partitions are, as far as it can be read."""
+    settings = ListingSettings(RetentionSettings(0))
+    first, last = MOST, NO_TIMESTAMP
+    for directory in directories:
+        try:
+            segments = list_partition(PartitionLog(as_path(directory)), settings).segments
+        except OpenError:
+            continue
+        first = min([first, *(each.first_timestamp for each in segments if each.first_timestamp >= 0)])
+        last = max([last, *(each.largest_timestamp for each in segments)])
+    return f"; their times are from {time_text(min(first, last), zone)} to {time_text(last, zone)}" if last >= 0 else ""
 
 
 def _extent(directory: StrPath) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kseg.cli import COMMANDS
+from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
@@ -111,3 +112,32 @@ def test_diff_puts_the_worst_loss_first(tmp_path: Path) -> None:
 def test_rows_of_an_earlier_statement_are_rows(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1000)], 0)])
     assert b"no rows" not in kseg(["query", "select 1; select 2 where 1 = 0", "orders-0"], tmp_path).stderr
+
+
+def test_says_which_times_there_are() -> None:
+    ran = kseg(["dump", "docs/test-1-0", "--from-time", "2030"], golden.ROOT)
+    assert ran.stdout == b""
+    assert b"; their times are from 2020-02-13T12:37:58.310Z to 2020-02-13T12:38:18.775Z;" in ran.stderr
+
+
+def test_segments_without_a_hit_have_no_heading() -> None:
+    ran = kseg(["dump", "logs/3.6.2/plain-1", "--from-offset", "150"], golden.ROOT)
+    assert ran.stdout.count(b"Starting offset: ") == 1
+
+
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_rows_of_several_partitions_name_them(form: str) -> None:
+    names = b"topic,partition" if form == "csv" else b"topic"
+    ran = kseg(["dump", "-o", form, "--tail", "1", "logs/3.6.2"], golden.ROOT)
+    assert names in ran.stdout.splitlines()[0]
+    one = kseg(["dump", "-o", form, "--tail", "1", "logs/3.6.2/plain-1"], golden.ROOT)
+    assert b"topic" not in one.stdout.splitlines()[0]
+
+
+def test_form_that_only_exports_have() -> None:
+    assert b"`kseg export` writes Parquet files" in kseg(["dump", "-o", "parquet", "docs/test-1-0"], golden.ROOT).stderr
+
+
+def test_snapshot_without_producers_says_so() -> None:
+    snapshot = "logs/2.3.1-killed/gzip-0/00000000000000000570.snapshot"
+    assert kseg(["dump", snapshot], golden.ROOT).stderr == f"kseg: {snapshot}: it has no producers\n".encode()

@@ -18,8 +18,8 @@ from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_na
 from kseg.index.header_scan import intact_header
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles, Tail, read_index_end, tail_of
-from kseg.output.rows import human_size
 from kseg.reading.log_file import LogFile
+from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 
 _READ_AT_ONCE = 16 << 20

@@ -26,11 +26,11 @@ from kseg.index.entries import OffsetIndex, slot_range
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.log.partition import was_closed
 from kseg.log.segments import entry_problem
-from kseg.output.rows import human_size
 from kseg.reading.batch import Batch, BatchHeader, damages_of, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
+from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 
 ENOUGH_RECORDS = 4096

@@ -33,7 +33,7 @@ from kseg.errors import OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
 from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name, parse_partition_directory
-from kseg.output.rows import human_size
+from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 
 ENOUGH_ITEMS = 512

@@ -16,11 +16,11 @@ from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SegmentStep, Wanted, first_match
 from kseg.log.segments import FoundFile, SegmentFiles
 from kseg.log.selection import parse_pattern
-from kseg.output.rows import human_size
 from kseg.reading.batch import record_lists
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
+from kseg.sizes import human_size
 
 
 class NotThereError(KsegError):

@@ -15,12 +15,12 @@ from kseg.doctor.kinds import command_line
 from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
-from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout
 from kseg.redaction import Redaction
 from kseg.report.gather import Choices
 from kseg.report.page import check_place, write_report
 from kseg.report.reporting import Reading, make_report
+from kseg.sizes import human_size
 from kseg.store.target import NewFile
 from kseg.times import parse_zone, time_or_none
 

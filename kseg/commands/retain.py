@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.now import settle_now
+from kseg.cluster.now import LOCK_FILE, settle_now
 from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError, counted
-from kseg.log.freeing import plan_freeing
+from kseg.log.freeing import Share, ShareOf, plan_freeing, wanted_of
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import Form, form_named
@@ -35,7 +35,7 @@ class RetainOptions(NamedTuple):
     now: str | None
     zone: str
     output: str
-    free: float | None
+    free: int | Share | None
     server_properties: Mapping[str, str]
     bootstrap_server: str
     talk: Talk
@@ -61,6 +61,9 @@ def retain(options: RetainOptions) -> None:
     cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
     or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
     .bytes. At the end are sums by topic, by log directory, and in total.
+
+    --free takes a size or a share. 20% is of the disk, as `df` shows its size, while a broker uses it. Of a copy the
+    size of the broker's disk isn't known: then it is of the logs. disk:20% and logs:20% choose.
 
     --free lowers the retention by time of the topics that free most to one age, the greatest with which enough goes, so
     that the least history is lost; what is deletable now counts. Whole segments go, by their largest time: one whose
@@ -94,8 +97,9 @@ def retain(options: RetainOptions) -> None:
         freeable = [*map(topics.freeable, partitions)]
         for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):
             talk.note(f"{problem}; the plan may lack what is there")
-        plan = plan_freeing(freeable, options.free)
-        write_freeing(plan, form, now, zone, options.bootstrap_server)
+        wanted = wanted_of(options.free, freeable, _disk_size(cluster, options.free))
+        plan = plan_freeing(freeable, wanted.size)
+        write_freeing(plan, wanted, form, now, zone, options.bootstrap_server)
         talk.note(*now.sentences())
         _note_sources(topics, form, talk)
         talk.end_with(not plan.is_enough)
@@ -115,6 +119,20 @@ def retain(options: RetainOptions) -> None:
     _note_sources(topics, form, talk)
     if partitions and not report.has_deletions:
         talk.note(f"retention deletes nothing of {counted(len(partitions), 'partition')} at this time")
+
+
+def _disk_size(cluster: Cluster, free: int | Share) -> int:
+    """Bytes of the file systems of which a share may be meant: those that a broker uses, or any if the disk is named.
+
+    Of a copy nobody knows how large the broker's disk is.
+    """
+    from kseg.doctor.check_up import disks_of
+    from kseg.system.file_locks import is_locked
+
+    if not isinstance(free, Share) or free.of is ShareOf.LOGS:
+        return 0
+    paths = [path.absolute() for path in cluster.metadata_dirs()]
+    return sum(disk.size for disk in disks_of(path for path in paths if free.of or is_locked(path / LOCK_FILE)))
 
 
 def _note_sources(topics: TopicRetention, form: Form, talk: Talk) -> None:

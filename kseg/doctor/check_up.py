@@ -37,6 +37,7 @@ from kseg.log.listing import PartitionListing
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC
 from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import Retention
+from kseg.sizes import human_size
 from kseg.system.placed_path import PlacedPath
 from kseg.times import duration_text, time_text
 from kseg.verify.start_effects import StartForecast, effects_on_node
@@ -187,7 +188,7 @@ def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
         if disk.available * _NEARLY_FULL >= disk.size:
             continue
         name = "disk-nearly-full" if disk.available else "disk-full"
-        sentence = f"{disk.available} of {counted(disk.size, 'byte is', 'bytes are')} free"
+        sentence = f"{human_size(disk.available)} of {human_size(disk.size)} are free"
         yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)
 
 
@@ -392,7 +393,7 @@ class _Due:
     def sentence(self, source: SettingSource) -> str:
         """How much, of how many topics, and by which rule; source: of the retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
-        what = f"{segments} of {topics}, {counted(self.size, 'byte')},"
+        what = f"{segments} of {topics}, {human_size(self.size)},"
         match source:
             case SettingSource.TOPIC:
                 return f"{what} are past their topics' retention or below the log start offset"

@@ -3,9 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from enum import StrEnum
 from typing import NamedTuple
 
+from kseg.errors import UsageError
 from kseg.formats.codes import UNLIMITED
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
@@ -59,6 +60,32 @@ class FreeablePartition(NamedTuple):
         for each in self.segments[:-1]:
             age = min(age, self.settings.now_ms - each.largest_timestamp)
             yield age
+
+
+class ShareOf(StrEnum):
+    """What a share is of: the size of the file systems, as `df` has it, or the bytes of the logs."""
+
+    DISK = "disk"
+    LOGS = "logs"
+
+
+class Share(NamedTuple):
+    """A share of so many percent; `of` is None if it is of the disk that a broker uses, and else of the logs."""
+
+    percent: int
+    of: ShareOf | None
+
+
+class Wanted(NamedTuple):
+    """How many bytes are to be freed, and of what they are which share; None if a size was given.
+
+    whole: the bytes that it is a share of.
+    """
+
+    size: int
+    percent: int | None = None
+    of: ShareOf | None = None
+    whole: int = 0
 
 
 class LoweredTopic(NamedTuple):
@@ -147,14 +174,13 @@ def freeable_partition(
     )
 
 
-def plan_freeing(partitions: Iterable[FreeablePartition], wanted: float) -> FreeingPlan:
-    """The plan that frees at least so many bytes, and loses the least history; below 1 it is a share of all bytes.
+def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> FreeingPlan:
+    """The plan that frees at least so many bytes, and loses the least history.
 
     The retention by time of several topics is lowered to one age, the greatest that is enough. It is lowered only so
     far as closed segments go, and not for topics that aren't needed for it.
     """
     partitions = list(partitions)
-    wanted = ceil(wanted * sum(each.size for each in partitions)) if wanted < 1 else int(wanted)
     size_now = sum(each.size_now for each in partitions)
     segments_now = sum(each.segments_now for each in partitions)
     open_ones = [each for each in partitions if each.setting is not None]
@@ -171,6 +197,20 @@ def plan_freeing(partitions: Iterable[FreeablePartition], wanted: float) -> Free
     age_ms = _rounded(open_ones, ages[place - 1])
     lowered = _without_needless(_lowered(open_ones, age_ms), missing)
     return replace(plan, lowered=lowered, pinned=_pinned(open_ones, age_ms), age_ms=age_ms)
+
+
+def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_size: int) -> Wanted:
+    """How much a size or a share is. disk_size: of the file systems; 0 if nothing tells that these are the broker's.
+
+    Raises UsageError for a share of a disk whose size isn't known.
+    """
+    if not isinstance(free, Share):
+        return Wanted(free)
+    of = free.of or (ShareOf.DISK if disk_size else ShareOf.LOGS)
+    whole = disk_size if of is ShareOf.DISK else sum(each.size for each in partitions)
+    if of is ShareOf.DISK and not whole:
+        raise UsageError("--free disk:N%: the system doesn't tell how large the disk is")
+    return Wanted(-(-free.percent * whole // 100), free.percent, of, whole)
 
 
 def _gain(partitions: Sequence[FreeablePartition], retention_ms: int) -> int:

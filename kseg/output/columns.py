@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, Cut, Head
-from kseg.output.rows import human_size
+from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 from kseg.times import duration_text, iso_time, time_text, zone_name
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kseg.cluster.now import NowSource
 from kseg.errors import UsageError
-from kseg.output.rows import human_size, json_line
+from kseg.output.rows import json_line
 from kseg.output.streams import write_stdout
 from kseg.report.block import (
     About,
@@ -28,6 +28,7 @@ from kseg.report.block import (
 )
 from kseg.report.charts import COLORS, number, shown
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
+from kseg.sizes import human_size
 from kseg.store.target import NewFile
 from kseg.system.terminal_text import escaped_text
 from kseg.text.retention import now_fields

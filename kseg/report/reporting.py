@@ -13,7 +13,6 @@ from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
 from kseg.errors import FileError, KsegError, UsageError, counted
 from kseg.log.listing_rows import counted_directories
-from kseg.output.rows import human_size
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
 from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
 from kseg.report.blocks.keys import compaction_block, keys_block, skew_block
@@ -23,6 +22,7 @@ from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_blo
 from kseg.report.gather import Choices, Gathered, survey
 from kseg.report.summary import summary_of
 from kseg.report.sums import share_text
+from kseg.sizes import human_size
 from kseg.system.shared_work import OnRead
 from kseg.times import time_text
 from kseg.verify.verify import VerificationPlan

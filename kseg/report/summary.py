@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 from kseg.cluster.now import NowSource
 from kseg.errors import counted
-from kseg.output.rows import human_size
 from kseg.report.block import About, Block, Sentence, SummaryPart, Weight, sorted_verdicts
 from kseg.report.blocks.sizes import disk_verdicts
 from kseg.report.gather import Gathered
 from kseg.report.sums import share_text
+from kseg.sizes import human_size
 from kseg.times import time_text
 
 _SOURCES = MappingProxyType(

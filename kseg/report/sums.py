@@ -22,7 +22,7 @@ from kseg.kernel.statistics_contract import (
     Statistics,
     bucket_bounds,
 )
-from kseg.output.rows import human_size
+from kseg.sizes import human_size
 from kseg.times import duration_text, time_text
 
 

@@ -10,11 +10,12 @@ from kseg.errors import counted
 from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
 from kseg.output.columns import Column, zoned_title
+from kseg.output.fitting import Fitting, room_on_terminal
 from kseg.output.forms import Form
-from kseg.output.rows import human_size
 from kseg.output.streams import write_line, write_lines
-from kseg.output.table import aligned_lines
+from kseg.output.table import aligned_lines, piece_lines
 from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
+from kseg.sizes import human_size
 from kseg.text import fields
 from kseg.text.retention import now_fields
 from kseg.times import time_text
@@ -109,18 +110,19 @@ def _decision(each: Retained) -> str:
 
 def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
     return (
-        Column(fields.BASE_OFFSET, "base offset", lambda each: each.segment.base_offset),
+        Column(fields.BASE_OFFSET, "base", lambda each: each.segment.base_offset),
         Column(fields.BYTES, "size", lambda each: each.segment.size),
         Column(
             fields.LARGEST_TIMESTAMP,
             zoned_title("largest time", zone),
             lambda each: each.segment.largest_timestamp,
             lambda each: time_text(each.segment.largest_timestamp, zone),
+            rank=2,
         ),
         Column(fields.RETENTION, "retention", _decision),
         Column(
             fields.EXPIRES,
-            zoned_title("expires by time", zone),
+            zoned_title("expires", zone),
             lambda each: each.expires_ms,
             lambda each: time_text(each.expires_ms, zone),
         ),
@@ -165,11 +167,11 @@ class RetainedSum:
 SUM_COLUMNS: tuple[Column[RetainedSum], ...] = (
     Column(fields.NAME, "total of", lambda row: row.name),
     Column(fields.PARTITIONS, "partitions", lambda row: row.partitions),
-    Column(fields.COPY_COUNT, "of these copies", lambda row: row.copies),
+    Column(fields.COPY_COUNT, "copies", lambda row: row.copies),
     Column(fields.SEGMENTS, "segments", lambda row: row.segments),
     Column(fields.BYTES, "size", lambda row: row.size),
-    Column(fields.SEGMENTS_TO_DELETE, "segments to delete", lambda row: row.to_delete),
-    Column(fields.BYTES_TO_DELETE, "size to delete", lambda row: row.size_to_delete),
+    Column(fields.SEGMENTS_TO_DELETE, "deleted", lambda row: row.to_delete),
+    Column(fields.BYTES_TO_DELETE, "frees", lambda row: row.size_to_delete),
 )
 _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 
@@ -225,6 +227,7 @@ class RetentionReport:
         self._now = now
         self._totals = RetainedTotals()
         self.has_deletions = False
+        self._hides_columns = False
 
     def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
         """Writes a partition's segments."""
@@ -237,7 +240,10 @@ class RetentionReport:
         if self._draws_timeline:
             lines: Iterable[str] = timeline(retained, self._now.ms, self._zone)
         else:
-            lines = aligned_lines(_columns(self._zone), retained)
+            columns, room = _columns(self._zone), room_on_terminal()
+            fitting = Fitting([each.head for each in columns], room and room - 2, has_choice=False)
+            lines = piece_lines(columns, retained, fitting)
+            self._hides_columns |= bool(fitting.below)
         write_lines([str(partition.path), *(f"  {line}" for line in lines)])
 
     def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
@@ -246,6 +252,7 @@ class RetentionReport:
             for sums in self._totals.objects(now_fields(self._now, self._zone)):
                 self._form.write_object(sums)
         else:
+            write_lines(["Hidden column: largest time (-o json has it)"] if self._hides_columns else [])
             write_lines(self._totals.lines())
         if directory is None or copied is None:
             return

@@ -15,7 +15,7 @@ from kseg.log.listing_rows import counted_directories
 from kseg.output.chart import bar
 from kseg.output.forms import Form
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
-from kseg.output.rows import human_size
+from kseg.sizes import human_size
 from kseg.text.retention import now_fields
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
 from kseg.verify.start_effects import StartForecast

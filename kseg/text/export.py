@@ -13,9 +13,9 @@ from kseg.log.committed import why_withheld
 from kseg.output.columns import Column, Field
 from kseg.output.forms import Form
 from kseg.output.progress import talk
-from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import aligned_lines
+from kseg.sizes import human_size
 from kseg.text import fields
 
 if TYPE_CHECKING:  # these import pyarrow

@@ -29,9 +29,9 @@ from kseg.output.fitting import Fitting
 from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
-from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
 from kseg.output.table import GrowingLines, Section, piece_lines
+from kseg.sizes import exact_size, human_size
 from kseg.text import fields
 from kseg.text.retention import cleaning_text, keys_text, now_fields
 from kseg.times import time_text

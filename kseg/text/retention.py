@@ -8,12 +8,12 @@ from kseg.cluster.now import Now
 from kseg.errors import counted
 from kseg.formats.codes import UNLIMITED
 from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
-from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
+from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment, ShareOf, Wanted
 from kseg.output.columns import Column
 from kseg.output.forms import Form
-from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.output.table import aligned_lines
+from kseg.sizes import human_size
 from kseg.text import fields
 from kseg.times import duration_text, iso_time, time_text
 
@@ -41,17 +41,17 @@ def total_object(rows: int, now: Now, zone: tzinfo) -> dict[str, object]:
     return {"type": "total", "rows": rows, **now_fields(now, zone)}
 
 
-def write_freeing(plan: FreeingPlan, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
+def write_freeing(plan: FreeingPlan, wanted: Wanted, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
     """Writes a plan to standard output, as text or objects."""
     if form.has_objects:
-        for each in _objects(plan, bootstrap_server):
+        for each in _objects(plan, wanted, bootstrap_server):
             form.write_object(each | (now_fields(now, zone) if each["type"] == "plan" else {}))
     else:
-        write_lines(_lines(plan, zone, bootstrap_server))
+        write_lines((*_share_lines(wanted), *_lines(plan, zone, bootstrap_server)))
     flush_stdout()
 
 
-def _objects(plan: FreeingPlan, bootstrap_server: str) -> Iterator[dict[str, object]]:
+def _objects(plan: FreeingPlan, wanted: Wanted, bootstrap_server: str) -> Iterator[dict[str, object]]:
     for lowered in plan.lowered:
         row = {column.name: column.value(lowered) for column in _COLUMNS}
         lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}
@@ -72,6 +72,7 @@ def _objects(plan: FreeingPlan, bootstrap_server: str) -> Iterator[dict[str, obj
         {
             "type": "plan",
             "wantedBytes": plan.wanted,
+            "wantedOf": wanted.of,
             "isEnough": plan.is_enough,
             "segmentsDeletableNow": plan.segments_now,
             "bytesDeletableNow": plan.size_now,
@@ -80,6 +81,14 @@ def _objects(plan: FreeingPlan, bootstrap_server: str) -> Iterator[dict[str, obj
             "ageMs": plan.age_ms,
         }
     )
+
+
+def _share_lines(wanted: Wanted) -> Iterator[str]:
+    """Say what a share is of."""
+    if wanted.of is not None:
+        share = f"{wanted.percent}% of the {wanted.of} ({human_size(wanted.whole)})"
+        other = "" if wanted.of is ShareOf.DISK else f"; disk:{wanted.percent}% is of the disk, as `df` shows it"
+        yield f"To free: {human_size(wanted.size)}, {share}{other}"
 
 
 def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[str]:

@@ -7,9 +7,7 @@ from shlex import quote
 from kseg.errors import OpenError, counted
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.kernel.contract import MOST
-from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import RetentionSettings
 from kseg.log.selection import Selection
 from kseg.system.placed_path import StrPath, as_path
 from kseg.times import iso_time, time_text
@@ -71,6 +69,9 @@ def no_match_line(selection: Selection, directories: Sequence[StrPath], zone: tz
 
 def _times(directories: Sequence[StrPath], zone: tzinfo) -> str:
     """Return from when to when the records of partitions are, as far as it can be read."""
+    from kseg.log.listing import ListingSettings, list_partition
+    from kseg.log.segments import RetentionSettings
+
     settings = ListingSettings(RetentionSettings(0))
     first, last = MOST, NO_TIMESTAMP
     for directory in directories:

@@ -32,8 +32,8 @@ from kseg.log.transactions import (
 )
 from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, listed_column, timestamp_column
 from kseg.output.forms import RowWriter
-from kseg.output.rows import human_size
 from kseg.output.table import Section
+from kseg.sizes import human_size
 from kseg.text import fields
 from kseg.text.groups import unless_negative
 from kseg.times import duration_text

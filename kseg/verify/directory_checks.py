@@ -11,6 +11,7 @@ from kseg.formats.foreign import what_has_name
 from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.segments import CLEANED, SegmentFiles, read_tail
+from kseg.sizes import human_size
 from kseg.store.location import place_of
 from kseg.system.placed_path import path_named
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
@@ -161,7 +162,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         if suffix in _PARSED and not _is_offset(stem):
             findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
             continue
-        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {counted(file.size, 'byte')}")
+        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {human_size(file.size)}")
     _check_leftover_logs(partition, findings)
     deleted = {name.base_offset for name in map(parse_file_name, leftovers) if name.kind is FileKind.LOG}
     for orphan in partition.orphans:

@@ -254,8 +254,6 @@ def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
         {**sums("total", None, 4), **now},
     ]
     lines = kseg("disk1", "disk2", *when, directory=tmp_path).stdout.decode().splitlines()
-    assert " ".join(lines[-6].split()) == (
-        "total of partitions of these copies segments size segments to delete size to delete"
-    )
+    assert " ".join(lines[-6].split()) == ("total of partitions copies segments size deleted frees")
     assert lines[-1].split() == ["all", "4", "0", "8", "25.1", "KiB", "4", "20.0", "KiB"]
     assert "total of" not in kseg("disk2/other-0", *when, directory=tmp_path).stdout.decode()

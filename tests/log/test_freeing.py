@@ -88,7 +88,20 @@ def test_a_share_is_of_all_bytes_of_the_logs(disk: Path) -> None:
     total = sum(path.stat().st_size for path in disk.glob("*/*.log"))
     (share,) = of_type("plan", retain(disk, "--free", "20%"))
     assert share["wantedBytes"] == -(-total // 5)
+    assert share["wantedOf"] == "logs"
+    shown = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "20%"], disk).stdout.decode()
+    assert ", 20% of the logs (" in shown.splitlines()[0]
     assert run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "0%"], disk).status == 2
+
+
+def test_a_share_of_the_disk_is_of_its_size(disk: Path) -> None:
+    (plan,) = of_type("plan", retain(disk, "--free", "disk:20%"))
+    status = os.statvfs(disk)
+    usable = status.f_blocks - status.f_bfree + status.f_bavail
+    assert plan["wantedBytes"] == pytest.approx(usable * status.f_frsize / 5, rel=0.02)
+    assert plan["wantedOf"] == "disk"
+    shown = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "disk:20%"], disk).stdout.decode()
+    assert ", 20% of the disk (" in shown.splitlines()[0]
 
 
 def test_too_much_ends_with_1_and_says_how_much_can_be_freed(disk: Path) -> None:

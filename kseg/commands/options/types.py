@@ -3,12 +3,16 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kseg.errors import UsageError, counted
 from kseg.formats.file_names import MAXIMUM_PARTITION
 from kseg.store.location import checked_path, matching_paths
+
+if TYPE_CHECKING:
+    from kseg.log.freeing import Share
 
 LARGEST_INT = 2**31 - 1
 LARGEST_LONG = 2**63 - 1
@@ -69,14 +73,18 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
 
 
 class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # as Size
-    """Bytes as in Size, or a share: `20%`, which is given as a number below 1."""
+    """Bytes as in Size, or a share: `20%`, `disk:20%` or `logs:20%`."""
 
     name = "SIZE|PERCENT"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "int | Share":
         """The bytes, or the share; fails if it is neither."""
-        share = re.fullmatch(r"([1-9][0-9]?)%", str(value))
-        return Size().convert(value, param, ctx) if share is None else int(share[1]) / 100
+        from kseg.log.freeing import Share, ShareOf
+
+        share = re.fullmatch(r"(?:(disk|logs):)?([1-9][0-9]?)%", str(value))
+        if share is None:
+            return Size().convert(value, param, ctx)
+        return Share(int(share[2]), None if share[1] is None else ShareOf(share[1]))
 
 
 class Ratio(click.FloatRange):

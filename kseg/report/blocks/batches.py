@@ -3,11 +3,11 @@
 from kseg.errors import counted
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec, codec_name
 from kseg.kernel.statistics_contract import BATCH_SIZE, LINGERS_MS, Measure
-from kseg.output.rows import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Figure, Sentence, Table, Weight, line_of, topic_line
 from kseg.report.charts import COLORS, Bin, Strip, StripPart, columns, stacked
 from kseg.report.gather import Gathered, TopicFacts
 from kseg.report.sums import LogHistogram, ProducerSums, axis_size, count_text, ratio_text, share_text, short_count
+from kseg.sizes import human_size
 
 _MOST_VERDICTS, _WORTH_BATCHES, _WORTH_SAVING = 3, 1000, 0.3
 _MIDDLE = LINGERS_MS[1]

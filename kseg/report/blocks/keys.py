@@ -6,7 +6,6 @@ from statistics import median
 from kseg.errors import FileError
 from kseg.log.cleaner import CleanerVerdict
 from kseg.log.lookup import lookup_offset
-from kseg.output.rows import human_size
 from kseg.redaction import Redactor
 from kseg.report.block import (
     Block,
@@ -24,6 +23,7 @@ from kseg.report.blocks.batches import ratio_of
 from kseg.report.charts import Strip, StripPart, stacked
 from kseg.report.gather import Gathered, PartitionFacts, PlacedKey, TopicFacts
 from kseg.report.sums import age_text, has_sketches, ratio_text, share_text, sketched_count
+from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 from kseg.text.retention import cleaning_text, keys_text
 

@@ -7,7 +7,6 @@ from kseg.errors import counted
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.statistics_contract import Measure
 from kseg.log.sizes import LEFTOVERS, OTHERS, FileSizes
-from kseg.output.rows import human_size
 from kseg.report.block import (
     Block,
     Cell,
@@ -32,6 +31,7 @@ from kseg.report.gather import (
     try_codecs,
 )
 from kseg.report.sums import share_text
+from kseg.sizes import human_size
 
 _MOST_TILES, _MOST_PARTS = 20, 16
 _LARGE_SHARE, _FULL = 0.25, 0.9

@@ -13,10 +13,10 @@ from kseg.errors import counted
 from kseg.findings.finding_kind import Severity
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import Rolled, RollSettings
-from kseg.output.rows import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
 from kseg.report.gather import Gathered, TopicFacts
 from kseg.report.sums import DAY_MS, age_text, count_text, share_text
+from kseg.sizes import human_size
 from kseg.system.placed_path import as_path
 
 Replicas = PartitionReplicas[PartitionLog]

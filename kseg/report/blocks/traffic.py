@@ -9,7 +9,6 @@ from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
 from kseg.errors import counted
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS, Measure
 from kseg.log.segments import Retention, Rolled
-from kseg.output.rows import human_size
 from kseg.report.block import (
     Block,
     Cell,
@@ -38,6 +37,7 @@ from kseg.report.sums import (
     share_text,
 )
 from kseg.rewrite.compact import Retained
+from kseg.sizes import human_size
 
 _MOST_POINTS = 300
 _SILENT_MS = 7 * DAY_MS

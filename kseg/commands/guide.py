@@ -62,6 +62,10 @@ SITUATIONS = (
         ),
     ),
     Situation(
+        "Would another compression save space",
+        (Task("See what zstd would save", "kseg report kafka-logs/ --to report.html"),),
+    ),
+    Situation(
         "What is on this disk",
         (
             Task("Make a page about it", "kseg report kafka-logs/ --to report.html"),

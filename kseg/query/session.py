@@ -100,6 +100,8 @@ _INTERRUPTED = "Query interrupted"
 _AGAIN = 0.05
 """Seconds between checks for Ctrl-C, and between interrupts of DuckDB while it continues."""
 _ADVICE = {
+    "'length(BLOB)'": "octet_length(…) counts the bytes of a BLOB",
+    "because schema": 'quote a topic whose name has dots: from "orders.v1"',
     "file system operations are disabled": "--files DIR lets SQL read and write in one directory",
     "'max_temp_directory_size'": "give more --temporary, or more --memory",
 }

@@ -17,10 +17,11 @@ from kseg.errors import counted
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Rows
-from kseg.output.rows import human_size, json_line
+from kseg.output.rows import json_line
 from kseg.redaction import PARTS, Redaction
 from kseg.rewrite.redacted_names import NameKind, Names
 from kseg.rewrite.redacted_records import is_readable
+from kseg.sizes import human_size
 from kseg.store.target import NewFile
 from kseg.text.doctor_page import check_up_objects
 from kseg.text.listing import ListingColumns

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from kseg.errors import counted
-from kseg.output.rows import human_size
 from kseg.rewrite.redact import RedactedDirectory
 from kseg.rewrite.redacted_names import NameKind
+from kseg.sizes import human_size
 
 SHOWN = 20
 """Files of zeros that the text names one by one."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.query.disks import PARTITIONS, PER_SEGMENT, SEGMENTS, START_MS, opened, queried, rows, write_disk
 
@@ -159,3 +160,16 @@ def test_answers_take_no_more_memory_for_a_larger_log(tmp_path: Path) -> None:
         peaks.append(int(ran.stderr))
     smaller, larger = peaks
     assert larger - smaller < 120, peaks  # threads and allocators differ by 70 MiB from run to run
+
+
+@pytest.mark.parametrize(
+    ("sql", "step"),
+    [
+        ("select length(value) from idem", b"octet_length("),
+        ("select count(*) from orders.v1", b"quote a topic whose name has dots"),
+    ],
+)
+def test_error_of_sql_names_what_to_write(sql: str, step: bytes) -> None:
+    ran = run.kseg(["query", sql, "logs/2.8.2"], golden.ROOT)
+    assert ran.status == 2
+    assert step in ran.stderr

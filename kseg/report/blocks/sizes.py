@@ -330,6 +330,10 @@ def _trial_rows(topic: TopicFacts, sample: Sample) -> list[tuple[Cell, ...]]:
     return rows
 
 
+_RATIOS = ("ls", "--by", "segment", "--deep", "--columns", "baseOffset,bytes,codecs,compressionRatio")
+"""The command that shows how each segment is compressed now."""
+
+
 def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
     found = []
     for topic, sample in tried:
@@ -341,7 +345,7 @@ def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
                 "by zstd, with batches as they are."
             )
             largest = max(topic.partitions, key=lambda each: each.size)
-            found.append((saved, Sentence(sentence, partition_line(largest, "ls", "--deep"), Weight.WATCH)))
+            found.append((saved, Sentence(sentence, partition_line(largest, *_RATIOS), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
     return [verdict for _, verdict in found[:3]] + ([_whole_trial(tried)] if tried else [])
 

@@ -1,1 +1,1 @@
-"""What `kseg.open` gives: log directories, partitions and segments as values."""
+"""Values that `kseg.open` returns: log directories, partitions and segments."""

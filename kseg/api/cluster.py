@@ -1,4 +1,4 @@
-"""A cluster's disks as one thing: topics, partitions whose copies are read together, settings, lags."""
+"""A cluster opened from its brokers' disks: topics, partitions with all their copies, settings and lags."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 class JoinedDirectories(Directories):
-    """Partitions of log directories, each read once: of several copies the one that answers, its holes from others."""
+    """Partitions of log directories, each read once. The best copy is read; other copies fill its gaps."""
 
     def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
-        """Finds the log directories. Problems below them are kept, and warned of."""
+        """Find the log directories. Problems below them are kept, and each is a warning."""
         super().__init__(tuple(paths), choice)
         self._problems: list[OpenError] = []
         self._cluster = model.Cluster(self._paths, once(only_below(self._take_problem)))
 
     @cached_property
     def _beside(self) -> MetadataBeside:
-        """What the metadata that tell of the copies tell of topics."""
+        """The metadata found next to the copies, which describe topics."""
         return MetadataBeside(cluster=self._cluster)
 
     def _take_problem(self, problem: OpenError) -> None:
@@ -50,16 +50,16 @@ class JoinedDirectories(Directories):
 
     @property
     def problems(self) -> tuple[OpenError, ...]:
-        """Partitions that couldn't be listed: they are in nothing that this gives."""
+        """Partitions that couldn't be listed; no other result includes them."""
         return tuple(self._problems)
 
     @property
     def taken(self) -> Taken:
-        """Which brokers' copies answer, by which metadata, and what is left out."""
+        """The brokers whose copies are read, the metadata that chose them, and the copies left out."""
         return taken_of(self._replicas)
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """One partition in use, its copies read together. Raises OpenError if there is none."""
+        """Return a partition in use, its copies read together. Raises OpenError if there is none."""
         for each in self._replicas:
             if each.copies and (each.topic, each.partition) == (topic, partition):
                 return Partition(each.best, self, each)
@@ -86,7 +86,7 @@ class JoinedDirectories(Directories):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a cluster: its id, None if nothing tells it; its partitions by number; its settings by name."""
+    """A topic of a cluster: its id (None if unknown), its partitions by number, its settings by name."""
 
     name: str
     topic_id: str | None
@@ -95,33 +95,34 @@ class Topic:
 
 
 class Cluster(JoinedDirectories):
-    """The disks of a cluster's brokers, in whatever order they were given.
+    """The disks of a cluster's brokers, in any order.
 
-    What `kseg` finds out about a cluster's partitions, this gives as values: `docs/reference/copies.md` has the rules.
+    Has everything that kseg's commands find out about a cluster's partitions. `docs/reference/copies.md` has the
+    rules.
     """
 
     def __init__(self, paths: Iterable[Path], server_properties: Path | None = None) -> None:
-        """Finds the log directories; reads metadata and logs when they are asked for."""
+        """Find the log directories. Metadata and logs are read on first use."""
         super().__init__(paths)
         self._static = {} if server_properties is None else dict(read_server_properties(server_properties))
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id; None if no log directory says it."""
+        """The cluster's id; None if no log directory has it."""
         return self._cluster.cluster_id
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of the brokers whose directories are here, also by the paths of single partitions.
+        """The ids of the brokers whose directories were opened, also from paths of single partitions.
 
-        Without controllers, if the metadata know any of the brokers.
+        Excludes controllers if the metadata list any of the brokers.
         """
         known = {identity_of(each).broker for each in self._cluster.metadata_dirs()}
         return tuple(sorted(self._dynamic.brokers_among(known)))
 
     @cached_property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics by name, those that have a partition here."""
+        """The topics that have a partition here, by name."""
         partitions: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
         for each in self._replicas:
             if each.copies:
@@ -156,9 +157,9 @@ class Cluster(JoinedDirectories):
         return DynamicSettings(self._metadata)
 
     def lag(self, group: str) -> Mapping[tuple[str, int], int | None]:
-        """How far a group's commits are behind the ends of logs, by topic and partition; None where that isn't known.
+        """Return how far a group's commits are behind the ends of logs, by topic and partition; None if unknown.
 
-        Empty for a group that has no commits. Raises OpenError if `__consumer_offsets` isn't here.
+        Empty for a group without commits. Raises OpenError if `__consumer_offsets` isn't here.
         """
         found = (each for each in self.groups().groups if each.group == group)
         return {(commit.topic, commit.partition): commit.lag for each in found for commit in each.commits}

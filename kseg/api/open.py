@@ -23,16 +23,16 @@ Opened = TypeVar("Opened", bound=Logs)
 
 
 class LogDirectory(JoinedDirectories):
-    """The partitions of one or more log directories, as these were listed when they were opened.
+    """The partitions of one or more log directories, as listed when they were opened.
 
-    Records are read of each partition once: of several replicas that are here, of the one that answers.
+    Records of each partition are read once. If there are several replicas, the best one is read.
     """
 
     def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
-        """Lists the directories, and those partitions in them that are chosen.
+        """List the directories and the chosen partitions in them.
 
-        Partitions that can't be listed are passed over, with a warning. Raises OpenError if a path can't be listed;
-        NoPartitionError if it has no partition; NoSuchPartitionError if none is chosen.
+        Partitions that can't be listed are skipped with a warning. Raises OpenError if a path can't be listed,
+        NoPartitionError if it has no partition, and NoSuchPartitionError if none is chosen.
         """
         super().__init__(paths, choice)
         self._logs = sorted(self._cluster.directories(choice), key=_order)
@@ -48,9 +48,9 @@ class LogDirectory(JoinedDirectories):
         return tuple(sorted({log.topic for log in self._logs if log.topic is not None}))
 
     def partitions(self, topic: str = "*", partition: int | None = None) -> tuple[Partition, ...]:
-        """The partitions by topic and number, of topics that match a glob, and with a number.
+        """Return the partitions by topic and number, filtered by a topic glob and a number.
 
-        Directories that are being deleted or moved come last: `Partition.state` tells.
+        Directories that are being deleted or moved come last; `Partition.state` has their state.
         """
         return tuple(
             Partition(log, self)
@@ -86,22 +86,22 @@ def open(  # noqa: A001  it is kseg.open
     remote: str | Iterable[str] = (),
     private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> LogDirectory | Partition | Segment:
-    """Opens a log directory, a parent of such, a partition's directory, or a segment; several paths as a LogDirectory.
+    """Open a log directory, a parent of one, a partition's directory, or a segment; several paths as a LogDirectory.
 
-    Paths may lead into archives (`support.tar.gz/orders-0`): what is needed of them is unpacked into TMPDIR until the
-    result is closed, or collected as garbage. They may be remote tiers, too: directories of their objects, or s3://… .
+    Paths may lead into archives (`support.tar.gz/orders-0`). The needed files are unpacked into TMPDIR until the
+    result is closed or garbage-collected. Paths may also be remote tiers: directories of their objects, or s3://… .
 
     Args:
-        path: what to open.
+        path: the path to open.
         more: further disks of the same broker, or further brokers' disks.
-        topic: names or globs of the topics that are meant; with this or `partition` the result is a LogDirectory.
-        partition: numbers of the partitions that are meant.
-        remote: remote tiers that have the older segments of what is opened.
+        topic: names or globs of topics; with this or `partition` the result is a LogDirectory.
+        partition: numbers of partitions.
+        remote: remote tiers that have the older segments of the opened partitions.
         private_keys: files of private keys that decrypt segments of tiers, by the keys' ids.
 
     Raises:
-        OpenError: a path isn't there, or can't be opened; there is nothing of Kafka's.
-        UsageError: there are partitions, but none that is meant; a private key's file holds none.
+        OpenError: a path doesn't exist, can't be opened, or has no Kafka files.
+        UsageError: no partition matches; or a private key's file has no key.
         ClusterError: an object store failed.
     """
     topics = (topic,) if isinstance(topic, str) else tuple(topic)
@@ -117,16 +117,16 @@ def open_cluster(
     remote: str | Iterable[str] = (),
     private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> Cluster:
-    """Opens the disks of a cluster as one thing, whatever their order: `cluster.topics["orders"].partitions[0]`.
+    """Open the disks of a cluster, in any order, as in `cluster.topics["orders"].partitions[0]`.
 
     Args:
-        paths: log directories, parents of them up to five levels above, archives; of all brokers that there are.
+        paths: log directories, parents of them up to five levels above, or archives; of all available brokers.
         server_properties: a broker's server.properties, for settings that the metadata don't have.
         remote: remote tiers that have the older segments.
         private_keys: files of private keys that decrypt segments of tiers, by the keys' ids.
 
     Raises:
-        OpenError: a path isn't there, or there is no partition. UsageError: the disks are of several clusters.
+        OpenError: a path doesn't exist, or there is no partition. UsageError: the disks belong to several clusters.
     """
     given = (paths,) if isinstance(paths, str | os.PathLike) else tuple(paths)
     static = None if server_properties is None else Path(server_properties)
@@ -141,7 +141,7 @@ def _unpacked(
     remote: str | Iterable[str],
     private_keys: Mapping[str, str | os.PathLike[str]],
 ) -> Opened:
-    """What is opened of local paths; archives are unpacked, and remote tiers stand in for segments, until it closes."""
+    """Open local paths. Archives are unpacked, and remote tiers replace segments, until the result closes."""
     paths = [os.fspath(each) for each in given]
     remotes = (remote,) if isinstance(remote, str) else tuple(remote)
     if not remotes and not any(leads_inside(each) or tier_at(each) is not None for each in paths):
@@ -173,5 +173,5 @@ def _opened(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory | Par
 
 
 def open_segment(path: str | os.PathLike[str]) -> Segment:
-    """Opens a file of batches, whatever its name. Raises OpenError if it can't be opened."""
+    """Open a file of batches with any name. Raises OpenError if it can't be opened."""
     return Segment(path)

@@ -1,4 +1,4 @@
-"""Opened partitions, segments and log directories, and what these add up to."""
+"""Opened partitions, segments and log directories, and the results of commands about them."""
 
 import os
 from abc import abstractmethod
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class Segment(Logs):
-    """One log file; also a metadata snapshot, or a file of batches with any name."""
+    """One log file, a metadata snapshot, or a file of batches with any name."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the file. Raises OpenError if it can't be opened."""
+        """Open the file. Raises OpenError if it can't be opened."""
         super().__init__()
         self._file = LogFile(path)
         self._at_close.callback(self._file.close)
@@ -61,14 +61,16 @@ class Segment(Logs):
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """The size of the file in bytes."""
         return self._file.size
 
     def scan(self, start: int = 0) -> Iterator[Batch | Damage]:
-        """Everything in the file, in order, from a batch's position on; sizes add up to the file's size.
+        """Yield the batches and damages of the file in order, from a batch's position on.
 
-        Damage is given, never raised; a batch whose CRC is wrong has `is_valid` False. Records aren't looked at:
-        `Batch.problem` tells whether they can be read.
+        Sizes add up to the file's size.
+
+        Damage is a value and never raised. A batch with a wrong CRC has `is_valid` False. Records aren't parsed;
+        `Batch.problem` says whether they can be read.
         """
         yield from scan_log(self._file, start)
 
@@ -82,10 +84,10 @@ class Segment(Logs):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
-    """What was found in partitions and log directories.
+    """The result of verifying partitions and log directories.
 
-    findings: in the order of partitions. problems: files that couldn't be opened; nothing is known of them. notes: in
-    words, of a selection. passed_over: names that aren't Kafka's, by directory.
+    findings: in the order of partitions. problems: files that couldn't be opened and weren't checked. notes: remarks
+    about the selection. passed_over: names that aren't Kafka's, by directory.
     """
 
     findings: tuple[Finding, ...]
@@ -95,15 +97,15 @@ class Verification:
 
     @property
     def is_well(self) -> bool:
-        """Whether all could be read, and there is nothing but notes."""
+        """True if all files could be read, and all findings are notes."""
         return not self.problems and not any(finding.counts for finding in self.findings)
 
     def __repr__(self) -> str:
-        """A short table."""
+        """Return a short table."""
         return self._table().text()
 
     def _repr_html_(self) -> str:
-        """The same, for notebooks."""
+        """Return the same, for notebooks."""
         return self._table().html()
 
     def _table(self) -> ShortTable:
@@ -123,7 +125,7 @@ class Verification:
 def verification(
     paths: Sequence[Path], choice: PartitionChoice, selection: Selection, processes: int | None
 ) -> Verification:
-    """Verifies what is chosen at some paths. Raises OpenError if there is nothing to verify."""
+    """Verify the chosen partitions below some paths. Raises OpenError if there is nothing to verify."""
     from kseg.coordinators.transactions import judged_findings
 
     problems: list[KsegError] = []
@@ -150,7 +152,7 @@ Row = TypeVar("Row")
 
 
 class Directories(Logs):
-    """Directories of partitions: what the commands find out about them, as values."""
+    """Directories of partitions, with the results of kseg's commands as values."""
 
     def __init__(self, paths: tuple[Path, ...], choice: PartitionChoice = EVERY_PARTITION) -> None:
         super().__init__()
@@ -163,38 +165,39 @@ class Directories(Logs):
 
     @cached_property
     def _beside(self) -> MetadataBeside:
-        """What the metadata here tell of topics; large ones aren't read, with a warning."""
+        """The metadata found here that describe topics; large ones aren't read, with a warning."""
         return MetadataBeside(CHEAP_METADATA, _warn_of_unread, self._log_dirs())
 
     def _log_dirs(self) -> Iterator[Path]:
-        """Log directories that may have metadata; found when they are asked for."""
+        """Yield log directories that may have metadata, searched on each call."""
         yield from Cluster(self._paths, pass_over).metadata_dirs()
 
     @abstractmethod
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
-        """The partitions, with the copies that answer for each."""
+        """Yield the partitions with the copies that are read for each."""
 
     def verify(
         self, selection: Selection | None = None, *, processes: int | None = 1, **options: Unpack[SelectionOptions]
     ) -> "Verification":
-        """What is wrong in logs, indexes, snapshots and checkpoints, as `kseg verify` finds it.
+        """Check logs, indexes, snapshots and checkpoints, as `kseg verify` does.
 
-        `processes`: how many share the work; None for as many as processors, if there is enough to do. Of a selection,
-        what is about its records. Raises OpenError if there is nothing to verify.
+        `processes`: the number of processes that share the work; None for one per processor if there is enough work.
+        With a selection, only its records are checked. Raises OpenError if there is nothing to verify.
         """
         asked = asked_selection(selection, options, has_control=True)
         return verification(self._paths, self._choice, asked, processes)
 
     def salvage(self, to: str | os.PathLike[str] | None, *, drop_unreadable: bool = False) -> "tuple[Salvaged, ...]":
-        """Saves every intact batch into a new directory, as `kseg salvage` does; a result per partition.
+        """Save every intact batch into a new directory, as `kseg salvage` does; return a result per partition.
 
         Args:
             to: the new directory, which must not exist yet, or be empty; with None nothing is written.
             drop_unreadable: leave out batches whose CRC is right but whose records can't be read.
 
         Raises:
-            UsageError: the directory is there, or inside of what is read.
-            OpenError: a file can't be opened; WriteError: one can't be written. Nothing is left of the directory then.
+            UsageError: the directory exists and isn't empty, or lies inside of an input.
+            OpenError: a file can't be opened. WriteError: a file can't be written. In both cases the directory is
+                removed.
         """
         from kseg.rewrite.salvage import salvage_into
 
@@ -207,12 +210,12 @@ class Directories(Logs):
         leader: str | os.PathLike[str] | None = None,
         processes: int | None = 1,
     ) -> "tuple[PartitionDiff, ...]":
-        """What copies of partitions are to each other, as `kseg diff` finds it; a result per partition.
+        """Compare copies of partitions, as `kseg diff` does; return a result per partition.
 
         Args:
-            others: what to compare with; each, and each path that was opened, is a side.
+            others: the other sides; each of them, and each path that was opened, is a side.
             leader: the side under which the others would truncate their logs.
-            processes: how many share the work; None for as many as processors, if there is enough to do.
+            processes: the number of processes that share the work; None for one per processor if there is enough work.
 
         Raises:
             UsageError: there is nothing to compare with, or the leader isn't a side.
@@ -225,19 +228,19 @@ class Directories(Logs):
         return all_diffs(sides, warn, self._choice, leader=leading, processes=processes)
 
     def cluster_copies(self) -> "ClusterCopies":
-        """The cluster's partitions with the copies that are here, as `kseg verify --cluster` finds them.
+        """Return the cluster's partitions with their copies here, as `kseg verify --cluster` finds them.
 
-        Raises OpenError if the cluster's metadata aren't here; UsageError if those of several clusters are.
+        Raises OpenError if the cluster's metadata aren't here, and UsageError if the metadata of several clusters are.
         """
         from kseg.diff.copies import find_cluster_copies
 
         return find_cluster_copies(Cluster(self._paths), self._choice)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
-        """Groups, their members and commits, replayed from `__consumer_offsets`, at a time or at the log's end.
+        """Return groups, their members and commits, from `__consumer_offsets` at a time or at the log's end.
 
-        If topics or partitions were chosen, only commits for these, and groups that have some. Raises OpenError if
-        `__consumer_offsets` isn't here.
+        If topics or partitions were chosen, has only commits for these and the groups that made them. Raises OpenError
+        if `__consumer_offsets` isn't here.
         """
         from kseg.coordinators.groups import groups_with_commits_for, read_groups
 
@@ -245,7 +248,7 @@ class Directories(Logs):
         return replace(view, groups=tuple(groups_with_commits_for(self._choice, view.groups)))
 
     def metadata(self, *, at: Time | None = None) -> "ClusterMetadata":
-        """The cluster's metadata, replayed from `__cluster_metadata`: at its end, or as `at` says.
+        """Return the cluster's metadata, replayed from `__cluster_metadata`, at its end or as `at` says.
 
         `at`: a datetime, or as in `kseg metadata --at` an offset or a time. Raises OpenError if that topic isn't here.
         """
@@ -257,19 +260,20 @@ class Directories(Logs):
         return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
 
     def transactions(self, *, only_open: bool = False, now: Time | None = None) -> "Iterator[TransactionRow]":
-        """The transactions of the partitions, one after another, and of each open one whether it hangs.
+        """Yield the transactions of the partitions in turn, and whether each open one hangs.
 
-        The coordinators are those in the same log directories; what couldn't be read or judged is a warning at the end.
+        The coordinators are those in the same log directories. Transactions that couldn't be read or judged are a
+        warning at the end.
 
         Args:
-            only_open: leave out those that have ended.
+            only_open: leave out transactions that have ended.
             now: the time to judge by; None for the newest that brokers wrote.
         """
         rows = self._transaction_rows(now, only_open=only_open)
         return self._with_notes(rows, rows.rows(rows.split(self._choice)[1]))
 
     def transactional_ids(self, *, only_open: bool = False, now: Time | None = None) -> "Iterator[CoordinatorRow]":
-        """What the coordinators knew of each transactional id, from `__transaction_state`; arguments as above."""
+        """Yield the coordinators' state of each transactional id, from `__transaction_state`; arguments as above."""
         rows = self._transaction_rows(now, only_open=only_open)
         return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
 
@@ -288,16 +292,16 @@ class Directories(Logs):
         )
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
-        """What was found; at the end warns of what wasn't."""
+        """Yield the rows, then warn of the transactions that couldn't be read."""
         yield from found
         for note in rows.notes(is_partial=False):
             warn(note)
 
 
 class Partition(Directories):
-    """A partition's directory as it was listed when it was opened; its records are read from what is there then.
+    """A partition's directory as listed when it was opened; its records are read from the files there at that time.
 
-    Of an opened cluster it is all of the partition's copies: what is found out about it is asked of the cluster.
+    In an opened cluster it covers all of the partition's copies, and other results come from the cluster.
     """
 
     def __init__(
@@ -306,9 +310,9 @@ class Partition(Directories):
         owner: Directories | None = None,
         replicas: "PartitionReplicas[PartitionLog] | None" = None,
     ) -> None:
-        """Takes the listed directory, and what keeps it, if that was opened; `kseg.open` gives one.
+        """Take the listed directory and the owner that keeps it open; `kseg.open` makes one.
 
-        replicas: the copies that answer, if it is read together with others.
+        replicas: the copies that are read, if there are several.
         """
         if owner is None or replicas is None:
             super().__init__((log.path,))
@@ -325,12 +329,12 @@ class Partition(Directories):
 
     @property
     def path(self) -> Path:
-        """The directory; of several copies that of the best one."""
+        """The directory; with several copies, the best one's."""
         return self._log.path
 
     @property
     def topic(self) -> str | None:
-        """The topic; None if the directory isn't named after one."""
+        """The topic; None if the directory's name has none."""
         return self._log.topic
 
     @property
@@ -340,12 +344,12 @@ class Partition(Directories):
 
     @property
     def state(self) -> DirectoryState | None:
-        """Whether the directory is being deleted, being moved, or a stray; None if it is in use."""
+        """The state of a directory that is being deleted, being moved, or a stray; None if it is in use."""
         return self._log.state
 
     @property
     def size(self) -> int:
-        """Bytes of its logs."""
+        """The size of its logs in bytes."""
         return self._log.size
 
     @property
@@ -355,21 +359,24 @@ class Partition(Directories):
 
     @property
     def replicas(self) -> "tuple[Copy[PartitionLog], ...]":
-        """The copies that answer, the best one first: path, broker, status, and up to where each agrees with that."""
+        """The copies that are read, the best one first.
+
+        Each has its path, broker, status, and the offset up to which it agrees with the best one.
+        """
         return self._replicas.copies
 
     def segments(self) -> Iterator[Segment]:
-        """Its segments, each open until the next is asked for. Raises OpenError if one can't be opened."""
+        """Yield its segments, each open until the next is requested. Raises OpenError if one can't be opened."""
         for files in self._log.segments:
             with Segment(files.path) as segment:
                 yield segment
 
     def log_start_offset(self) -> int:
-        """The first readable offset; with a remote tier, that of the tier."""
+        """Return the first readable offset; with a remote tier, the tier's."""
         return self._log.log_start_offset(self._tier)
 
     def local_start_offset(self) -> int:
-        """The first offset that is on this disk."""
+        """Return the first offset on this disk."""
         return self._log.log_start_offset() if self._tier is None else self._tier.local_start_offset
 
     @cached_property
@@ -379,20 +386,20 @@ class Partition(Directories):
         return find_tier(self._log, (self._owner or self)._beside)
 
     def log_end_offset(self) -> int:
-        """The next offset to be written, after the last readable batch. Raises OpenError if a log can't be opened."""
+        """Return the offset after the last readable batch. Raises OpenError if a log can't be opened."""
         return self._log.read_log_end_offset()
 
     def topic_id(self) -> str | None:
-        """The topic's id, by its file, or else by metadata and other copies; None if nothing tells it."""
+        """Return the topic's id from its file, or else from metadata and other copies; None if unknown."""
         return (
             topic_id_of(self._log) or self._replicas.topic_id or TopicIds((self._owner or self)._cluster).of(self._log)
         )
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
-        """Groups, their members and commits: those of this partition of `__consumer_offsets`.
+        """Return groups, their members and commits, from this partition of `__consumer_offsets`.
 
-        Of another topic's partition in an opened cluster, its commits and the groups that have some. Raises OpenError
-        if `__consumer_offsets` isn't here.
+        For another topic's partition in an opened cluster, return its commits and the groups that made them. Raises
+        OpenError if `__consumer_offsets` isn't here.
         """
         from kseg.cluster.schemas_topic import TopicPlaces
         from kseg.coordinators.groups import TOPIC, read_groups_in
@@ -403,7 +410,7 @@ class Partition(Directories):
         return read_groups_in(own, None if at is None else milliseconds_of(at))
 
     def leader_epochs(self) -> tuple[tuple[int, int], ...]:
-        """Leader epochs and their start offsets, of the checkpoint. Raises KsegError if it can't be read."""
+        """Return leader epochs and their start offsets from the checkpoint. Raises KsegError if it can't be read."""
         return self._log.read_leader_epochs() or ()
 
     def lookup(
@@ -414,11 +421,11 @@ class Partition(Directories):
         selection: Selection | None = None,
         **options: Unpack[SelectionOptions],
     ) -> Lookup:
-        """The record at an offset, or the first one of a time or a later one, and how it was found.
+        """Find the record at an offset, or the first one at or after a time.
 
         `time` may also be "earliest", "latest", "max-timestamp", "earliest-local", "latest-tiered" or
-        "earliest-pending-upload". Of a selection, the first selected record from there
-        on. Where there is none, the answer's `record` is None, and `absence` says why.
+        "earliest-pending-upload". With a selection, find the first selected record from there on. If there is none,
+        the result's `record` is None, and `absence` says why.
 
         Raises:
             UsageError: neither or both are given, or there is no such time.

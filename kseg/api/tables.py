@@ -53,12 +53,12 @@ class ShortTable:
 
     @property
     def more(self) -> str:
-        """What to say of rows that aren't shown."""
+        """The line about rows that aren't shown."""
         left = self.count - len(self.rows)
         return f"… {left} more" if left > 0 else ""
 
     def text(self) -> str:
-        """Lines of text."""
+        """Return the table as lines of text."""
         lines = [escaped_text(self.title)]
         if self.rows:
             cells = [self.columns, *(tuple(map(_cell, row)) for row in self.rows)]
@@ -69,7 +69,7 @@ class ShortTable:
         return "\n".join([*lines, f"  {self.more}"] if self.more else lines)
 
     def html(self) -> str:
-        """The same as HTML."""
+        """Return the table as HTML."""
         body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in self.rows)
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns) if self.rows else ""
         more = f"<p>{escape(self.more)}</p>" if self.more else ""
@@ -89,7 +89,7 @@ def _html_cell(value: object) -> str:
 
 
 class DecodingOptions(TypedDict, total=False):
-    """What decodes keys and values, by the names of the commands' options.
+    """Decoders of keys and values, by the names of the commands' options.
 
     key_decoder, value_decoder: names of decoders, or the caller's own `module:callable`. schema: an Avro schema, a map
     of ids to schemas, or a Protobuf descriptor set; message: the Protobuf message's full name; schema_registry: the
@@ -104,15 +104,15 @@ class DecodingOptions(TypedDict, total=False):
 
 
 class DecodedOptions(SelectionOptions, DecodingOptions, total=False):
-    """Which records, and what decodes them."""
+    """The selected records and their decoders."""
 
 
 class TableOptions(DecodedOptions, total=False):
-    """The same, and how the table is to be.
+    """The selected records, their decoders, and the table's columns.
 
-    headers: whether there is a column with them, True by default; batch_columns: whether there are columns with facts
-    of each record's batch. max_bytes: bytes of keys and values that a record batch holds at most, unless one record
-    alone has more.
+    headers: whether there is a column with them, True by default. batch_columns: whether there are columns about each
+    record's batch. max_bytes: bytes of keys and values that a record batch holds at most, unless one record alone has
+    more.
     """
 
     headers: bool
@@ -121,10 +121,9 @@ class TableOptions(DecodedOptions, total=False):
 
 
 def asked_selection(selection: Selection | None, options: Mapping[str, object], *, has_control: bool) -> Selection:
-    """A selection with what the options ask in its place; other options are passed over if a TypedDict here has them.
+    """Return a selection with the options' values in it; other options are ignored if a TypedDict here has them.
 
-    `has_control`: whether control records are taken if nobody says anything about them. Raises UsageError for what
-    can't be.
+    `has_control`: whether control records are selected by default. Raises UsageError for an invalid option.
     """
     known = {name: value for name, value in options.items() if name not in _NOT_OF_SELECTIONS}
     if "control" not in known and not has_control and (selection is None or selection.is_control is None):
@@ -139,23 +138,23 @@ _NOT_OF_SELECTIONS = TableOptions.__annotations__.keys() - SelectionOptions.__an
 
 
 def path_of(path: Path | str | None) -> Path | None:
-    """The path as such."""
+    """Return a path as a Path; None stays None."""
     return None if path is None else Path(path)
 
 
 class KsegWarning(UserWarning):
-    """Something to know about a result, such as an index that wasn't trusted, or files that couldn't be read."""
+    """A remark about a result, such as an index that wasn't trusted, or files that couldn't be read."""
 
 
 def warn(text: str) -> None:
-    """Issues a KsegWarning."""
+    """Issue a KsegWarning."""
     warnings.warn(text, KsegWarning, stacklevel=2)
 
 
 def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: OnDamage) -> "pa.RecordBatchReader":
-    """The selected records of logs as a reader of record batches.
+    """Return the selected records of logs as a reader of record batches.
 
-    Raises UsageError if pyarrow or a decoder is missing; OpenError if a schema can't be read.
+    Raises UsageError if pyarrow or a decoder is missing, and OpenError if a schema can't be read.
     """
     arrow = needed("pyarrow", "pip install 'kseg[arrow]'")
     from kseg.arrow import MAX_BYTES, ArrowOptions, schema_of
@@ -176,7 +175,7 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
 
 
 def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
-    """The columns of decoded keys and values that are asked for."""
+    """Return the requested columns of decoded keys and values."""
     from kseg.export.settings import ColumnDecoding
 
     schema, registry = options.get("schema"), options.get("schema_registry")
@@ -190,7 +189,7 @@ def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
 
 
 def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
-    """The batches with columns of decoded keys or values; warns at the end of what doesn't decode."""
+    """Yield the batches with columns of decoded keys or values; warn at the end of records that don't decode."""
     from kseg.export.settings import DecodedColumns
 
     decoded = DecodedColumns(decoding)
@@ -204,7 +203,7 @@ def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") ->
 
 
 def needed(module: str, command: str) -> ModuleType:
-    """A module of a library that kseg doesn't require. Raises UsageError, with the command that installs it."""
+    """Import a library that kseg doesn't require. Raises UsageError with the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -212,11 +211,11 @@ def needed(module: str, command: str) -> ModuleType:
 
 
 class Logs(ABC):
-    """Logs that are open: their records, batches and tables; a context manager.
+    """Open logs with their records, batches and tables; a context manager.
 
-    Records are selected by a `kseg.Selection`, by keywords with the names of the commands' options, or both: then what
-    the keywords ask counts. Damage raises DamagedError, unless `on_damage` says otherwise: "skip" leaves out what is
-    damaged, and a function is called with each Damage before reading goes on without it.
+    Records are selected by a `kseg.Selection`, by keywords with the names of the commands' options, or by both; then
+    the keywords win. Damage raises DamagedError, unless `on_damage` says otherwise: "skip" leaves damaged parts out,
+    and a function is called with each Damage before reading continues after it.
     """
 
     def __init__(self) -> None:
@@ -225,18 +224,21 @@ class Logs(ABC):
 
     @abstractmethod
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
-        """The logs that may hold selected records, one after another; it keeps this alive until its end."""
+        """Yield the logs that may hold selected records, one after another.
+
+        The iterator keeps this object alive until its end.
+        """
 
     @abstractmethod
     def _table(self) -> ShortTable:
-        """What is shown of it."""
+        """Return the table that is shown."""
 
     def close(self) -> None:
-        """Closes what is open, and removes what was unpacked of an archive."""
+        """Close the open files, and remove the files unpacked from an archive."""
         self._close()
 
     def close_with(self, resources: AbstractContextManager[object]) -> None:
-        """Lets resources be released when this is closed, or collected as garbage."""
+        """Release resources when this object is closed or garbage-collected."""
         self._at_close.enter_context(resources)
 
     def __enter__(self) -> Self:
@@ -246,24 +248,24 @@ class Logs(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        """A short table."""
+        """Return a short table."""
         return self._table().text()
 
     def _repr_html_(self) -> str:
-        """The same, for notebooks."""
+        """Return the same as HTML for notebooks."""
         return self._table().html()
 
     def records(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
     ) -> Iterator[Record]:
-        """The selected records, in the order of their logs; few are in memory at once.
+        """Yield the selected records, in the order of their logs; few are in memory at once.
 
         Control records are left out, unless `control` is True, for them alone, or None, for all.
 
         Raises:
             DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
             OpenError: a file can't be opened.
-            UsageError: a selection can't be.
+            UsageError: the selection is invalid.
         """
         check_on_damage(on_damage)
         logs = self._selected(asked_selection(selection, options, has_control=False))
@@ -272,10 +274,10 @@ class Logs(ABC):
     def decoded_records(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[DecodedOptions]
     ) -> "Iterator[DecodedRecord]":
-        """The same with keys and values decoded, by `key_decoder` and `value_decoder`.
+        """Yield the selected records with keys and values decoded by `key_decoder` and `value_decoder`.
 
-        What doesn't decode is no damage: the record says why. Raises as `records` does; UsageError too if there is no
-        such decoder, or its library is missing.
+        A value that can't be decoded isn't damage: the record says why. Raises as `records` does; also UsageError if
+        there is no such decoder, or its library is missing.
         """
         check_on_damage(on_damage)
         logs = self._selected(asked_selection(selection, options, has_control=False))
@@ -285,9 +287,9 @@ class Logs(ABC):
     def batches(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
     ) -> Iterator[Batch]:
-        """The batches that hold selected records, control batches too.
+        """Yield the batches that hold selected records, control batches too.
 
-        Damage inside a batch isn't met here, but by its own `records`. Raises as `records` does.
+        Damage inside a batch only appears when its own `records` are read. Raises as `records` does.
         """
         check_on_damage(on_damage)
         logs = self._selected(asked_selection(selection, options, has_control=True))
@@ -296,11 +298,11 @@ class Logs(ABC):
     def to_arrow(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pa.RecordBatchReader":
-        """The selected records as a `pyarrow.RecordBatchReader`, which is read once and holds little in memory.
+        """Return the selected records as a `pyarrow.RecordBatchReader`, which is read once and needs little memory.
 
-        The columns are those of spark-sql-kafka: key, value, topic, partition, offset, timestamp, timestampType,
-        headers; and with decoders keyDecoded and valueDecoded, which are null where nothing decodes. Raises as
-        `decoded_records` does; damage is met while the reader is read.
+        The columns are spark-sql-kafka's: key, value, topic, partition, offset, timestamp, timestampType, headers.
+        With decoders there are also keyDecoded and valueDecoded, null where decoding fails. Raises as
+        `decoded_records` does; damage is raised while the reader is read.
         """
         check_on_damage(on_damage)
         logs = self._selected(asked_selection(selection, options, has_control=False))
@@ -309,14 +311,14 @@ class Logs(ABC):
     def to_pandas(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pd.DataFrame":
-        """The same as a `pandas.DataFrame`, in memory as a whole."""
+        """Return the selected records as a `pandas.DataFrame`, completely in memory."""
         needed("pandas", "pip install pandas")
         return self.to_arrow(selection, on_damage=on_damage, **options).read_pandas()
 
     def to_polars(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pl.DataFrame":
-        """The same as a `polars.DataFrame`, in memory as a whole."""
+        """Return the selected records as a `polars.DataFrame`, completely in memory."""
         polars = needed("polars", "pip install polars")
         table = self.to_arrow(selection, on_damage=on_damage, **options).read_all()
         return cast("pl.DataFrame", polars.from_arrow(table))
@@ -326,8 +328,8 @@ class Logs(ABC):
 class DecodedRecord:
     """A record with its key and value decoded.
 
-    Null is None. What has no decoder stays bytes; so does what doesn't decode, and then `key_error` or `value_error`
-    says why.
+    Null is None. A value without decoder stays bytes; so does one that can't be decoded, and then `key_error` or
+    `value_error` says why.
     """
 
     record: Record
@@ -343,12 +345,12 @@ class DecodedRecord:
 
     @property
     def timestamp(self) -> int:
-        """The record's time: milliseconds since 1970, -1 for none."""
+        """The record's timestamp: milliseconds since 1970, -1 for none."""
         return self.record.timestamp
 
 
 def decoded_records(records: Iterable[Record], options: DecodingOptions) -> Iterator[DecodedRecord]:
-    """The records, decoded. Raises UsageError, OpenError: as `value_decoder` does."""
+    """Decode records. Raises UsageError and OpenError as `value_decoder` does."""
     from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.values import DecoderOptions, value_decoder
 
@@ -381,23 +383,23 @@ def connect(
     memory: int | None = None,
     **options: Unpack[DecodedOptions],
 ) -> "duckdb.DuckDBPyConnection":
-    """A connection to a DuckDB database in memory, with the views and tables of `kseg query`.
+    """Connect to a DuckDB database in memory, with the views and tables of `kseg query`.
 
-    What is damaged is left out of answers, with a warning. SQL reaches no files and no network, and can't change that.
-    Temporary files go when the connection is collected as garbage.
+    Damaged records are left out of answers, with a warning. SQL reaches no files and no network, and can't change
+    that. Temporary files are removed when the connection is garbage-collected.
 
     Args:
-        path: a log directory, a parent of such, or a partition's directory; also in an archive.
+        path: a log directory, a parent of one, or a partition's directory; also in an archive.
         more: further disks of the same broker.
-        topic: names or globs of the topics that are meant.
-        partition: numbers of the partitions that are meant.
+        topic: names or globs of topics.
+        partition: numbers of partitions.
         files: a directory in which SQL may read and write files.
         memory: the most bytes of memory; None for half of the machine's.
-        options: which records, and what decodes them, as for `kseg.open(…).to_arrow`.
+        options: the selected records and their decoders, as for `kseg.open(…).to_arrow`.
 
     Raises:
-        OpenError: a path isn't there, or has nothing of Kafka's.
-        UsageError: a library is missing, nothing that is meant is there, or an option can't be.
+        OpenError: a path doesn't exist, or has no Kafka files.
+        UsageError: a library is missing, no partition matches, or an option is invalid.
     """
     from kseg.query import require_libraries
 

@@ -1,1 +1,1 @@
-"""Kafka's files as places that one can walk in: topics, partitions, segments, batches, records, fields, bytes."""
+"""Kafka's files as places to walk through: topics, partitions, segments, batches, records, fields, bytes."""

@@ -25,31 +25,31 @@ from kseg.text.explain import item_objects
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read at any position. title: what they are, in words."""
+    """Bytes that can be read at any position. title: their description for the screen."""
 
     title: str
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Some of them, fewer where they end."""
+        """Return the bytes at a position, fewer at the end."""
 
 
 class NoBytes:
-    """Of what has no bytes of its own: a topic."""
+    """The bytes of a place without own bytes, such as a topic."""
 
     title = ""
     size = 0
 
     def read(self, position: int, size: int) -> bytes:
-        """Nothing."""
+        """Return no bytes."""
         return b""
 
 
 class FileBytes:
-    """The bytes of a file; it is opened for each look, so that it is always the file of this name that is seen."""
+    """The bytes of a file. Each read opens the file again, so that it reads the file that has this name now."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,14 +57,14 @@ class FileBytes:
 
     @property
     def size(self) -> int:
-        """Bytes of the file now; 0 if it can't be opened."""
+        """The size of the file now; 0 if it can't be opened."""
         try:
             return os.stat(self.path).st_size  # noqa: PTH116  as open_regular does
         except OSError:
             return 0
 
     def read(self, position: int, size: int) -> bytes:
-        """Some of them; none if the file can't be opened or read."""
+        """Return the bytes at a position; none if the file can't be opened or read."""
         from kseg.errors import OpenError
 
         try:
@@ -80,7 +80,7 @@ class FileBytes:
 
 
 class OpenLogBytes:
-    """The bytes of a log that is open: they can be read even after a broker has deleted it."""
+    """The bytes of an open log, which can be read even after a broker has deleted it."""
 
     def __init__(self, log_file: LogFile) -> None:
         self._log_file = log_file
@@ -88,11 +88,11 @@ class OpenLogBytes:
 
     @property
     def size(self) -> int:
-        """Bytes of the log when it was opened."""
+        """The size of the log when it was opened."""
         return self._log_file.size
 
     def read(self, position: int, size: int) -> bytes:
-        """Some of them; none once the log is closed: a screen that is left may be drawn once more."""
+        """Return the bytes at a position; none once the log is closed, since its screen may be drawn once more."""
         return b"" if self._log_file.is_closed else self._log_file.read(position, size)
 
 
@@ -105,27 +105,27 @@ class BodyBytes:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of bytes."""
         return len(self._content)
 
     def read(self, position: int, size: int) -> bytes:
-        """Some of them."""
+        """Return the bytes at a position."""
         return bytes(self._content[position : position + size])
 
 
 MOST_LINES = 20_000
-"""Lines that are made of one row: nobody walks through more."""
+"""The most lines of one row: nobody walks through more."""
 _MOST_DECODED = 2_000
 _LONGEST = 4_000
-"""Characters of a value on the screen."""
+"""The most characters of a value on the screen."""
 LEAST_ROOM = 40
-"""Characters of the shortest lines that long texts are cut into."""
+"""The shortest lines, in characters, that long texts are cut into."""
 _HEX_ROWS = (16, 8)
-"""Bytes in hex of a line: as many as there is room for."""
+"""Bytes per line in hex; the largest that fits is used."""
 
 
 class FieldLine(NamedTuple):
-    """A line about a field: its name, or a note below it. depth: how many structures it is in."""
+    """A line about a field: its name, or a note below it. depth: the number of structures around it."""
 
     depth: int
     name: str
@@ -137,14 +137,14 @@ class FieldLine(NamedTuple):
 
 @dataclass(slots=True)
 class Decoders:
-    """What decodes keys and values: names of decoders, None for none, and what they need."""
+    """The names of decoders for keys and values, None for none, and their options."""
 
     names: dict[str, str | None] = field(default_factory=dict)
     options: DecoderOptions = field(default_factory=DecoderOptions)
     _made: dict[str, ValueDecoder] = field(default_factory=dict)
 
     def choose(self, part: str, name: str | None) -> None:
-        """Sets the decoder of keys or values. Raises UsageError if there is no such one, and changes nothing then."""
+        """Set the decoder of keys or values. Raises UsageError, and changes nothing, if there is no such decoder."""
         if name is None:
             self._made.pop(part, None)
         else:
@@ -152,7 +152,7 @@ class Decoders:
         self.names[part] = name
 
     def words(self) -> list[str]:
-        """Return the options of kseg that decode so."""
+        """Return kseg's options for these decoders."""
         given = [(f"--{part}-decoder", name) for part, name in self.names.items() if name is not None]
         if given:
             registry, schema, message = self.options.registry, self.options.schema, self.options.message
@@ -162,14 +162,14 @@ class Decoders:
         return [word for pair in given for word in pair]
 
     def of(self, part: str) -> Callable[[bytes, list[Header]], Decoded] | None:
-        """The decoder of keys or values; None if there is none."""
+        """Return the decoder of keys or values; None if there is none."""
         return self._made.get(part)
 
 
 def field_lines(
     fields: Iterable[ExplainedField], decoders: Decoders, zone: tzinfo = UTC, room: int = LEAST_ROOM
 ) -> list[FieldLine]:
-    """The lines of some fields, at most MOST_LINES; texts that are longer than the room follow in full."""
+    """Return the lines of some fields, at most MOST_LINES; texts longer than the room follow in full."""
     lines: list[FieldLine] = []
     own = list(fields)
     headers = _headers(own)
@@ -181,7 +181,7 @@ def field_lines(
 
 
 class _LineForm(NamedTuple):
-    """What lines are made by: decoders, the record's headers for these, a zone, characters of a line."""
+    """The settings of lines: decoders, the record's headers for these, a time zone, and characters per line."""
 
     decoders: Decoders
     headers: list[Header]
@@ -201,7 +201,7 @@ def _lines(fields: Iterable[ExplainedField], depth: int, form: _LineForm) -> Ite
 
 
 def _name(each: ExplainedField) -> str:
-    """The last part of its path, `headers[0]` for an element of a list; what has no bytes has its full name."""
+    """Return the last part of its path, `headers[0]` for an element of a list; without bytes, its full name."""
     return (each.name if each.kind or each.size else each.path) or "(all)"
 
 
@@ -228,7 +228,10 @@ def _decoded_lines(each: ExplainedField, depth: int, form: _LineForm) -> Iterato
 
 
 def _content_lines(content: bytes, room: int) -> Iterator[str]:
-    """A key or value in full: JSON laid out, long text in lines, other bytes in hex; nothing if one line does."""
+    """Yield the lines of a key or value in full: indented JSON, long text, or hex.
+
+    Yields nothing if one line is enough.
+    """
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -245,7 +248,7 @@ def _content_lines(content: bytes, room: int) -> Iterator[str]:
 
 
 def _json_lines(text: str) -> list[str]:
-    """The lines of JSON, laid out; none if it is something else, or nested too deeply."""
+    """Return the lines of indented JSON; none if the text isn't JSON, or is nested too deeply."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
     except (ValueError, RecursionError):
@@ -259,7 +262,7 @@ def _text(value: "Json | bytes") -> str:
 
 
 def _headers(fields: list[ExplainedField]) -> list[Header]:
-    """The headers of a record, for decoders that look at them."""
+    """Return the headers of a record, for decoders that use them."""
     found = []
     for each in fields:
         for element in each.children if each.name == "headers" else ():
@@ -272,18 +275,18 @@ def _headers(fields: list[ExplainedField]) -> list[Header]:
 
 
 MOST_COPIED = 1 << 20
-"""Bytes of a value that are copied: more than terminals take."""
+"""The most bytes of a copied value; terminals take fewer."""
 
 
 def copied_text(line: FieldLine) -> str:
-    """The value of a field as text: bytes as text if there is nothing in it that pasting could set off, else in hex."""
+    """Return the value of a field as text: bytes as text if pasting it is harmless, else in hex."""
     if line.is_note:
         return line.value
     return field_text(line.field)
 
 
 def field_text(field: ExplainedField) -> str:
-    """The same of a field, without notes."""
+    """Return the value of a field as text, without notes."""
     if isinstance(field.value, bytes | memoryview):
         return _text_or_hex(field.value[:MOST_COPIED])
     if isinstance(field.value, int) and not isinstance(field.value, bool):
@@ -300,7 +303,7 @@ def _text_or_hex(content: Content) -> str:
 
 
 def exported(item: Item, number: int, file: Path, path: Path) -> int:
-    """Writes an item as `kseg explain -o json` prints it to a new file outside of what is read; gives its bytes.
+    """Write an item as `kseg explain -o json` prints it to a new file; return its size in bytes.
 
     Raises UsageError if the file exists or lies within the input, WriteError if it can't be written.
     """

@@ -1,4 +1,4 @@
-"""What is known of directories and files: sums, ends, settings."""
+"""Facts about directories and files for the screen: sums, ends, settings."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 
 _READ_AT_ONCE = 16 << 20
-"""Bytes of a log without an index that are read to find its end while somebody looks."""
+"""The most bytes of a log without index that are read to find its end while the user waits."""
 
 
 def partition_at(directory: Path) -> PartitionLog | None:
@@ -35,7 +35,7 @@ def partition_at(directory: Path) -> PartitionLog | None:
 
 
 def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
-    """Return what is known of a log directory."""
+    """Return the facts of a log directory."""
     return facts(
         f"log directory {log_dir.path}",
         fact("path", escaped_text(str(log_dir.path))),
@@ -46,7 +46,7 @@ def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
 
 
 def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: MetadataBeside, clock: Clock) -> ShownRow:
-    """Return what is known of a partition: its ends, what checkpoints say, what the cluster's metadata tell of it."""
+    """Return the facts of a partition: its ends, checkpoints, and state in the cluster's metadata."""
     checkpoints = partition.checkpoints()
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
@@ -80,7 +80,7 @@ def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: MetadataBesi
 
 
 def cheap_metadata(cluster: Cluster) -> MetadataBeside:
-    """Return metadata of a size that is read while somebody looks."""
+    """Return metadata that are small enough to be read while the user waits."""
     return MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
 
 
@@ -101,7 +101,7 @@ def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedFi
 
 
 def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
-    """Return a fact out of a small file; what is wrong if it can't be read."""
+    """Return a fact from a small file, or the problem if it can't be read."""
     try:
         value = read()
     except KsegError as error:
@@ -110,7 +110,7 @@ def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedFie
 
 
 def facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> ShownRow:
-    """Return what is known of a file; next_base: where the segment after it begins."""
+    """Return the facts of a file; next_base: the base offset of the next segment."""
     name, source = parse_file_name(path), FileBytes(path)
     suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
     is_log = name.kind is FileKind.LOG and name.base_offset is not None
@@ -151,7 +151,7 @@ def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
 
 
 def _tail(path: Path) -> Tail | None:
-    """Return the end of a log; None if it isn't one of a partition in use, or would take long to find."""
+    """Return the end of a log; None if its partition isn't in use, or the end would take long to find."""
     segment = next((each for each in _segments_in(path.parent) if each.path.name == path.name), None)
     if segment is None:
         return None
@@ -168,7 +168,7 @@ def _segments_in(directory: Path) -> list[SegmentFiles]:
 
 
 def settings_of(partition: PartitionLog | None, beside: MetadataBeside) -> list[ExplainedField]:
-    """Return the settings of a partition's topic: its own, and those that it takes from its broker."""
+    """Return the settings of a partition's topic: its own, and those inherited from its broker."""
     if partition is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Places in logs: a log, a batch, and the walk through both."""
+"""Places in logs: a log, a batch, and the way through both."""
 
 import os
 from array import array
@@ -34,11 +34,11 @@ from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
 
 ENOUGH_RECORDS = 4096
-"""Records that are looked for at once."""
+"""The number of records that are read at once."""
 _SHOWN_KEY, _SHOWN_VALUE = 32, 160
 _TIME = "2026-11-01T03:00:00.000Z"
 _WITH_TIME = 54
-"""Characters of a list from which on records have their times in it."""
+"""The least characters of a list that shows its records' timestamps."""
 
 
 class BatchPlace(BrowsedPlace):
@@ -48,7 +48,7 @@ class BatchPlace(BrowsedPlace):
     heading = f"{'offset':>10}  key → value"
 
     def heading_in(self, width: int) -> str:
-        """Return the names of the columns that a list of this width has."""
+        """Return the names of the columns in a list of this width."""
         return f"{'offset':>10}  {'time':<{len(_TIME)}}  key → value" if width >= _WITH_TIME else self.heading
 
     def __init__(
@@ -75,15 +75,15 @@ class BatchPlace(BrowsedPlace):
 
     @property
     def count(self) -> int:
-        """How many records are known."""
+        """The number of known records."""
         return len(self._places)
 
     def read_more(self) -> ReadRows:
-        """Looks for records after the known ones."""
+        """Read records after the known ones."""
         return ReadRows(list(islice(self._coming, ENOUGH_RECORDS)))
 
     def take_more(self, found: ReadRows) -> None:
-        """Adds them."""
+        """Add records."""
         added = [each for each in found.rows or () if isinstance(each, RecordBytes)]
         self._places += added
         self.has_all = len(added) < ENOUGH_RECORDS
@@ -92,7 +92,7 @@ class BatchPlace(BrowsedPlace):
         return self._records.fields(number, self._places[number])
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A record as a line: offset, key, value."""
+        """Return a record as a line: offset, key, value."""
         place = self._places[number]
         if place.is_rest:
             return PlaceRow(f"unreadable: {counted(place.end - place.start, 'byte')}", is_wrong=True, is_open=False)
@@ -111,7 +111,7 @@ class BatchPlace(BrowsedPlace):
         return PlaceRow(text, is_wrong=is_wrong, is_open=False)
 
     def _timestamp(self, fields: list[ExplainedField]) -> int | None:
-        """Return the time of a record; that of its batch if brokers set it."""
+        """Return the timestamp of a record; its batch's if brokers set it."""
         header, delta = self.batch.header, _leaf(fields, "timestamp_delta")
         if header.is_log_append_time:
             return header.max_timestamp
@@ -129,12 +129,12 @@ class BatchPlace(BrowsedPlace):
 
     @cached_property
     def _shift(self) -> int:
-        """What has to be added to the offsets of messages in a wrapper: in format 1 they count from its first one."""
+        """The number to add to the offsets of messages in a wrapper: in format 1 they count from its first message."""
         first = _leaf(self._fields(0), "offset")
         return self.batch.base_offset - first.value if first is not None and isinstance(first.value, int) else 0
 
     def shown(self, number: int) -> ShownRow:
-        """The fields of a record."""
+        """Return the fields of a record."""
         place, fields = self._places[number], self._fields(number)
         position = self._records.first_position + place.start
         item = Item(
@@ -144,7 +144,7 @@ class BatchPlace(BrowsedPlace):
         return ShownRow(item, self._source, note)
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that print a record, or explain the batch if it can't be read."""
+        """Return kseg's arguments that print a record, or explain the batch if the record can't be read."""
         place = self._places[number]
         offset = None if place.is_rest else self._offset(self._fields(number))
         if not isinstance(offset, int):
@@ -153,14 +153,14 @@ class BatchPlace(BrowsedPlace):
         return ["dump", path_word(self.path), *selected, "--print-data-log"]
 
     def offset_of(self, number: int) -> int | None:
-        """The offset of a row's record; None if it can't be read."""
+        """Return the offset of a row's record; None if it can't be read."""
         if not self._places:
             return None
         offset = self._offset(self._fields(number))
         return offset if isinstance(offset, int) else None
 
     def number_of_offset(self, offset: int) -> int:
-        """The row of the record with an offset; the first one if there is no such record."""
+        """Return the row of the record with an offset; the first one if there is no such record."""
         records = enumerate(self.batch.records(on_damage="skip"))
         number = next((number for number, record in records if record.offset == offset), 0)
         while number >= self.count and not self.has_all:
@@ -169,14 +169,14 @@ class BatchPlace(BrowsedPlace):
 
 
 def batch_title(header: BatchHeader) -> str:
-    """What a batch is called on the screen."""
+    """Return the name of a batch on the screen."""
     what = "batch" if header.magic >= 2 else "entry"
     first = header.last_offset if header.base_offset is None else header.base_offset
     return f"{what} {first}" if first == header.last_offset else f"{what} {first}-{header.last_offset}"
 
 
 def _leaf(fields: Iterable[ExplainedField], name: str) -> ExplainedField | None:
-    """The field of this name, which may be in the structure of a message."""
+    """Return the field with this name, which may be inside the structure of a message."""
     for field in fields:
         if field.name == name:
             return field
@@ -193,7 +193,7 @@ def _short(field: ExplainedField | None, most: int) -> str:
 
 
 class Stretch(NamedTuple):
-    """Bytes of a log: a batch, or a damage that no batch is in. damage: what is wrong; None if nothing is."""
+    """Bytes of a log: a batch, or a damage outside of batches. damage: the problem, if there is one."""
 
     position: int
     size: int
@@ -202,12 +202,12 @@ class Stretch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after them."""
+        """The position after the bytes."""
         return self.position + self.size
 
 
 def stretches(log_file: LogFile, start: int) -> Iterator[list[Stretch]]:
-    """What lies in a log from a batch's position on: some at a time, as they are read."""
+    """Yield lists of the batches and damages in a log from a batch's position on, as they are read."""
     for piece in with_bodies(log_file.runs(start), log_file.stored_size):
         if isinstance(piece, Slice):
             yield _batches(log_file, piece)
@@ -229,17 +229,17 @@ def _batches(log_file: LogFile, piece: Slice) -> list[Stretch]:
 
 
 def is_harmful(damage: Damage, *, is_last: bool) -> bool:
-    """Whether `verify` would find more in a damage than a note; is_last: of the last segment of its partition."""
+    """Return whether `verify` would report a damage as more than a note; is_last: it is in the last segment."""
     return status_of(id_of_damage(damage.kind, is_last=is_last)) != 0
 
 
 def is_last_log(log_file: LogFile) -> bool:
-    """Whether a log is the last one of its partition, which may end in the midst of a batch."""
+    """Return whether a log is the last one of its partition, which may end in the middle of a batch."""
     return not was_closed(log_file.path)
 
 
 def start_before(log_file: LogFile, position: int) -> int:
-    """Position of a batch at or before another position, near to it if the offset index knows one; else 0."""
+    """Return the position of a batch at or before another position: a near one if the offset index has it, else 0."""
     name = parse_file_name(log_file.path)
     if name.kind is not FileKind.LOG or name.base_offset is None or position <= 0:
         return 0
@@ -258,13 +258,13 @@ def start_before(log_file: LogFile, position: int) -> int:
 
 
 ENOUGH_ROWS = 512
-"""Rows that are read at once."""
+"""The number of rows that are read at once."""
 BYTES_BEFORE = 1 << 20
-"""Bytes before a position from which on rows are read, so that there are some to be seen above it."""
+"""Bytes before a position from which rows are read, so that some rows are visible above it."""
 MOST_BEFORE = 1 << 16
-"""Rows before the known ones that are kept, where no index says how to begin near to them."""
+"""The most rows kept before the known ones if no index has a position near them."""
 LARGEST_SHOWN = 1 << 26
-"""The largest batch whose bytes are read to be shown."""
+"""The size of the largest batch whose bytes are read to be shown."""
 
 
 class LogPlace(BrowsedPlace):
@@ -274,13 +274,13 @@ class LogPlace(BrowsedPlace):
     heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest time"
 
     def __init__(self, path: Path) -> None:
-        """Opens the log. Raises OpenError if it can't be opened."""
+        """Open the log. Raises OpenError if it can't be opened."""
         super().__init__(path.name, path)
         self._open()
         self._begin_at(0)
 
     def _open(self) -> None:
-        self._log_file = LogFile(self.path)  # for the screen; another thread may walk with the other one meanwhile
+        self._log_file = LogFile(self.path)  # the screen's; another thread may use the other one meanwhile
         self._walked = LogFile(self.path)
         self._identity = _identity(self.path)
         self._is_last = is_last_log(self._log_file)
@@ -292,51 +292,51 @@ class LogPlace(BrowsedPlace):
         self._begin = self._end = position
 
     def close(self) -> None:
-        """Closes the log."""
+        """Close the log."""
         self._log_file.close()
         self._walked.close()
 
     @property
     def size(self) -> int:
-        """Bytes of the log, as it was opened."""
+        """The size of the log when it was opened."""
         return self._log_file.size
 
     @property
     def count(self) -> int:
-        """How many batches and damages are known."""
+        """The number of known batches and damages."""
         return len(self._positions)
 
     @property
     def has_all(self) -> bool:  # type: ignore[override]
-        """Whether the last known row is the log's last."""
+        """True if the last known row is the log's last."""
         return self._end >= self.size
 
     @property
     def has_beginning(self) -> bool:  # type: ignore[override]
-        """Whether the first known row is the log's first."""
+        """True if the first known row is the log's first."""
         return self._begin <= 0
 
     @property
     def has_damage(self) -> bool:
-        """Whether something is wrong with one of the known rows."""
+        """True if one of the known rows has a problem."""
         return any(is_harmful(damage, is_last=self._is_last) for damage in self._damages.values())
 
     def position(self, number: int) -> int:
-        """Where a row's bytes begin."""
+        """Return the position of a row's first byte."""
         return self._positions[number]
 
     def end_of(self, number: int) -> int:
-        """Where they end."""
+        """Return the position after a row's last byte."""
         return self._positions[number + 1] if number + 1 < self.count else self._end
 
     # --- reading, in another thread ---------------------------------------------------------------------------------
 
     def read_more(self) -> ReadRows:
-        """Reads what follows the known rows."""
+        """Read rows after the known ones."""
         return self._read_from(self._end)
 
     def _read_from(self, start: int, *, until: int = 0) -> ReadRows:
-        """Rows from a position on, at least up to the one that holds another position."""
+        """Return rows from a position on, at least up to the row that holds another position."""
         rows: list[Stretch] = []
         end = start
         for piece in stretches(self._walked, start):
@@ -347,7 +347,7 @@ class LogPlace(BrowsedPlace):
         return ReadRows(rows, self._walked.size if end >= self._walked.size or not rows else end)
 
     def read_before(self) -> ReadRows:
-        """Reads what lies before the known rows, from an index entry on, or from the log's beginning."""
+        """Read rows before the known ones, from an index entry on, or from the log's beginning."""
         start = start_before(self._walked, self._begin - BYTES_BEFORE)
         before: deque[Stretch] = deque(maxlen=MOST_BEFORE)
         for piece in stretches(self._walked, start):
@@ -358,7 +358,7 @@ class LogPlace(BrowsedPlace):
         return ReadRows(list(before))
 
     def read_at(self, position: int) -> ReadRows:
-        """Reads rows around a position: from an index entry before it on."""
+        """Read rows around a position, starting at an index entry before it."""
         start = start_before(self._walked, position - BYTES_BEFORE)
         rows: deque[Stretch] = deque(maxlen=MOST_BEFORE)
         end = start
@@ -369,29 +369,29 @@ class LogPlace(BrowsedPlace):
                 break
         return ReadRows(list(rows), end)
 
-    # --- taking over ------------------------------------------------------------------------------------------------
+    # --- taking read rows -------------------------------------------------------------------------------------------
 
     def take_more(self, found: ReadRows) -> None:
-        """Adds rows after the known ones."""
+        """Append rows to the known ones."""
         self._positions.extend(self._noted(found))
         self._end = max(found.end, self._end)
 
     def take_before(self, found: ReadRows) -> int:
-        """Puts rows before the known ones."""
+        """Insert rows before the known ones; return their number."""
         before = array("q", self._noted(found))
         self._positions = before + self._positions
         self._begin = before[0] if before else 0
         return len(before)
 
     def take_at(self, found: ReadRows, position: int) -> int:
-        """Forgets the known rows for those around a position, and gives the row that holds it."""
+        """Replace the known rows by those around a position, and return the row that holds it."""
         rows = [each for each in found.rows or () if isinstance(each, Stretch)]
         self._begin_at(rows[0].position if rows else 0)
         self.take_more(found)
         return self.row_at(position) or 0
 
     def row_at(self, position: int) -> int | None:
-        """The known row whose bytes hold a position; None if none does."""
+        """Return the known row that holds a position; None if none does."""
         if not self._begin <= position < self._end:
             return None
         return max(bisect_right(self._positions, position) - 1, 0)
@@ -410,7 +410,7 @@ class LogPlace(BrowsedPlace):
     # --- showing ----------------------------------------------------------------------------------------------------
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A batch or a damage as a line."""
+        """Return a batch or a damage as a line."""
         position = self._positions[number]
         damage = self._damages.get(position)
         is_wrong = damage is not None and is_harmful(damage, is_last=self._is_last)
@@ -427,7 +427,7 @@ class LogPlace(BrowsedPlace):
         return parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position) if len(raw) > LOG_OVERHEAD else None
 
     def shown(self, number: int) -> ShownRow:
-        """The fields of a batch or of a damage."""
+        """Return the fields of a batch or of a damage."""
         position = self._positions[number]
         damage, source = self._damages.get(position), OpenLogBytes(self._log_file)
         if position in self._gaps and damage is not None:
@@ -451,11 +451,11 @@ class LogPlace(BrowsedPlace):
         return Batch.parse(raw, position, is_valid=damage is None or bool(damage.size == 0))
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that explain a batch or a damage."""
+        """Return kseg's arguments that explain a batch or a damage."""
         return explained_at(self.path, self._positions[number])
 
     def enter(self, number: int) -> BrowsedPlace | None:
-        """The records of a batch, or the messages in a wrapper."""
+        """Return the records of a batch, or the messages in a wrapper."""
         position = self._positions[number]
         if position in self._gaps:
             return None
@@ -465,13 +465,13 @@ class LogPlace(BrowsedPlace):
         return BatchPlace(batch, self.path, OpenLogBytes(self._log_file), internal_opener(self.path), self.clock)
 
     def logs_from(self, number: int) -> list[Path]:
-        """This log."""
+        """Return this log."""
         return [self.path]
 
     # --- changes ----------------------------------------------------------------------------------------------------
 
     def look_again(self) -> str:
-        """Reads on where the log has grown, forgets what was cut off, says if the file is gone or another one."""
+        """Read rows if the log has grown, forget rows that were cut off, and report if the file is gone or replaced."""
         identity = _identity(self.path)
         if identity == self._identity:
             return ""
@@ -491,7 +491,7 @@ class LogPlace(BrowsedPlace):
         return f"the log {verb} from {old} to {counted(self.size, 'byte')}"
 
     def _forget_from(self, size: int) -> None:
-        """Forgets the rows that a new end of the log makes doubtful: also the last one, which may be a torn tail."""
+        """Forget the rows that a new end of the log makes doubtful, including the last one, perhaps a torn tail."""
         if self._end < size or not self._positions:
             return
         while self._positions and self._positions[-1] >= size:
@@ -509,7 +509,7 @@ class LogPlace(BrowsedPlace):
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """What tells a file from others, and from what it was before; None if it is gone."""
+    """Return values that differ if the file is another one or has changed; None if it is gone."""
     try:
         status = os.stat(path)  # noqa: PTH116  as elsewhere
     except OSError:
@@ -518,7 +518,7 @@ def _identity(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def _is_message(header: BatchHeader) -> bool:
-    """Whether it is a message of an old format by itself: its key and value are fields, no records lie in it."""
+    """Return whether it is a single message of an old format: its key and value are fields, and it has no records."""
     return header.is_legacy and header.codec == Codec.NONE
 
 

@@ -1,4 +1,4 @@
-"""The trail of places."""
+"""The path of places from the outermost to the present one."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +14,7 @@ _END = 1 << 62
 
 
 class Way:
-    """Places, the outermost first. cursor: the row of the innermost one, which is `place`."""
+    """The open places, the outermost first. cursor: the row of the innermost one, which is `place`."""
 
     def __init__(self, places: list[BrowsedPlace], clock: Clock) -> None:
         self.clock = clock
@@ -26,38 +26,38 @@ class Way:
 
     @property
     def place(self) -> BrowsedPlace:
-        """Where one is."""
+        """The present place."""
         return self._places[-1]
 
     @property
     def depth(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self._places)
 
     @property
     def titles(self) -> list[str]:
-        """What the places are called."""
+        """The titles of the places."""
         return [place.title for place in self._places]
 
     def push(self, place: BrowsedPlace, cursor: int = 0) -> None:
-        """Goes into a place."""
+        """Enter a place."""
         place.clock = self.clock
         self._places.append(place)
         self._cursors.append(self.cursor)
         self.cursor = cursor
 
     def pop(self) -> None:
-        """Goes back out."""
+        """Leave the innermost place."""
         self._places.pop().close()
         self.cursor = self._cursors.pop()
 
     def close(self) -> None:
-        """Closes all places."""
+        """Close all places."""
         for place in self._places:
             place.close()
 
     def go_into(self, log: Path) -> LogPlace:
-        """Goes to a log, out as far as needed and in again.
+        """Go to a log: leave places as far as needed, then enter others.
 
         Raises KsegError if no row leads to it, OpenError if it can't be opened.
         """
@@ -80,7 +80,7 @@ class Way:
         return self._is_at(log) or (isinstance(self.place, DirectoryPlace) and self.place.number_of(log) is not None)
 
     def begin(self) -> Begin:
-        """Where a search from here on begins: at the batch that one is at, after the record that one is at."""
+        """Return the start of a search from here: at the present batch, or after the present record."""
         log = self._log()
         if log is None:
             directory = self._directories()[-1:]
@@ -91,7 +91,7 @@ class Way:
         return Begin([log.path, *self._later_logs(log.path)], log.position(number) if number < log.count else 0, after)
 
     def begin_before(self) -> Begin:
-        """Return where a search backwards begins: before the record or batch that one is at, the nearest log first."""
+        """Return the start of a backward search: before the present record or batch, the nearest log first."""
         here, log = self.begin(), self._log()
         if log is not None:
             return here._replace(logs=[log.path, *reversed(self._earlier_logs(log.path))])
@@ -101,7 +101,7 @@ class Way:
         return here
 
     def begin_after(self) -> Begin:
-        """The same after the batch that one is at."""
+        """Return the start of a search after the present batch."""
         here, log = self.begin(), self._log()
         number = 0 if log is None else self._number_in(log)
         return here if log is None or number >= log.count else here._replace(position=log.end_of(number))
@@ -110,14 +110,14 @@ class Way:
         return next((place for place in self._places if isinstance(place, LogPlace)), None)
 
     def _number_in(self, log: LogPlace) -> int:
-        """The row of a log that one is at, or in."""
+        """Return the row of a log that is the present place, or contains it."""
         return [*self._cursors, self.cursor][self._places.index(log)]
 
     def _directories(self) -> list[DirectoryPlace]:
         return [place for place in self._places if isinstance(place, DirectoryPlace)]
 
     def _later_logs(self, log: Path) -> list[Path]:
-        """The logs after one: of its partition, and of the topics and disks around it."""
+        """Return the logs after a log: of its partition, then of the topics and disks around it."""
         for directory in self._directories():
             number = directory.number_of(log)
             logs = [] if number is None else directory.logs_from(number)
@@ -126,7 +126,7 @@ class Way:
         return []
 
     def _earlier_logs(self, log: Path) -> list[Path]:
-        """Return the logs before one: of its partition, and of the topics and disks around it."""
+        """Return the logs before a log: of its partition, then of the topics and disks around it."""
         for directory in self._directories():
             logs = directory.logs_from(0)
             if log in logs:
@@ -134,6 +134,6 @@ class Way:
         return []
 
     def note_wrong(self, log: Path) -> None:
-        """Lets the directories show that a log has damage."""
+        """Mark a log as damaged in the directories' rows."""
         for directory in self._directories():
             directory.wrong.add(log)

@@ -1,4 +1,4 @@
-"""A place that one can be at: a list of rows, each with fields and bytes, some with a place inside."""
+"""A place: a list of rows, each with fields and bytes, some with a place inside."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from kseg.times import duration_text, now_ms, time_text
 
 
 class Clock(NamedTuple):
-    """How times are shown: in a zone, which has a name."""
+    """A time zone for timestamps on the screen, and its name."""
 
     zone: tzinfo = UTC
     name: str = "UTC"
@@ -26,11 +26,11 @@ class Clock(NamedTuple):
         return time_text(timestamp, self.zone, "none")
 
     def words(self) -> list[str]:
-        """Return the option of kseg that has times shown so; nothing for UTC, which it does by default."""
+        """Return kseg's option for this time zone; nothing for UTC, the default."""
         return [] if self.zone is UTC else ["--tz", self.name]
 
     def with_age(self, timestamp: int | None) -> str:
-        """Return the same, and how long ago that was."""
+        """Return a timestamp as ISO 8601 with its age."""
         if timestamp is None or not 0 <= timestamp <= now_ms():
             return self.text(timestamp)
         return f"{self.text(timestamp)} ({duration_text(now_ms() - timestamp)} ago)"
@@ -40,7 +40,7 @@ UTC_CLOCK = Clock()
 
 
 class Scope(Enum):
-    """Where a key is of use: everywhere, where records can be gone to, in a file, where values can be decoded."""
+    """The places in which a key works: all, those with records, those in files, those with values to decode."""
 
     ANY = "any"
     RECORDS = "records"
@@ -49,7 +49,7 @@ class Scope(Enum):
 
 
 class PlaceRow(NamedTuple):
-    """A row of a place: one line of harmless text. is_wrong: damage; is_open: there is a place inside."""
+    """A row of a place: one line of harmless text. is_wrong: it is damage; is_open: it has a place inside."""
 
     text: str
     is_wrong: bool = False
@@ -57,9 +57,9 @@ class PlaceRow(NamedTuple):
 
 
 class ShownRow(NamedTuple):
-    """What a row stands for: its fields, and the bytes that they are in. note: what to say next to its title.
+    """The contents of a row: its fields, and the bytes that hold them. note: a remark next to its title.
 
-    read_more: further fields, which take a while to read: not for the thread that shows them. Raises KsegError.
+    read_more: reads further fields, which takes a while, so not in the screen's thread. Raises KsegError.
     """
 
     item: Item
@@ -68,20 +68,20 @@ class ShownRow(NamedTuple):
     read_more: Callable[[], list[ExplainedField]] | None = None
 
     def with_more(self, found: list[ExplainedField]) -> "ShownRow":
-        """Return the same with those further fields."""
+        """Return the same row with its further fields."""
         fields = [*self.item.fields, *found]
         return self._replace(item=replace(self.item, read=lambda: fields), read_more=None)
 
 
 class ReadRows(NamedTuple):
-    """Rows that were read, still to be taken over: those before or after the known ones; None where a place ends."""
+    """Rows that were read and not taken yet: before or after the known ones; None where a place ends."""
 
     rows: Sequence[object] | None
     end: int = 0
 
 
 class Jump(NamedTuple):
-    """Where to go: a log, a batch in it, and a record in that if one is meant. note: what to say there."""
+    """The target of a jump: a log, a batch in it, and perhaps a record in that. note: a remark to show there."""
 
     path: Path
     position: int
@@ -90,22 +90,22 @@ class Jump(NamedTuple):
 
 
 class BrowsedPlace:
-    """A list of rows. title: its own part of the way to it; path: its file or directory; heading: names of columns.
+    """A list of rows. title: its own part of the path; path: its file or directory; heading: names of columns.
 
-    clock: how its times are shown; the trail of places sets it.
+    clock: its time zone, set by the path of places.
 
-    Reading may take long, so it is apart from what changes the place: `read_more` and `read_before` are for other
-    threads, `take_more` and `take_before` for the one that shows the rows.
+    Reading may take long and is separate from changes of the place: `read_more` and `read_before` are for other
+    threads, `take_more` and `take_before` for the screen's thread.
     """
 
     heading = ""
     clock = UTC_CLOCK
     scopes = frozenset((Scope.FILE,))
-    "What keys are of use here."
+    """The scopes of keys that work here."""
     has_all = True
-    "Whether no rows follow the known ones."
+    """False if more rows follow the known ones."""
     has_beginning = True
-    "Whether none come before them."
+    """False if more rows precede the known ones."""
 
     def __init__(self, title: str, path: Path) -> None:
         self.title = escaped_text(title)
@@ -113,71 +113,71 @@ class BrowsedPlace:
 
     @property
     def count(self) -> int:
-        """How many rows are known."""
+        """The number of known rows."""
         raise NotImplementedError
 
     def heading_in(self, width: int) -> str:
-        """Return the names of the columns that a list of this width has."""
+        """Return the names of the columns in a list of this width."""
         return self.heading
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """One of them, for a list of this width; 0 for the narrowest."""
+        """Return a row for a list of this width; 0 for the narrowest."""
         raise NotImplementedError
 
     def shown(self, number: int) -> ShownRow:
-        """What it stands for. Raises KsegError if it can't be read."""
+        """Return a row's contents. Raises KsegError if it can't be read."""
         raise NotImplementedError
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that print a row; None if no command does."""
+        """Return kseg's arguments that print a row; None if no command does."""
         return None
 
     def enter(self, number: int) -> "BrowsedPlace | None":
-        """The place inside a row; None if there is none. Raises KsegError if it can't be opened."""
+        """Return the place inside a row; None if there is none. Raises KsegError if it can't be opened."""
         return None
 
     def number_of(self, path: Path) -> int | None:
-        """The row that leads to a file or directory; None if none does."""
+        """Return the row that leads to a file or directory; None if none does."""
         return None
 
     def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
-        """Return the next row whose name matches, or the one before, round the ends; None without names or a match."""
+        """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
         return None
 
     def logs_from(self, number: int) -> list[Path]:
-        """The logs that follow, from a row on: those that a search goes through."""
+        """Return the logs that a search from a row on goes through."""
         return []
 
     def read_more(self) -> ReadRows:
-        """Reads rows after the known ones."""
+        """Read rows after the known ones."""
         return ReadRows(None)
 
     def take_more(self, found: ReadRows) -> None:
-        """Takes them over."""
+        """Append rows that were read."""
 
     def read_before(self) -> ReadRows:
-        """Reads rows before the known ones."""
+        """Read rows before the known ones."""
         return ReadRows(None)
 
     def take_before(self, found: ReadRows) -> int:
-        """Takes them over; gives how many there are: the known ones move down by as many."""
+        """Insert rows that were read before the known ones; return their number, by which the known ones move down."""
         return 0
 
     def look_again(self) -> str:
-        """Looks whether the file has changed; says what has, or nothing."""
+        """Check whether the file has changed; return the change in words, or an empty text."""
         return ""
 
     def close(self) -> None:
-        """Gives back what is open."""
+        """Close open files."""
 
 
 def explained_at(path: Path, position: int) -> list[str]:
-    """Return the arguments of kseg that explain what lies at a position of a file."""
+    """Return kseg's arguments that explain the bytes at a position of a file."""
     return ["explain", path_word(path), "--position", str(position)]
 
 
 def fact(name: str, value: object, meaning: str = "", *, problem: str | None = None) -> ExplainedField:
-    """Something that is known of a directory or a file, without bytes of its own."""
+    """Return a fact about a directory or a file, without bytes of its own."""
     return ExplainedField(name, 0, 0, "", value, meaning, b"", problem=problem)
 
 
@@ -187,7 +187,7 @@ def facts(
     source: ByteSource | None = None,
     read_more: Callable[[], list[ExplainedField]] | None = None,
 ) -> ShownRow:
-    """What is known of a directory or file; read_more: as in ShownRow."""
+    """Return the facts of a directory or file; read_more: as in ShownRow."""
     fields = [each for each in known if each is not None]
     own = NoBytes() if source is None else source
     return ShownRow(Item(title, 0, own.size, lambda: fields), own, read_more=read_more)

@@ -40,27 +40,27 @@ ENOUGH_ITEMS = 512
 _WIDTH = 14
 _SIZE_WIDTH = 9
 _NAME_WIDTHS = (32, 48)
-"""The least and the most characters of a file's name; what is longer shifts its size."""
+"""The least and the most characters of a file's name; a longer name shifts its size."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*")
-"""A topic's name that neither a pattern nor an option can be taken for."""
+"""A topic's name that can't be mistaken for a pattern or an option."""
 
 
 class EntryPlace(BrowsedPlace):
-    """The entries of an index or another such file, each read when it is looked at."""
+    """The entries of an index or a similar file, each read when it is shown."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the file. Raises OpenError if it can't be opened, KsegError if it has no entries."""
+        """Open the file. Raises OpenError if it can't be opened, KsegError if it has no entries."""
         super().__init__(path.name, path)
         self._items = EntryItems(path)
         self.heading = " ".join(f"{name:>{_WIDTH}}" for name in self._items.names)
 
     @property
     def count(self) -> int:
-        """How many entries there are, with what follows them."""
+        """The number of entries, including the bytes after them."""
         return self._items.count
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """An entry's values."""
+        """Return an entry's values."""
         item = self._items.item(number)
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
@@ -72,19 +72,19 @@ class EntryPlace(BrowsedPlace):
         )
 
     def shown(self, number: int) -> ShownRow:
-        """An entry's fields."""
+        """Return an entry's fields."""
         return ShownRow(self._items.item(number), FileBytes(self.path))
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that explain an entry."""
+        """Return kseg's arguments that explain an entry."""
         return explained_at(self.path, self._items.item(number).position)
 
     def row_at(self, position: int) -> int:
-        """The entry that holds a position."""
+        """Return the entry that holds a position."""
         return min(max(position, 0) // self._items.entry_size, max(self.count - 1, 0))
 
     def look_again(self) -> str:
-        """Opens the file again if its size has changed."""
+        """Open the file again if its size has changed."""
         size = FileBytes(self.path).size
         if size == self._items.size or not size:
             return ""
@@ -94,15 +94,18 @@ class EntryPlace(BrowsedPlace):
         return f"the file's size changed from {old} to {counted(self._items.size, 'byte')}"
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._items.close()
 
 
 class PiecesPlace(BrowsedPlace):
-    """The pieces of a file that are read one after another: lines, or the whole file as one."""
+    """The pieces of a file that is read from its beginning: lines, or the file as one piece."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the first ones. Raises OpenError if it can't be read, KsegError if kseg doesn't know such files."""
+        """Read the first pieces.
+
+        Raises OpenError if the file can't be read, KsegError if kseg doesn't know its type.
+        """
         super().__init__(path.name, path)
         self._begin()
 
@@ -114,21 +117,21 @@ class PiecesPlace(BrowsedPlace):
 
     @property
     def count(self) -> int:
-        """How many pieces are known."""
+        """The number of known pieces."""
         return len(self._known)
 
     def read_more(self) -> ReadRows:
-        """Reads pieces after the known ones."""
+        """Read pieces after the known ones."""
         return ReadRows(list(islice(self._coming, ENOUGH_ITEMS)))
 
     def take_more(self, found: ReadRows) -> None:
-        """Adds them."""
+        """Append pieces."""
         added = [each for each in found.rows or () if isinstance(each, Item)]
         self._known += added
         self.has_all = len(added) < ENOUGH_ITEMS
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A line's text, or the piece's title."""
+        """Return a line's text, or the piece's title."""
         item = self._known[number]
         is_line = len(item.fields) == 1 and isinstance(item.fields[0].value, str)
         text = str(item.fields[0].value) if is_line else item.title
@@ -137,19 +140,19 @@ class PiecesPlace(BrowsedPlace):
         )
 
     def shown(self, number: int) -> ShownRow:
-        """A piece's fields."""
+        """Return a piece's fields."""
         return ShownRow(self._known[number], FileBytes(self.path))
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that explain a piece."""
+        """Return kseg's arguments that explain a piece."""
         return explained_at(self.path, self._known[number].position)
 
     def row_at(self, position: int) -> int:
-        """The piece that holds a position, of the known ones."""
+        """Return the known piece that holds a position."""
         return next((at for at, item in enumerate(self._known) if position < item.position + item.size), 0)
 
     def look_again(self) -> str:
-        """Reads the file again if its size has changed."""
+        """Read the file again if its size has changed."""
         old, size = self._size, FileBytes(self.path).size
         if size == old:
             return ""
@@ -165,9 +168,9 @@ _ORDER = {kind: place for place, kind in enumerate(FileKind)}
 
 
 def places_at(path: Path) -> list[BrowsedPlace]:
-    """The way to a path: of a file its directory first, if that is a partition's.
+    """Return the places that lead to a path; a file in a partition's directory follows that directory.
 
-    Raises OpenError if it isn't there or can't be listed, KsegError if it is no file of Kafka's.
+    Raises OpenError if it doesn't exist or can't be listed, KsegError if it isn't a Kafka file.
     """
     if path.is_file():
         place = place_of_file(path)
@@ -180,13 +183,13 @@ def places_at(path: Path) -> list[BrowsedPlace]:
     found = cluster.log_dirs
     if not found:
         if any(parse_file_name(file).kind is not FileKind.UNKNOWN for file in _files_in(here)):
-            return [PartitionPlace(here)]  # indexes alone, or what was copied from somewhere
+            return [PartitionPlace(here)]  # indexes alone, or a copy from elsewhere
         raise NoPartitionError(path)
     return [DisksPlace(here, cluster) if len(found) > 1 else LogDirPlace(found[0].path, cluster)]
 
 
 def place_of_file(path: Path) -> BrowsedPlace:
-    """A file as a place. Raises OpenError if it can't be opened, KsegError if kseg doesn't know such files."""
+    """Return a file as a place. Raises OpenError if it can't be opened, KsegError if kseg doesn't know its type."""
     kind = parse_file_name(path).kind
     if kind in LOG_KINDS:
         return LogPlace(path)
@@ -194,7 +197,7 @@ def place_of_file(path: Path) -> BrowsedPlace:
 
 
 class DirectoryPlace(BrowsedPlace):
-    """A directory whose rows lead to files and directories in it. has_names: these say more than offsets."""
+    """A directory whose rows lead to files and directories in it. has_names: rows have names to search in."""
 
     has_names = True
     scopes = frozenset((Scope.RECORDS,))
@@ -210,15 +213,15 @@ class DirectoryPlace(BrowsedPlace):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self._rows)
 
     def number_of(self, path: Path) -> int | None:
-        """The row that leads to a path."""
+        """Return the row that leads to a path."""
         return next((at for at, each in enumerate(self._rows) if each == path or each in path.parents), None)
 
     def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
-        """Return the next row whose name matches, or the one before, round the ends; None without names or a match."""
+        """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
         if not self.has_names:
             return None
         ahead = [*range(number + 1, self.count), *range(number + 1)]
@@ -226,11 +229,11 @@ class DirectoryPlace(BrowsedPlace):
         return next((each for each in order if is_match(self._rows[each].name)), None)
 
     def is_wrong(self, path: Path) -> bool:
-        """Whether damage was found in a log, or in a directory's."""
+        """Return whether damage was found in a log, or in a log of a directory."""
         return any(path == each or path in each.parents for each in self.wrong)
 
     def look_again(self) -> str:
-        """Lists the directory again; says what has come and gone."""
+        """List the directory again; return the names that came and went, in words."""
         before, self._rows = self._rows, self._list()
         come, gone = set(self._rows) - set(before), set(before) - set(self._rows)
         changes = [f"{len(come)} new"] if come else []
@@ -251,29 +254,29 @@ class DisksPlace(DirectoryPlace):
         return [each.path for each in self._found]
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A log directory."""
+        """Return a log directory."""
         return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
     def shown(self, number: int) -> ShownRow:
-        """What is known of a log directory."""
+        """Return the facts of a log directory."""
         return facts_of_log_dir(self._found[number])
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that list a log directory."""
+        """Return kseg's arguments that list a log directory."""
         return ["ls", path_word(self._rows[number])]
 
     def enter(self, number: int) -> BrowsedPlace:
-        """Its topics."""
+        """Return its topics."""
         return _marked(LogDirPlace(self._rows[number], self._cluster), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
-        """The logs of this log directory and of those after it."""
+        """Return the logs of this log directory and of the following ones."""
         found = [LogDir(path) for path in self._rows[number:]]
         return [log for each in found for directory in each.directories for log in logs_of(directory)]
 
 
 class LogDirPlace(DirectoryPlace):
-    """The topics of a log directory, and the files beside them."""
+    """The topics of a log directory, and the files next to them."""
 
     heading = "topics"
 
@@ -293,18 +296,18 @@ class LogDirPlace(DirectoryPlace):
         return [*(self.path / name for name in self._topics), *self._files]
 
     def number_of(self, path: Path) -> int | None:
-        """The row of the topic that a path is in."""
+        """Return the row of the topic that contains a path."""
         for number, directories in enumerate(self._topics.values()):
             if any(each == path or each in path.parents for each in directories):
                 return number
         return super().number_of(path)
 
     def _of_row(self, number: int) -> list[Path] | None:
-        """The partitions of a row; None for a file."""
+        """Return the partitions of a row; None for a file."""
         return list(self._topics.values())[number] if number < len(self._topics) else None
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A topic, or a file."""
+        """Return a topic, or a file."""
         directories = self._of_row(number)
         name = self._rows[number].name
         if directories is None:
@@ -314,7 +317,7 @@ class LogDirPlace(DirectoryPlace):
         return PlaceRow(escaped_text(text), is_wrong)
 
     def shown(self, number: int) -> ShownRow:
-        """What is known of a topic, or of a file."""
+        """Return the facts of a topic or a file."""
         directories = self._of_row(number)
         if directories is None:
             return facts_of_file(self._rows[number], self.clock)
@@ -330,7 +333,7 @@ class LogDirPlace(DirectoryPlace):
         )
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that list a topic, or print a file."""
+        """Return kseg's arguments that list a topic, or print a file."""
         directories, name = self._of_row(number), self._rows[number].name
         if directories is None:
             return _dumped(self._rows[number])
@@ -339,7 +342,7 @@ class LogDirPlace(DirectoryPlace):
         return ["ls", *map(path_word, directories)]
 
     def enter(self, number: int) -> BrowsedPlace | None:
-        """The partitions of a topic, or a file."""
+        """Return the partitions of a topic, or a file."""
         directories = self._of_row(number)
         if directories is None:
             return place_of_file(self._rows[number])
@@ -347,7 +350,7 @@ class LogDirPlace(DirectoryPlace):
         return _marked(TopicPlace(name, self.path, directories, self._cluster, self._beside), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
-        """The logs of this topic and of those after it."""
+        """Return the logs of this topic and of the following ones."""
         return [log for each in list(self._topics.values())[number:] for path in each for log in logs_of(path)]
 
 
@@ -367,27 +370,27 @@ class TopicPlace(DirectoryPlace):
         return [each for each in self._directories if each.is_dir()]
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A partition."""
+        """Return a partition."""
         path = self._rows[number]
         return PlaceRow(escaped_text(f"{path.name}  {self._sizes.text([path])}"), self.is_wrong(path))
 
     def shown(self, number: int) -> ShownRow:
-        """What is known of a partition."""
+        """Return the facts of a partition."""
         partition = partition_at(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
         return facts_of_partition(partition, self._cluster, self._beside, self.clock)
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that list a partition."""
+        """Return kseg's arguments that list a partition."""
         return ["ls", path_word(self._rows[number])]
 
     def enter(self, number: int) -> BrowsedPlace:
-        """Its files."""
+        """Return its files."""
         return _marked(PartitionPlace(self._rows[number]), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
-        """The logs of this partition and of those after it."""
+        """Return the logs of this partition and of the following ones."""
         return [log for path in self._rows[number:] for log in logs_of(path)]
 
 
@@ -397,7 +400,7 @@ class PartitionPlace(DirectoryPlace):
     has_names = False
 
     def heading_in(self, width: int) -> str:
-        """Return the names of the columns that a list of this width has."""
+        """Return the names of the columns in a list of this width."""
         return f"{'file':<{_name_width(width)}} {'size':>{_SIZE_WIDTH}}"
 
     def __init__(self, path: Path) -> None:
@@ -407,7 +410,7 @@ class PartitionPlace(DirectoryPlace):
         return sorted(_files_in(self.path), key=_file_order)
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """A file: the name of a log whole, what belongs to it by its end only."""
+        """Return a file: a log with its full name, its other files with their suffixes only."""
         path = self._rows[number]
         name = escaped_text(path.name)
         stem = path.name.partition(".")[0]
@@ -422,7 +425,7 @@ class PartitionPlace(DirectoryPlace):
         )
 
     def shown(self, number: int) -> ShownRow:
-        """What is known of a file."""
+        """Return the facts of a file."""
         return facts_of_file(self._rows[number], self.clock, self._next_base(number))
 
     def _next_base(self, number: int) -> int | None:
@@ -430,16 +433,16 @@ class PartitionPlace(DirectoryPlace):
         return next((name.base_offset for name in names if name.kind is FileKind.LOG and name.suffix is None), None)
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return the arguments of kseg that print a file."""
+        """Return kseg's arguments that print a file."""
         return _dumped(self._rows[number])
 
     def enter(self, number: int) -> BrowsedPlace | None:
-        """A file."""
+        """Return a file."""
         path = self._rows[number]
         return None if parse_file_name(path).kind is FileKind.UNKNOWN else place_of_file(path)
 
     def logs_from(self, number: int) -> list[Path]:
-        """The logs of this row and of those after it; of a row below its log that log too."""
+        """Return the logs of this row and of the following ones; a row below its log includes that log."""
         stem = self._rows[number].name.partition(".")[0] if self._rows else ""
         return [path for path in logs_of(self.path) if path.name.partition(".")[0] >= stem]
 
@@ -469,13 +472,13 @@ class _Sizes:
 
 
 def logs_of(directory: Path) -> list[Path]:
-    """The logs of a partition, in order; none if it can't be listed."""
+    """Return the logs of a partition, in order; none if it can't be listed."""
     partition = partition_at(directory)
     return [] if partition is None else [segment.path for segment in partition.segments]
 
 
 def _marked(place: DirectoryPlace, wrong: set[Path]) -> DirectoryPlace:
-    """A place that knows what was found to be wrong, and tells the place above of more."""
+    """Return the place with its known damage; it reports new damage to the place above."""
     place.wrong = wrong
     return place
 
@@ -494,6 +497,6 @@ def _files_in(path: Path) -> list[Path]:
 
 
 def _file_order(path: Path) -> tuple[int, int, str]:
-    """Segments first, by their base offsets, the log before its indexes; then what has no offset in its name."""
+    """Return a sort key: segments first, by base offset, each log before its indexes; then files without an offset."""
     name = parse_file_name(path)
     return (1 << 63 if name.base_offset is None else name.base_offset, _ORDER[name.kind], path.name)

@@ -24,20 +24,20 @@ from kseg.sizes import human_size
 
 
 class NotThereError(KsegError):
-    """What was searched for isn't there."""
+    """The searched record or damage doesn't exist."""
 
     status = 1
 
 
 class Watch:
-    """How far a search has got, and whether it is to stop: set by the screen, looked at by the search."""
+    """The progress of a search, and whether to stop it: set by the screen, read by the search."""
 
     def __init__(self) -> None:
         self.is_stopped = False
         self.line = ""
 
     def tell(self, log_file: LogFile, position: int) -> None:
-        """Says how far the search has got. Raises NotThereError if it is to stop."""
+        """Record the progress of the search. Raises NotThereError if it must stop."""
         if self.is_stopped:
             raise NotThereError(f"stopped at position {position} of {log_file.path.name}")
         share = 100 * position // max(log_file.size, 1)
@@ -45,9 +45,9 @@ class Watch:
 
 
 class Begin(NamedTuple):
-    """Where a search begins: the logs that it goes through, the position in the first one, and an offset there.
+    """The start of a search: its logs, the position in the first one, and an offset there.
 
-    The search is for what follows the record with this offset, or, backwards, for what precedes it.
+    The search covers the records after this offset, or, backwards, the records before it.
     """
 
     logs: list[Path]
@@ -56,16 +56,16 @@ class Begin(NamedTuple):
 
 
 class Sought(NamedTuple):
-    """What is searched for: the text as somebody gave it, and its pattern."""
+    """A text to search for, as typed, and its pattern."""
 
     text: str
     pattern: re.Pattern[str]
 
     @classmethod
     def of(cls, text: str) -> "Sought":
-        """Take a text, in which capitals count if it has some, or a regular expression between slashes.
+        """Parse a text, which is case-sensitive if it has capitals, or a regular expression between slashes.
 
-        Raises UsageError if the expression is none.
+        Raises UsageError if the expression is invalid.
         """
         if len(text) > len("//") and text[0] == text[-1] == "/":
             return cls(text, parse_pattern(text[1:-1]))
@@ -83,7 +83,7 @@ class Sought(NamedTuple):
 
 
 def find(log: Path, target: int, *, is_time: bool) -> Jump:
-    """The record with an offset, or the first with a time or a later one; of an offset that is gone the next one.
+    """Return the record with an offset, or the next one if it is gone; or the first record at or after a time.
 
     Raises NotThereError if there is none, OpenError if a log can't be opened.
     """
@@ -101,7 +101,7 @@ def find(log: Path, target: int, *, is_time: bool) -> Jump:
 
 
 def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
-    """The same in one file that is no segment in use: a snapshot, a deleted log."""
+    """Return the same in a single file outside of a partition in use: a snapshot, a deleted log."""
     with LogFile(log) as log_file:
         found = FoundFile(log.parent, log.name, log_file.size, 0)
         wanted = Wanted(0, target) if is_time else Wanted(target)
@@ -112,7 +112,7 @@ def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
 
 
 def next_damage(begin: Begin, watch: Watch) -> Jump:
-    """The next damage from a position on. Raises NotThereError if there is none."""
+    """Return the next damage from a position on. Raises NotThereError if there is none."""
     for log, start in _logs(begin):
         with LogFile(log) as log_file:
             is_last = is_last_log(log_file)
@@ -125,7 +125,7 @@ def next_damage(begin: Begin, watch: Watch) -> Jump:
 
 
 def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
-    """The next record with a match in its key, value or headers. Raises NotThereError if there is none."""
+    """Return the next record with a match in its key, value or headers. Raises NotThereError if there is none."""
     for log, start in _logs(begin):
         passed = begin.offset if log == begin.logs[0] else None
         with LogFile(log) as log_file:
@@ -138,7 +138,7 @@ def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
 
 
 class _Limit(NamedTuple):
-    """The batch and the offset that a search backwards stays before."""
+    """The batch and the offset at which a backward search stops."""
 
     position: int
     offset: int
@@ -159,7 +159,7 @@ def previous_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
 
 
 def _last_match(log_file: LogFile, limit: _Limit, sought: Sought, watch: Watch) -> Record | None:
-    """Read stretches of a log, the last one first: as long as the index tells where they begin, else all at once."""
+    """Read stretches of a log, the last one first, while the index has their beginnings; else read all at once."""
     while True:
         start = start_before(log_file, limit.position - BYTES_BEFORE)
         found = None
@@ -182,11 +182,11 @@ def _records(log_file: LogFile, start: int, watch: Watch) -> Iterator[Record]:
 
 
 def _logs(begin: Begin) -> Iterator[tuple[Path, int]]:
-    """Each log, and where to begin in it; those that have vanished are passed over, the first one isn't."""
+    """Yield each log with the start position in it; vanished logs are skipped, except for the first."""
     for number, log in enumerate(begin.logs):
         if number == 0 or log.exists():
             yield log, 0 if number else begin.position
 
 
 def _pass_over(_: Damage) -> None:
-    """Damage: a search for records goes on after it."""
+    """Ignore damage: a search for records continues after it."""

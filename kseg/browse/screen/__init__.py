@@ -1,1 +1,1 @@
-"""What is on the screen of `kseg browse`: textual's part of it."""
+"""The screen of `kseg browse` in textual."""

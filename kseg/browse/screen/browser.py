@@ -62,13 +62,13 @@ T = TypeVar("T")
 LOOK_AGAIN_SECONDS = 2.0
 _TELL_SECONDS = 0.2
 _NOTE_INDENT = 4
-"""Characters before the text of a key or value in full."""
+"""The indentation, in characters, of a key or value in full."""
 _MOST_READ_ON = 64
-"""Times that rows are read on to reach the last one of a file that is read piece by piece."""
+"""The most reads of further rows on the way to the last row of a file that is read in pieces."""
 
 
 class Browser(App[None]):
-    """Walks through places: the way to the present one is a stack."""
+    """The application that walks through places; a stack leads to the present one."""
 
     TITLE = "kseg browse"
     ENABLE_COMMAND_PALETTE = False
@@ -88,7 +88,7 @@ class Browser(App[None]):
         first: tuple[str, str] | None = None,
         clock: Clock = UTC_CLOCK,
     ) -> None:
-        """Begins at the innermost of some places, and there with an answer to a question, if `first` has both."""
+        """Start at the innermost of some places, and at the answer to a question there, if `first` has both."""
         super().__init__()
         self.way = Way(places, clock)
         self.decoders = decoders
@@ -99,10 +99,10 @@ class Browser(App[None]):
         self.said = ""
         self.sought: Sought | None = None
 
-    # --- what is on the screen --------------------------------------------------------------------------------------
+    # --- the screen's parts -----------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        """The panes, and the lines around them."""
+        """Yield the panes, and the lines around them."""
         yield Static(id="way", classes="line", markup=False)
         with Horizontal(id="panes"):
             with Vertical(id="rows-pane", classes="pane"):
@@ -120,7 +120,7 @@ class Browser(App[None]):
         yield Static(id="says", markup=False)
 
     def on_mount(self) -> None:
-        """Shows the first place."""
+        """Show the first place."""
         self.rows.focus()
         self.say("")
         self._show_place()
@@ -132,7 +132,7 @@ class Browser(App[None]):
 
     @property
     def place(self) -> BrowsedPlace:
-        """Where one is."""
+        """The present place."""
         return self.way.place
 
     @property
@@ -152,7 +152,7 @@ class Browser(App[None]):
 
     @property
     def field_line(self) -> FieldLine | None:
-        """The line of the fields' pane that has the cursor."""
+        """The line under the cursor of the fields' pane."""
         lines = self._fields.lines
         return lines[self.fields.cursor] if self.fields.cursor < len(lines) else None
 
@@ -160,7 +160,7 @@ class Browser(App[None]):
         self.query_one(f"#{name}", Static).update(Text(text, style, no_wrap=name != "detail", overflow="ellipsis"))
 
     def say(self, text: str, *, is_wrong: bool = False) -> None:
-        """Says something in the last line; nothing shows the keys there."""
+        """Show a message in the last line, which then shows no keys."""
         self.said = escaped_text(text)
         says = self.query_one("#says", Static)
         says.set_class(is_wrong, "-wrong")
@@ -180,7 +180,7 @@ class Browser(App[None]):
         self._read_on_if_needed()
 
     def _show_row(self) -> None:
-        """Shows the fields and bytes of the row under the cursor."""
+        """Show the fields and bytes of the row under the cursor."""
         self.way.cursor = self.rows.cursor
         self._shown = None
         try:
@@ -200,7 +200,7 @@ class Browser(App[None]):
             self.fields.refit(number)
 
     def _show_fields(self) -> None:
-        """Shows the fields and bytes of what the row stands for."""
+        """Show the fields and bytes of the row's contents."""
         room = self.fields.scrollable_content_region.width - _NOTE_INDENT
         lines: list[FieldLine] = []
         try:
@@ -219,7 +219,7 @@ class Browser(App[None]):
         self._show_field()
 
     def _show_field(self) -> None:
-        """Lights the bytes of the field under the cursor, and says what it means."""
+        """Highlight the bytes of the field under the cursor, and show its meaning."""
         line, shown = self.field_line, self._shown
         if shown is None or line is None:
             self.bytes_view.light(range(0))
@@ -243,15 +243,15 @@ class Browser(App[None]):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being read or searched for."""
+        """True while a read or a search runs."""
         return self.background.is_busy
 
     def on_unmount(self) -> None:
-        """Nothing that goes on in another thread may hold up the end."""
+        """Stop work in other threads, so that it can't delay the exit."""
         self.background.stop()
 
     async def _read_here(self, read: Callable[[], T]) -> T | None:
-        """Reads for the place where one is; None if one has gone elsewhere meanwhile: nobody wants it then."""
+        """Read for the present place; return None if the user has left it, since nobody wants the result then."""
         place = self.place
         found = await self.background.in_thread(read)
         return found if place is self.place else None
@@ -261,7 +261,7 @@ class Browser(App[None]):
             self.say(self.background.line)
 
     def _read_on_if_needed(self) -> None:
-        """Reads more rows where the cursor is near to the last known one, or at the first."""
+        """Read more rows if the cursor is near the last known row, or at the first."""
         if self.is_busy or not self.is_running:
             return
         cursor, near = self.rows.cursor, 2 * max(self.rows.size.height, 1)
@@ -283,7 +283,7 @@ class Browser(App[None]):
             self._take_notice(place, place.take_before(found), is_new=False)
 
     def _take_notice(self, place: BrowsedPlace, moved: int, *, is_new: bool) -> None:
-        """Shows what has come to a place; its known rows moved down by some."""
+        """Show new rows of a place; its known rows moved down by some."""
         if place is not self.place:
             return
         self._mark_wrong(place)
@@ -299,10 +299,10 @@ class Browser(App[None]):
         if isinstance(place, LogPlace) and place.has_damage:
             self.way.note_wrong(place.path)
 
-    # --- going ------------------------------------------------------------------------------------------------------
+    # --- navigation -------------------------------------------------------------------------------------------------
 
     def on_row_list_moved(self, message: RowList.Moved) -> None:
-        """The cursor of rows or fields has moved."""
+        """Follow a move of the cursor in rows or fields."""
         if message.rows is self.rows:
             self.say("")
             self._show_row()
@@ -311,7 +311,7 @@ class Browser(App[None]):
             self._show_field()
 
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
-        """Goes in, or from a record to its fields, from a field to its bytes."""
+        """Go into a row's place, or from a record to its fields, or from a field to its bytes."""
         if message.rows is self.fields:
             self.bytes_view.focus()
             return
@@ -327,7 +327,7 @@ class Browser(App[None]):
             self._show_place()
 
     def action_out(self) -> None:
-        """Goes back: from bytes to fields, to rows, to the place above."""
+        """Go back: from bytes to fields, from fields to rows, or to the place above."""
         if self.bytes_view.has_focus:
             self.fields.focus()
         elif self.fields.has_focus:
@@ -340,14 +340,14 @@ class Browser(App[None]):
             self._show_place()
 
     def action_leave(self) -> None:
-        """Stops a search, or goes back."""
+        """Stop a search, or go back."""
         if self.is_busy:
             self.background.stop()
         else:
             self.action_out()
 
     def on_descendant_focus(self) -> None:
-        """The keys go to another pane: what is lit follows."""
+        """Follow the focus to another pane with the highlighted bytes."""
         for name in ("rows", "fields", "bytes"):
             pane = self.query_one(f"#{name}-pane")
             pane.set_class(self.focused is not None and self.focused in pane.query("*"), "-here")
@@ -356,7 +356,7 @@ class Browser(App[None]):
             self._show_field()
 
     def on_hex_view_pointed(self, message: HexView.Pointed) -> None:
-        """Puts the cursor of the fields on the one that holds the byte."""
+        """Move the cursor of the fields to the field that holds the byte."""
         number = self._fields.line_at(message.position)
         if number is not None:
             self.fields.refit(number)
@@ -367,7 +367,7 @@ class Browser(App[None]):
             self._write("detail", f"position {message.position}: not in this row")
 
     def on_row_list_end_wanted(self, message: RowList.EndWanted) -> None:
-        """Goes to the first or the last of all rows, also where they aren't known yet."""
+        """Go to the first or the last of all rows, even if it isn't known yet."""
         place = self.place
         if message.rows is self.rows and not (place.has_all if message.is_last else place.has_beginning):
             self.background.begin(self._to_last if message.is_last else self._to_first)
@@ -395,15 +395,15 @@ class Browser(App[None]):
         self._put(place, 0)
 
     def _put(self, place: BrowsedPlace, number: int) -> None:
-        """Puts the cursor on a row of a place, if one is still there."""
+        """Put the cursor on a row of a place, if the place is still open."""
         if place is self.place:
             self._take_notice(place, 0, is_new=False)
             self.rows.put(number)
 
     async def go_to(self, target: Jump) -> None:
-        """Goes to a log, to a batch in it, and to a record if one is meant."""
+        """Go to a log, to a batch in it, and perhaps to a record."""
         log = self.way.go_into(target.path)
-        self._show_place()  # the keys work on what one sees, also while the rest is read
+        self._show_place()  # keys apply to the visible place while the rest is read
         await self.go_to_position(log, target.position)
         if self.place is not log:
             return
@@ -415,7 +415,7 @@ class Browser(App[None]):
         self.rows.focus()
 
     async def go_to_file_position(self, position: int) -> None:
-        """Goes to what holds a position in the file that one is in."""
+        """Go to the row that holds a position in the present file."""
         if isinstance(self.place, BatchPlace):
             self.way.pop()
         if isinstance(self.place, DirectoryPlace):
@@ -424,7 +424,7 @@ class Browser(App[None]):
         self._show_place()
 
     async def go_to_position(self, place: BrowsedPlace, position: int) -> None:
-        """Puts the cursor on the row that holds a position."""
+        """Put the cursor on the row that holds a position."""
         if isinstance(place, EntryPlace | PiecesPlace):
             self.way.cursor = place.row_at(position)
         elif isinstance(place, LogPlace):
@@ -437,7 +437,7 @@ class Browser(App[None]):
             self.way.cursor = number
 
     def action_damage(self) -> None:
-        """Goes to the next damage."""
+        """Go to the next damage."""
         begin = self.way.begin_after()
 
         async def work(watch: Watch) -> None:
@@ -448,7 +448,7 @@ class Browser(App[None]):
         self.background.begin(work)
 
     def action_search(self, is_back: bool = False) -> None:
-        """Searches for the next match, or for the one before: first in names, where a place has some."""
+        """Search for the next match, or for the previous one: first in names, if a place has some."""
         sought = self.sought
         if sought is None:
             self.action_ask("search")
@@ -468,17 +468,17 @@ class Browser(App[None]):
     # --- questions --------------------------------------------------------------------------------------------------
 
     def action_ask(self, name: str) -> None:
-        """Asks something in the last line: what to go to, or to search for."""
+        """Ask for a target or a search text in the last line."""
         self.query_one("#says").display = False
         self.question.ask(name, QUESTIONS[name].text.format(zone=self.way.clock.name))
 
     @property
     def question(self) -> QuestionLine:
-        """The line of questions."""
+        """The line for questions."""
         return self.query_one(QuestionLine)
 
     def on_question_line_closed(self, message: QuestionLine.Closed) -> None:
-        """Does what was answered, if anything was."""
+        """Act on an answer, if there is one."""
         self.query_one("#says").display = True
         self.rows.focus()
         if message.text is not None:
@@ -491,7 +491,7 @@ class Browser(App[None]):
             self.say(error.message if isinstance(error, KsegError) else str(error), is_wrong=True)
 
     def on_row_list_resized(self, message: RowList.Resized) -> None:
-        """Makes headings and lines for the new width."""
+        """Adapt headings and lines to the new width."""
         if message.rows is self.rows:
             self._write("rows-heading", self.place.heading_in(self.rows.scrollable_content_region.width))
             if not self.said:
@@ -500,15 +500,15 @@ class Browser(App[None]):
             self.refresh_fields()
 
     def refresh_fields(self) -> None:
-        """Shows the fields again: they are decoded in another way."""
+        """Show the fields again, after a change of decoders."""
         number = self.fields.cursor
         self._show_row()
         self.fields.refit(number)
 
-    # --- copying, exporting, looking again --------------------------------------------------------------------------
+    # --- copying, exporting, refreshing -----------------------------------------------------------------------------
 
     def action_copy(self) -> None:
-        """Copies the field's value, the row, or the lit bytes."""
+        """Copy the field's value, the row, or the highlighted bytes."""
         line = self.field_line
         if self.bytes_view.has_focus:
             text = self.bytes_view.lit.hex(" ")
@@ -520,7 +520,7 @@ class Browser(App[None]):
         self.say(f"copied: {text[:60]}")
 
     def action_command(self) -> None:
-        """Shows and copies the command that prints the row."""
+        """Show and copy the command that prints the row."""
         words = self.place.printed_by(self.rows.cursor) if self.place.count else None
         if words is None:
             self.say("no command prints this", is_wrong=True)
@@ -531,27 +531,27 @@ class Browser(App[None]):
         self.push_screen(Sheet("copied: the command that prints this", Text(line, overflow="fold")))
 
     def export(self, path: Path) -> None:
-        """Writes the row that is shown as JSON to a new file."""
+        """Write the shown row as JSON to a new file."""
         if self._shown is None:
             raise KsegError("there is nothing to export here")
         size = exported(self._shown.item, self.rows.cursor, self.place.path, path)
         self.say(f"{counted(size, 'byte')} written to {path}")
 
     def action_zoom(self) -> None:
-        """Gives the pane of the cursor the whole screen, or takes it back."""
+        """Toggle between one pane and the full screen."""
         self.screen.toggle_class("-zoomed")
 
     def action_keys(self) -> None:
-        """Shows the keys."""
+        """Show the keys."""
         self.push_screen(Sheet("keys", keys_table()))
 
     def action_look_again(self) -> None:
-        """Looks whether the file or directory has changed."""
+        """Check whether the file or directory has changed."""
         if not self._look_again() and not self.is_busy:
             self.say("nothing has changed")
 
     def _look_again(self) -> bool:
-        """Says what has changed; whether anything has, which nobody asks while something is being read."""
+        """Report changes; return whether there are any. Checks nothing while a read or search runs."""
         if self.is_busy:
             return False
         try:
@@ -574,19 +574,19 @@ def browse_path(
     options: DecoderOptions,
     clock: Clock,
 ) -> None:
-    """Lets somebody walk through a path until they quit.
+    """Run the screen at a path until the user quits.
 
     Args:
         path: a directory or a file.
         beginnings: the offset or the position to begin at, if one isn't None.
         decoder_names: the decoders of keys and values, None for none.
-        options: what these need.
-        clock: how times are shown.
+        options: the decoders' options.
+        clock: the time zone.
 
     Raises:
         UsageError: there is no terminal; there are two beginnings; a decoder's name or option is wrong.
         OpenError: the path, a schema or a registry can't be opened.
-        KsegError: the path is no file of Kafka's.
+        KsegError: the path isn't a Kafka file.
     """
     first = [(name, str(number)) for name, number in beginnings.items() if number is not None]
     if len(first) > 1:

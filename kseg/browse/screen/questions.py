@@ -26,7 +26,7 @@ from kseg.times import parse_time
 
 
 class QuestionLine(Horizontal):
-    """A question and its answer; the last answer stands there again the next time."""
+    """A question and its answer; the last answer is the default of the next time."""
 
     DEFAULT_CSS = """
     QuestionLine { display: none; height: 1; }
@@ -37,7 +37,7 @@ class QuestionLine(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "close", "close")]
 
     class Closed(Message):
-        """There is an answer, or None."""
+        """A message: the question is closed, with an answer or None."""
 
         def __init__(self, name: str, text: str | None) -> None:
             super().__init__()
@@ -50,12 +50,12 @@ class QuestionLine(Horizontal):
         self._answers: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
-        """The question, and what is answered."""
+        """Yield the question and its input."""
         yield Static(markup=False)
         yield Input(compact=True)
 
     def ask(self, name: str, text: str) -> None:
-        """Asks the question of this name."""
+        """Ask the question of this name."""
         self._asked = name
         self.add_class("-asked")
         self.query_one(Static).update(text)
@@ -64,13 +64,13 @@ class QuestionLine(Horizontal):
         answer.focus()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        """Hands the answer on."""
+        """Post the answer."""
         message.stop()
         self._answers[self._asked] = message.value.strip()
         self._close(message.value.strip())
 
     def action_close(self) -> None:
-        """Closes the question without an answer."""
+        """Close the question without an answer."""
         self._close(None)
 
     def _close(self, text: str | None) -> None:
@@ -79,9 +79,9 @@ class QuestionLine(Horizontal):
 
 
 class Key(NamedTuple):
-    """A key, the action that it stands for, a word for the line of keys (none: it isn't there), and what it does.
+    """A key, its action, its word in the line of keys (empty: not listed), and its meaning.
 
-    scope: where the line of keys has it.
+    scope: the places whose line of keys lists it.
     """
 
     keys: str
@@ -122,12 +122,12 @@ _SHOWN = {"slash": "/", "question_mark": "?"}
 
 
 def shown_key(key: Key) -> str:
-    """A key as it is printed on a keyboard."""
+    """Return a key as printed on a keyboard."""
     return _SHOWN.get(key.keys, key.keys)
 
 
 def keys_line(scopes: frozenset[Scope], room: int) -> str:
-    """Return the keys that work in a place, as many as there is room for; how to leave is always there."""
+    """Return the keys that work in a place, as many as fit; the key to leave is always included."""
     first, *others, last = (
         f"{shown_key(key)} {key.word}"
         for key in (_HELP, *KEYS)
@@ -143,28 +143,28 @@ Work: TypeAlias = Callable[[Watch], Coroutine[Any, Any, None]]
 
 
 class Background:
-    """Does one work at a time; of those that wait for it only the last one is done."""
+    """A worker that does one work at a time; of waiting works it keeps only the last."""
 
     def __init__(self, app: App[None], complain: Callable[[str], None], end: Callable[[], None]) -> None:
-        """Takes whose screen it is, what says why a work has failed, and what is called after each."""
+        """Take the application, a reporter of failed works, and a callback after each work."""
         self._app, self._complain, self._end = app, complain, end
         self._reading = Lock()
-        "Held by what is read apart: what tells it remembers what it has read."
+        """A lock for reads next to the work: the object that it reads from caches its results."""
         self._watch: Watch | None = None
         self._waiting: Work | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being read or searched for."""
+        """True while a read or a search runs."""
         return self._watch is not None
 
     @property
     def line(self) -> str:
-        """How far a search has got; empty if there is nothing to say."""
+        """The progress of a search; empty if there is none."""
         return "" if self._watch is None else self._watch.line
 
     def begin(self, work: Work) -> None:
-        """Begins some work; if there is some going on, after that."""
+        """Start some work, or queue it if other work is running."""
         if self.is_busy:
             self._waiting = work
             return
@@ -172,17 +172,17 @@ class Background:
         self._app.run_worker(self._watched(work, self._watch), exit_on_error=True)
 
     def stop(self) -> None:
-        """Stops what is going on as soon as it looks, and what waits for it."""
+        """Stop the running work at its next check, and drop the queued work."""
         self._waiting = None
         if self._watch is not None:
             self._watch.is_stopped = True
 
     async def in_thread(self, read: Callable[[], T]) -> T:
-        """Reads in another thread: a part of a work."""
+        """Run a read, which is part of a work, in another thread."""
         return await asyncio.to_thread(read)
 
     def read_apart(self, read: Callable[[], T], take: Callable[[T], None]) -> None:
-        """Reads something for the screen next to all other work, and has it taken; only what was asked last."""
+        """Read something for the screen next to all other work; only the last requested result is taken."""
 
         def read_alone() -> T:
             with self._reading:
@@ -212,7 +212,7 @@ class Background:
 
 
 class Asked(Protocol):
-    """What answers act on: the browser."""
+    """The browser as answers use it."""
 
     way: Way
     decoders: Decoders
@@ -220,29 +220,29 @@ class Asked(Protocol):
     background: Background
 
     async def go_to(self, target: Jump) -> None:
-        """Goes to a batch or a record."""
+        """Go to a batch or a record."""
 
     async def go_to_file_position(self, position: int) -> None:
-        """Goes to a position in the file that one is in."""
+        """Go to a position in the present file."""
 
     def action_search(self, *, is_back: bool = False) -> None:
-        """Searches for the next match, or for the one before."""
+        """Search for the next match, or for the previous one."""
 
     def refresh_fields(self) -> None:
-        """Shows the fields again."""
+        """Show the fields again."""
 
     def export(self, path: Path) -> None:
-        """Writes the row that is shown to a new file."""
+        """Write the shown row to a new file."""
 
     def say(self, text: str, *, is_wrong: bool = False) -> None:
-        """Says something in the last line."""
+        """Show a message in the last line."""
 
 
 _DIGITS = 19
 
 
 class Question(NamedTuple):
-    """A question, and what to do with its answer. The latter raises UsageError for an answer that is none."""
+    """A question, and the action on its answer, which raises UsageError for an invalid answer."""
 
     text: str
     answer: Callable[[Asked, str], None]
@@ -319,7 +319,7 @@ QUESTIONS = {
 
 
 def keys_table() -> Table:
-    """Return the keys and what they do."""
+    """Return the keys and their meanings."""
     table = Table.grid(padding=(0, 2))
     for keys, meaning in (*MOVES, *((shown_key(key), key.meaning) for key in KEYS)):
         table.add_row(Text(keys, "bold"), meaning)
@@ -327,7 +327,7 @@ def keys_table() -> Table:
 
 
 class Sheet(ModalScreen[None]):
-    """Something to read over everything else; any of a few keys closes it."""
+    """A text over everything else; any of a few keys closes it."""
 
     DEFAULT_CSS = """
     Sheet { align: center middle; }
@@ -343,7 +343,7 @@ class Sheet(ModalScreen[None]):
         self._title, self._content = title, content
 
     def compose(self) -> ComposeResult:
-        """The content below its title."""
+        """Yield the content below its title."""
         with VerticalScroll() as sheet:
             sheet.border_title = self._title
             sheet.border_subtitle = "Esc closes"

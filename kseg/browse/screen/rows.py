@@ -1,4 +1,4 @@
-"""Rows, lines and bytes with a cursor; only those on the screen are made."""
+"""Rows, lines and bytes with a cursor; only visible ones are rendered."""
 
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from kseg.system.terminal_text import escaped_text
 
 
 class LinedView(ScrollView, can_focus=True):
-    """Lines that the cursor's keys move through, by one and by pages."""
+    """Lines with a cursor that keys move by lines and pages."""
 
     DEFAULT_CSS = "LinedView { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,54 +30,54 @@ class LinedView(ScrollView, can_focus=True):
 
     @property
     def line_room(self) -> int:
-        """Lines that there is room for, at least one."""
+        """The number of visible lines, at least one."""
         return max(self.scrollable_content_region.height, 1)
 
     def move_lines(self, by: int) -> None:
-        """Moves the cursor down by lines, or up."""
+        """Move the cursor down by lines, or up."""
         raise NotImplementedError
 
     def action_lines(self, by: int) -> None:
-        """Moves the cursor by lines."""
+        """Move the cursor by lines."""
         self.move_lines(by)
 
     def action_pages(self, by: int) -> None:
-        """Moves it by pages, which share a line."""
+        """Move the cursor by pages, which overlap by a line."""
         self.move_lines(by * max(self.line_room - 1, 1))
 
     def scroll_at_once(self, line: int) -> None:
-        """Puts a line at the top."""
+        """Put a line at the top."""
         self.scroll_to(y=line, animate=False, immediate=True, force=True)
 
     def on_focus(self) -> None:
-        """Shows where the keys go."""
+        """Show that this view has the focus."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """Shows that they go elsewhere."""
+        """Show that this view has lost the focus."""
         self.refresh()
 
 
 BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
-"""Looks of text: as it is, a field's name, a note, damage."""
+"""Styles of text: plain, a field's name, a note, damage."""
 
 
 class LinePart(NamedTuple):
-    """A part of a line in one of the looks of RowList."""
+    """A part of a line in one of RowList's styles."""
 
     text: str
     look: str = BASE
 
 
 class ListedLines(Protocol):
-    """The lines of a list, made when they are looked at."""
+    """The lines of a list, made on demand."""
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of lines."""
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """One of them, for a list of this width."""
+        """Return a line for a list of this width."""
 
 
 class NoLines:
@@ -86,12 +86,12 @@ class NoLines:
     count = 0
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """Nothing."""
+        """Return no parts."""
         return []
 
 
 class RowList(LinedView):
-    """A list of lines; a line has the cursor."""
+    """A list of lines with a cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {BASE, NAME, NOTE, WRONG, "row-cursor", "row-here", "row-wrong-cursor"}
     DEFAULT_CSS = """
@@ -110,7 +110,7 @@ class RowList(LinedView):
     ]
 
     class Moved(Message):
-        """The cursor is on another line."""
+        """A message: the cursor is on another line."""
 
         def __init__(self, rows: "RowList") -> None:
             super().__init__()
@@ -122,13 +122,13 @@ class RowList(LinedView):
             return self.rows
 
     class Resized(Moved):
-        """There is another room for lines."""
+        """A message: the room for lines has changed."""
 
     class Chosen(Moved):
-        """What the line of the cursor leads to is wanted."""
+        """A message: the user wants the place of the cursor's line."""
 
     class EndWanted(Moved):
-        """The last line, or the first one, is wanted: more than the known ones may be meant."""
+        """A message: the user wants the first or the last line, which may not be known yet."""
 
         def __init__(self, rows: "RowList", *, is_last: bool) -> None:
             super().__init__(rows)
@@ -140,26 +140,26 @@ class RowList(LinedView):
         self.cursor = 0
 
     def show(self, lines: ListedLines, cursor: int = 0) -> None:
-        """Shows other lines."""
+        """Show other lines."""
         self._lines = lines
         self.scroll_at_once(0)
         self.refit(cursor)
 
     def refit(self, cursor: int) -> None:
-        """Takes notice that there are more lines or fewer, and puts the cursor on one of them."""
+        """Follow a change of the number of lines, and put the cursor on one of them."""
         self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
         self.cursor = max(min(cursor, self._lines.count - 1), 0)
         self._keep_in_view()
         self.refresh()
 
     def take_above(self, count: int) -> None:
-        """Takes notice of more lines above the known ones, which stay where they are on the screen."""
+        """Add lines above the known ones, which stay where they are on the screen."""
         self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
         self.scroll_at_once(self.scroll_offset.y + count)
         self.refit(self.cursor + count)
 
     def put(self, cursor: int) -> None:
-        """Puts the cursor on a line, and tells of it."""
+        """Put the cursor on a line, and post the move."""
         self.refit(cursor)
         self.post_message(self.Moved(self))
 
@@ -171,12 +171,12 @@ class RowList(LinedView):
             self.scroll_at_once(max(self.cursor - height // 3, 0) if far else wanted)
 
     def on_resize(self) -> None:
-        """Keeps the cursor's line in view, and tells of the new size."""
+        """Keep the cursor's line visible, and post the new size."""
         self.refit(self.cursor)
         self.post_message(self.Resized(self))
 
     def render_line(self, y: int) -> Strip:
-        """A line of the screen."""
+        """Return a line of the screen."""
         width, number = self.scrollable_content_region.width, self.scroll_offset.y + y
         base = self.get_component_rich_style(BASE)
         if number >= self._lines.count:
@@ -187,7 +187,7 @@ class RowList(LinedView):
         return Strip(segments).adjust_cell_length(width, base + over)
 
     def _over(self, number: int, *, is_wrong: bool) -> Style:
-        """What the cursor adds to the look of a line: more where the keys go to this list."""
+        """Return the cursor's style, which is stronger if this list has the focus."""
         if number != self.cursor:
             return Style()
         if self.has_focus:
@@ -195,23 +195,23 @@ class RowList(LinedView):
         return Style(bgcolor=self.get_component_rich_style("row-here").bgcolor)
 
     def move_lines(self, by: int) -> None:
-        """Moves the cursor."""
+        """Move the cursor."""
         self.put(self.cursor + by)
 
     def action_first(self) -> None:
-        """Moves it to the first line of all."""
+        """Move the cursor to the first line of all."""
         self.post_message(self.EndWanted(self, is_last=False))
 
     def action_last(self) -> None:
-        """Moves it to the last line of all."""
+        """Move the cursor to the last line of all."""
         self.post_message(self.EndWanted(self, is_last=True))
 
     def action_choose(self) -> None:
-        """Asks for what the line leads to."""
+        """Post a request for the line's place."""
         self.post_message(self.Chosen(self))
 
     def on_click(self, event: events.Click) -> None:
-        """Puts the cursor where the mouse is; a second click goes in."""
+        """Put the cursor on the clicked line; a second click enters it."""
         number = self.scroll_offset.y + event.y
         if 0 <= number < self._lines.count:
             self.put(number)
@@ -220,14 +220,14 @@ class RowList(LinedView):
 
 
 _POSITION = 10
-"""Digits of a position: a file of Kafka's has at most 2 GiB."""
+"""Digits of a position: a Kafka file has at most 2 GiB."""
 _FORMS = (16, 8, 4)
-"""Bytes of a line: as many as there is room for."""
+"""Bytes per line; the largest that fits is used."""
 _FIRST_PRINTABLE, _LAST_PRINTABLE = 0x20, 0x7E
 
 
 class HexView(LinedView):
-    """The bytes of a source; some of them are lit, and one of them has the cursor."""
+    """The bytes of a source; some of them are highlighted, and one has the cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"hex", "hex-position", "hex-lit", "hex-item", "hex-cursor"}
     DEFAULT_CSS = """
@@ -245,7 +245,7 @@ class HexView(LinedView):
     ]
 
     class Pointed(Message):
-        """The cursor is on another byte."""
+        """A message: the cursor is on another byte."""
 
         def __init__(self, position: int) -> None:
             super().__init__()
@@ -259,22 +259,22 @@ class HexView(LinedView):
 
     @property
     def lit(self) -> bytes:
-        """The bytes that are lit, at most a MiB of them."""
+        """The highlighted bytes, at most a MiB."""
         return self._source.read(self._lit.start, min(len(self._lit), 1 << 20))
 
     @property
     def per_line(self) -> int:
-        """Bytes of a line."""
+        """The number of bytes per line."""
         width = self.scrollable_content_region.width
         return next((count for count in _FORMS if _POSITION + 2 + 4 * count <= width), _FORMS[-1])
 
     def show(self, source: ByteSource, item: range) -> None:
-        """Shows other bytes, with those of an item distinct from what is around them."""
+        """Show other bytes, with an item's bytes distinct from their surroundings."""
         self._source, self._item, self._lit = source, item, range(0)
         self._fit()
 
     def light(self, lit: range) -> None:
-        """Lights the bytes of a field, and brings them into view."""
+        """Highlight the bytes of a field, and scroll to them."""
         self._lit = lit
         if lit:
             self.cursor = lit.start
@@ -282,7 +282,7 @@ class HexView(LinedView):
         self._bring_into_view(lit.start if lit else self._item.start)
 
     def light_around(self, lit: range) -> None:
-        """Lights the bytes of the field that the cursor is in; neither the cursor nor the view moves."""
+        """Highlight the bytes of the field under the cursor; neither the cursor nor the view moves."""
         self._lit = lit
         self.refresh()
 
@@ -299,12 +299,12 @@ class HexView(LinedView):
         self.scroll_at_once(max(row - (height // 4 if last - row < height // 2 else 0), 0))
 
     def on_resize(self) -> None:
-        """Keeps what is lit in view, which may be on another line now."""
+        """Keep the highlighted bytes visible; they may be on another line now."""
         self._fit()
         self._bring_into_view(self._lit.start if self._lit else self._item.start)
 
     def render_line(self, y: int) -> Strip:
-        """A line of the screen: position, hex, text."""
+        """Return a line of the screen: position, hex, text."""
         width, count = self.scrollable_content_region.width, self.per_line
         at = (self.scroll_offset.y + y) * count
         base = self.get_component_rich_style("hex")
@@ -333,15 +333,15 @@ class HexView(LinedView):
         self.refresh()
 
     def action_move(self, by: int) -> None:
-        """Moves the cursor by bytes."""
+        """Move the cursor by bytes."""
         self._point(self.cursor + by)
 
     def move_lines(self, by: int) -> None:
-        """Moves it by lines."""
+        """Move the cursor by lines."""
         self._point(self.cursor + by * self.per_line)
 
     def on_click(self, event: events.Click) -> None:
-        """Puts the cursor on the byte under the mouse, in hex or as text."""
+        """Put the cursor on the clicked byte, in hex or in text."""
         count = self.per_line
         place = event.x - _POSITION - 1
         column = place // 3 if place < 3 * count else place - 3 * count - 1
@@ -364,11 +364,11 @@ class PlaceLines:
 
     @property
     def count(self) -> int:
-        """How many are known."""
+        """The number of known rows."""
         return self._place.count
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """A row; what can't be read any more says so."""
+        """Return a row; a row that can't be read any more says so."""
         try:
             row = self._place.row(number, width)
         except KsegError as error:
@@ -380,18 +380,18 @@ class FieldPane:
     """The lines of a row's fields."""
 
     def __init__(self, lines: list[FieldLine], room: int = 0) -> None:
-        """Takes the lines, and the characters of the pane's: names have at most half of them."""
+        """Take the lines, and the pane's width in characters; names get at most half of it."""
         self.lines = lines
         deepest = max((2 * line.depth + len(line.name) for line in lines if not line.is_note), default=0)
         self._width = min(deepest, max(_NAME_WIDTH, room // 2))
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of lines."""
         return len(self.lines)
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """A field with its value, or a note below it."""
+        """Return a field with its value, or a note below it."""
         line = self.lines[number]
         indent = "  " * line.depth
         if line.is_note:
@@ -401,7 +401,7 @@ class FieldPane:
         return [LinePart(name, WRONG if line.is_wrong else NAME), LinePart(line.value)]
 
     def line_at(self, position: int) -> int | None:
-        """The line of the smallest field that holds a byte; None if none does."""
+        """Return the line of the smallest field that holds a byte; None if none does."""
         holding = [
             (line.field.size, number)
             for number, line in enumerate(self.lines)

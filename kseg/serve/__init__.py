@@ -1,1 +1,1 @@
-"""Kafka's protocol over log directories, read-only: any client reads them as if a broker had them."""
+"""A read-only server of Kafka's protocol over log directories, for any Kafka client."""

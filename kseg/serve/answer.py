@@ -1,4 +1,4 @@
-"""A request's bytes to the pieces of its answer: read, looked up in the table of apis, answered, encoded."""
+"""The way from a request's bytes to its answer's bytes: parse, find the API, answer, encode."""
 
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
@@ -26,18 +26,18 @@ from kseg.serve.values import MOST_REQUEST_ELEMENTS, Limits, shown_text
 
 Piece = bytes | StoredRecords
 MOST_CLIENT_ID = 40
-"""Characters of a client's id in the log of requests."""
+"""The most characters of a client's id in the log of requests."""
 
 
 class RefusedError(KsegError):
-    """A request that gets no answer: its connection is closed, as a broker does."""
+    """A request without answer: its connection is closed, as a broker does."""
 
 
 class Answered(NamedTuple):
     """The pieces of an answer, and a line for the log of requests.
 
-    `wait_seconds`, `awaited`: as in ApiAnswer; then there are no pieces yet. `later`: the same, and what gives them
-    once others have done something.
+    `wait_seconds`, `awaited`: as in ApiAnswer; then there are no pieces yet. `later`: the answer also waits, for other
+    clients' actions.
     """
 
     pieces: list[Piece]
@@ -48,16 +48,16 @@ class Answered(NamedTuple):
 
 
 class AnsweredLater(NamedTuple):
-    """What is known once other clients have done something, and what goes out then."""
+    """A future result of other clients' actions, and the function that makes the answer from it."""
 
     outcome: Future[Any]
     answer: Callable[[], Steps[Answered]]
 
 
 class Asking(NamedTuple):
-    """Who asks, and what for: the address that clients are told to connect to, and the client's host.
+    """The client of a request: its host, and the server's address for it.
 
-    is_last_try: whether the client waits no longer. largest: bytes that an answer may have, without records.
+    is_last_try: the client has no time left to wait. largest: the most bytes of an answer, without records.
     """
 
     address: tuple[str, int]
@@ -67,9 +67,9 @@ class Asking(NamedTuple):
 
 
 def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps[Answered]:
-    """The answer to a request, given without its size, in steps.
+    """Answer a request, given without its size, in steps.
 
-    Raises RefusedError if it isn't one that is answered.
+    Raises RefusedError if the server doesn't answer such requests.
     """
     try:
         header = read_request_header(frame)
@@ -100,14 +100,14 @@ def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps
 
 
 class _Encoding(NamedTuple):
-    """How an answer to a request becomes bytes: its header, its line in the log, and how many bytes there may be."""
+    """An encoder of answers to a request: the header, the line in the log, and the most bytes."""
 
     header: MessageHeader
     line: str
     largest: int
 
     def of(self, answer: ApiAnswer) -> Steps[Answered]:
-        """An answer's pieces, in steps. Raises RefusedError as soon as it has too many bytes."""
+        """Encode an answer in steps. Raises RefusedError as soon as it has too many bytes."""
         pieces: list[Piece] = [] if answer.body is None else (yield from self._pieces(answer.body))
         noted = f"{self.line}: {shown_text(answer.note)}" if answer.note else self.line
         return Answered(pieces, noted, answer.wait_seconds, answer.awaited)
@@ -130,13 +130,16 @@ class _Encoding(NamedTuple):
 
 
 def is_known(header: MessageHeader) -> bool:
-    """Whether this version of an api is answered."""
+    """Return whether the server answers this version of an API."""
     api = APIS.get(header.api_key)
     return api is not None and header.api_version in api.versions
 
 
 def read_body(header: MessageHeader, frame: bytes) -> Steps[Fields]:
-    """The request's body. Bytes after it are ignored, as brokers do: librdkafka 2.16 asks for all topics with three."""
+    """Parse the request's body.
+
+    Ignores bytes after it, as brokers do: librdkafka 2.16 asks for all topics with three.
+    """
     schema, most = REQUESTS[header.api_key], MOST_REQUEST_ELEMENTS
     parsing = parse_in_steps(schema, header.api_version, frame, header.size, most_elements=most)
     body, _ = yield from in_steps(parsing)

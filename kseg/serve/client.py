@@ -1,4 +1,4 @@
-"""One client's connection: its requests in order, one at a time, and what goes back for each."""
+"""A client's connection: reads its requests one at a time, and sends their answers in order."""
 
 import asyncio
 import errno
@@ -33,18 +33,18 @@ from kseg.serve.values import (
 from kseg.system.placed_path import RangedBytes
 
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
-"""What no connection fails with."""
+"""Errors of disks, which connections don't fail with."""
 
 
 class Client:
-    """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone.
+    """A connection. Its next request is read after the previous answer was sent, so that a slow reader waits alone.
 
-    last_heard: when its last request came, by the monotonic clock; None before the first one that isn't of a log-in.
-    is_answered: whether it waits for nothing. usage: its work lately.
+    last_heard: the monotonic time of its last request; None before the first one after the log-in. is_answered:
+    whether no request is in progress. usage: its recent work.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
-        """Takes the connection, and what it shares with others."""
+        """Take the connection, and the state that connections share."""
         self._reader, self._writer, self._shared = reader, writer, shared
         tls = shared.security.tls
         plain = PlainStream(reader, writer)
@@ -59,7 +59,7 @@ class Client:
         self.is_answered = True
 
     async def answer_all(self) -> None:
-        """Answers requests until the client leaves, or does what no client should."""
+        """Answer requests until the client leaves or breaks the rules."""
         self._shared.figures.clients += 1
         self._task = asyncio.current_task()
         try:
@@ -68,7 +68,7 @@ class Client:
                 self.last_heard, self.is_answered = monotonic(), False
                 await self._answer_one(frame)
                 self.is_answered = True
-        except KsegError as error:  # a request that gets no answer; a log, or what it lies in, that fails
+        except KsegError as error:  # the request gets no answer, or a log or its disk fails
             self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
             self._shared.note(f"{self._name} too slow, or idle: closed")
@@ -81,17 +81,17 @@ class Client:
             self._shared.requests.give_back(self)
             self._shared.answers.give_back(self)
             self._writer.transport.abort()
-            self._task = None  # it keeps what ended it, and so this client and its bytes
+            self._task = None  # it refers to the exception that ended it, and thus to this client and its bytes
 
     def make_way(self, why: str) -> None:
-        """Closes the connection for another one."""
+        """Close the connection in favour of another one."""
         self._shared.note(f"{self._name} {why}: closed for another client")
         self._writer.transport.abort()
         if self._task is not None:
             self._task.cancel()
 
     async def _begin(self) -> None:
-        """Does what comes before the first request."""
+        """Finish the stream's start, such as the TLS handshake, before the first request."""
         async with asyncio.timeout(self._shared.limits.login_seconds):
             try:
                 await self._stream.begin()
@@ -102,7 +102,7 @@ class Client:
                 await self._log_in(self._shared.security.logins)
 
     async def _log_in(self, logins: Logins) -> None:
-        """Answers nothing but what belongs to logging in, until the client has. Raises RefusedError if it can't."""
+        """Answer only requests of the log-in until it succeeds. Raises RefusedError if it fails."""
         login = Login(logins, self._host)
         while login.user is None:
             frame = await self._next_frame(LARGEST_LOGIN_REQUEST)
@@ -121,7 +121,7 @@ class Client:
         self._shared.note(f"{self._name} logged in as {quoted(login.user)} by {login.mechanism}")
 
     async def _answer_one(self, frame: bytes) -> None:
-        """Answers a request, and notes it."""
+        """Answer a request, and note it."""
         started = monotonic()
         rooms = self._shared.requests, self._shared.answers
         for room in rooms:
@@ -139,7 +139,7 @@ class Client:
         self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
 
     async def _next_frame(self, most: int) -> bytes | None:
-        """The next request without its size; None if the client has closed the connection.
+        """Return the next request without its size; None if the client has closed the connection.
 
         Raises RefusedError if it has more than `most` bytes.
         """
@@ -158,7 +158,7 @@ class Client:
             return None
 
     async def _answer(self, frame: bytes, started: float) -> Answered:
-        """The answer to a request; one without records may wait until there are some."""
+        """Return the answer to a request; an answer without records may wait for some."""
         rooms = self._shared.requests, self._shared.answers
         answered = await self._work_on(frame, is_last_try=False)
         if answered.later is not None:
@@ -176,13 +176,14 @@ class Client:
         return answered
 
     async def _answer_later(self, later: AnsweredLater) -> Answered:
-        """The answer that waits for other clients, unless this one leaves before.
+        """Return an answer that waits for other clients, unless this one leaves first.
 
-        Raises RefusedError then. Who waits makes time pass for all groups, so that no member waits for a silent one.
+        Raises RefusedError if it leaves. While it waits, it lets time pass for all groups, so that no member waits for
+        a silent one.
         """
         loop = asyncio.get_running_loop()
         outcome = asyncio.wrap_future(later.outcome)
-        outcome.add_done_callback(lambda each: each.cancelled() or each.exception())  # which asyncio would log
+        outcome.add_done_callback(lambda each: each.cancelled() or each.exception())  # asyncio would log the exception
         try:
             while not outcome.done():
                 await asyncio.wait({outcome}, timeout=GROUP_SECONDS)
@@ -200,15 +201,15 @@ class Client:
         return await self._finish(lambda: answer_request(frame, self._shared.served, asking), is_large=is_large)
 
     async def _finish(self, begin: Callable[[], Steps[Answered]], *, is_large: bool) -> Answered:
-        """What comes of some work, once it had enough turns."""
+        """Return the result of some work after enough turns."""
         return await self._shared.turns.finish(begin, self, is_large=is_large)
 
     def is_gone(self) -> bool:
-        """Whether the connection has ended. One whose other side only says nothing more isn't told from that."""
+        """Return whether the connection has ended. A half-closed connection looks the same as a closed one."""
         return self._writer.transport.is_closing() or self._reader.at_eof()
 
     async def hold(self, size: int) -> None:
-        """Counts bytes of an answer; waits until there is room for them."""
+        """Count bytes of an answer; wait until there is room for them."""
         await self._shared.answers.take(self, size if size > SMALL_ANSWER else 0)
 
     async def _send(self, piece: Piece) -> None:
@@ -219,7 +220,7 @@ class Client:
             await self._stream.write(piece)
 
     async def _has_changed(self, answered: Answered) -> bool:
-        """Whether a log isn't any more as it was when an answer from it was planned. Raises OpenError."""
+        """Return whether a log has changed since an answer from it was planned. Raises OpenError."""
         for piece in answered.pieces:
             if isinstance(piece, StoredRecords):
                 state = stored_log(piece.log.path).state
@@ -228,13 +229,13 @@ class Client:
         return False
 
     async def _is_there(self, records: StoredRecords, *, is_same: bool) -> bool:
-        """Whether a log has the records of an answer: looks only if it isn't the same any more."""
+        """Return whether a log still has an answer's records; reads it only if the file has changed."""
         return is_same or await asyncio.get_running_loop().run_in_executor(self._shared.workers, records.are_there)
 
     async def _send_stored(self, records: StoredRecords) -> None:
-        """Sends ranges of a log. The last bytes wait until it is known that those before them were right.
+        """Send ranges of a log. The last bytes are held back until the bytes before them are known to be right.
 
-        Raises OpenError if the log has gone, been replaced, cut or written again since the answer was planned.
+        Raises OpenError if the log was removed, replaced, truncated or overwritten since the answer was planned.
         """
         self._shared.figures.reading = records.log.path.parent.name
         with open_same(records.log) as file:
@@ -255,7 +256,7 @@ class Client:
     async def _send_stretch(
         self, records: StoredRecords, file: FileIO | RangedBytes, stored: StoredRange | bytes
     ) -> None:
-        """Sends a stretch of a log, or what is sent instead. Raises OpenError if it isn't there."""
+        """Send a stretch of a log, or its replacement. Raises OpenError if it is gone."""
         if isinstance(stored, bytes):
             await self._send(stored)
             return
@@ -268,7 +269,7 @@ class Client:
                 raise OpenError("has become shorter while it was sent", records.log.path)
 
     async def _send_piece(self, records: StoredRecords, file: FileIO | RangedBytes, position: int, size: int) -> int:
-        """Sends a piece of a log; gives how much there was. Raises OpenError if the disk can't read it."""
+        """Send a piece of a log, and return its size. Raises OpenError if the disk can't read it."""
         try:
             if isinstance(file, FileIO):
                 return await self._stream.send_stored(file, position, size)
@@ -279,7 +280,7 @@ class Client:
             raise OpenError(f"can't be read: {error.strerror}", records.log.path) from error
 
     async def _send_fetched(self, source: RangedBytes, position: int, size: int) -> int:
-        """Sends bytes that lie elsewhere: the system can't do it."""
+        """Send bytes of a store other than the local disk, which the system can't send from a file."""
         sent = 0
         while sent < size:
             part = await asyncio.to_thread(source.read, position + sent, min(ENCRYPTED_PIECE, size - sent))
@@ -291,7 +292,7 @@ class Client:
 
 
 def _state_of(file: FileIO | RangedBytes) -> tuple[int, int] | None:
-    """Size and time of the last modification of an open log; None for one that lies elsewhere."""
+    """Return size and modification time of an open log; None for one outside of the local disk."""
     if not isinstance(file, FileIO):
         return None
     found = os.fstat(file.fileno())

@@ -1,4 +1,4 @@
-"""The cluster that is served: its directories, settings and transactions."""
+"""The served cluster: its directories, settings and transactions."""
 
 import os
 import re
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
 
 TOPIC, BROKER, GROUP, CLIENT_METRICS = "topic", "broker", "group", "client-metrics"
-"""Kinds of resources, as the metadata's view names them."""
+"""Kinds of resources, under their names in the metadata's view."""
 LARGEST_METADATA = 16 * CHEAP_METADATA
-"""Bytes of metadata that are read for a client."""
+"""The most bytes of metadata that are read for a client."""
 _PROBABLY_SECRET = re.compile("password|passphrase|secret|token|credential|private", re.IGNORECASE)
 _KAFKAS_OWN = re.compile(
     "advertised|auto|background|broker|compression|connections|controlled|controller|default|delete|fetch|group|initial|"
     "inter|leader|listener|listeners|log|max|message|metadata|min|node|num|offset|offsets|process|producer|queued|quota|"
     "quotas|replica|request|reserved|share|socket|transaction|transactional|unclean"
 )
-"""First words of the names of Kafka's own settings, but those of security and of plugins."""
+"""The first words of the names of Kafka's own settings, without security and plugins."""
 _IDS = ("node.id", "broker.id")
 
 Settings = Mapping[str, str]
 
 
 class _KnownMetadata(NamedTuple):
-    """What metadata of some size tell, and when they may be read again."""
+    """The contents of metadata of some size, and the time at which they may be read again."""
 
     size: int
     settings: DynamicSettings
@@ -70,7 +70,7 @@ class _KnownMetadata(NamedTuple):
 
 
 class KnownSettings:
-    """The settings in some log directories, read when asked for; may be used by several threads."""
+    """The settings in some log directories, read on first use; safe for several threads."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class KnownSettings:
         say: Callable[[str], None],
         server_properties: Settings,
     ) -> None:
-        """Reads nothing yet. The directories and the broker's id are settings, unless `server_properties` has them.
+        """Read nothing yet. The directories and the broker's id are settings, unless `server_properties` has them.
 
         Args:
             log_dirs: the directories, each with its owner's node id.
-            node_id: the id that the server gives as its own.
-            say: is called with what can't be read.
+            node_id: the id that the server reports as its own.
+            say: receives problems while reading.
             server_properties: the broker's static settings.
         """
         self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, once(say)
@@ -95,26 +95,26 @@ class KnownSettings:
         self._known: _KnownMetadata | None = None
 
     def of(self, kind: str, name: str) -> Settings:
-        """A resource's own settings, as the metadata have them; a broker's name is its id, "" stands for all."""
+        """Return a resource's own settings from the metadata; a broker's name is its id, "" means all brokers."""
         return self._metadata().settings.of(kind, name)
 
     def of_broker(self) -> BrokerSettings:
-        """What is set for the broker; what is set for all if the directories are of several."""
+        """Return the broker's settings; the settings of all brokers if the directories belong to several."""
         settings = self._metadata().settings
         return settings.of_broker(settings.only_broker(self._owners, self._server_properties), self._static)
 
     def knows_topic(self, name: str) -> bool:
-        """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
+        """Return whether the metadata have a topic, so that settings missing there aren't set."""
         return name in self._metadata().topics
 
     def was_cleaned(self, topic: str) -> bool:
-        """Whether the log cleaner has been over a partition of a topic."""
+        """Return whether the log cleaner has cleaned a partition of a topic."""
         return any(topic in cleaned_topics(log_dir) for log_dir in self.log_dirs)
 
     def _metadata(self) -> _KnownMetadata:
         known = self._known
         if known is not None and not self._reading.acquire(blocking=False):
-            return known  # somebody is reading the newer ones
+            return known  # another thread is reading the newer ones
         if known is None:
             self._reading.acquire()
         try:
@@ -139,17 +139,17 @@ class KnownSettings:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting's value isn't told: Kafka itself hides it, or it looks like something to be hidden."""
+    """Return whether a setting's value is hidden: Kafka hides it, or its name suggests a secret."""
     return bool(SECRET_NAME.search(name) or _PROBABLY_SECRET.search(name))
 
 
 def is_secret_of_broker(name: str) -> bool:
-    """The same of a broker's setting: what isn't Kafka's own may be anything, and Kafka hides it too."""
+    """Return whether a broker's setting is hidden, which includes all unknown settings, as in Kafka."""
     return is_secret(name) or _KAFKAS_OWN.fullmatch(name.partition(".")[0]) is None
 
 
 def _size_of(directory: Path) -> int:
-    """Bytes of a directory's files; 0 if it isn't there."""
+    """Return the size of a directory's files in bytes; 0 if it doesn't exist."""
     try:
         with os.scandir(directory) as entries:
             return sum(entry.stat().st_size for entry in entries)
@@ -158,16 +158,16 @@ def _size_of(directory: Path) -> int:
 
 
 class KnownTransactions:
-    """Transactional ids of the coordinators that are here; may be used by several threads."""
+    """The transactional ids of the available coordinators; safe for several threads."""
 
     def __init__(self, coordinators: Iterable[PartitionReplicas[PartitionLog]], say: Callable[[str], None]) -> None:
-        """Takes the partitions of the coordinators' topic, and what is told what can't be read there."""
+        """Take the partitions of the coordinators' topic, and a callback for problems while reading them."""
         self._coordinators, self._say = tuple(coordinators), once(say)
         self._lock = Lock()
         self._known: dict[int | None, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
 
     def all(self) -> dict[str, CoordinatorTransaction]:
-        """The latest state of each transactional id. Raises KsegError if a log can't be read."""
+        """Return the latest state of each transactional id. Raises KsegError if a log can't be read."""
         with self._lock:
             found = [self._of(relist(each)) for each in self._coordinators]
         return {name: each for known in found for name, each in known.items()}
@@ -187,16 +187,19 @@ class KnownTransactions:
 
 
 class KnownTiers:
-    """The remote tiers of partitions, and what was copied there; may be used by several threads."""
+    """The remote tiers of partitions with their copied segments; safe for several threads."""
 
     def __init__(self, log_dirs: Iterable[Path]) -> None:
-        """Takes the log directories of the cluster; reads nothing yet."""
+        """Take the log directories of the cluster; read nothing yet."""
         self._log_dirs = tuple(log_dirs)
         self._lock = Lock()
         self._known: tuple[int, MetadataBeside, RemoteCopies] | None = None
 
     def of(self, partition: PartitionLog) -> RemoteTier | None:
-        """A partition's tier; None if it has none. Raises UsageError if the directories are of several clusters."""
+        """Return a partition's tier; None if it has none.
+
+        Raises UsageError if the directories belong to several clusters.
+        """
         with self._lock:
             size = sum(_size_of(path) for each in self._log_dirs for path in each.glob(f"{REMOTE_LOG_TOPIC}-*"))
             if self._known is None or self._known[0] != size:
@@ -207,11 +210,11 @@ class KnownTiers:
 
 
 DEFAULT_NODE_ID = 0
-"""Of a broker whose `meta.properties` isn't here."""
+"""The id of a broker whose `meta.properties` isn't here."""
 _MADE_UP_ID = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
-"""Of a cluster whose id isn't known."""
+"""The id of a cluster whose id isn't known."""
 LARGEST_PARTITION = 99_999
-"""The largest number that is served. The partitions below it are served too, as empty ones if they aren't here."""
+"""The largest partition number that is served. Missing partitions with lower numbers are served as empty ones."""
 _MOST_NAMED = 8
 
 
@@ -225,15 +228,15 @@ class ServedTopic:
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is one of Kafka's own."""
+        """True for Kafka's own topics."""
         return self.name in INTERNAL_TOPICS
 
 
 class ServedCluster:
-    """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
+    """Topics by name and id, the ids of the cluster and its one broker, log directories, and settings.
 
-    groups: those of its clients. transactions: what coordinators knew last. tiers: what was copied to remote tiers.
-    fetch_sessions: what clients have asked for.
+    groups: groups of the server's clients. transactions: the coordinators' latest states. tiers: segments copied to
+    remote tiers. fetch_sessions: the clients' fetch sessions.
     """
 
     def __init__(
@@ -245,9 +248,9 @@ class ServedCluster:
         coordinators: Iterable[PartitionReplicas[PartitionLog]] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Takes the topics by name, the cluster's id, the settings in its directories, and who reads topics together.
+        """Take the topics by name, the cluster's id, the settings in its directories, and the groups.
 
-        coordinators: the copies of the partitions of `__transaction_state`. say: is called with what can't be read.
+        coordinators: the copies of the partitions of `__transaction_state`. say: receives problems while reading.
         """
         self.topics, self.groups = topics, groups
         self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
@@ -258,23 +261,23 @@ class ServedCluster:
         self.tiers = KnownTiers(settings.log_dirs)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
-        """A topic by its name or, without one, by its id."""
+        """Return a topic by its name or, without one, by its id."""
         return self._by_id.get(topic_id) if name is None else self.topics.get(name)
 
     def partition_of(self, topic: str, number: int) -> ServedPartition | None:
-        """A partition by its topic's name and its number."""
+        """Return a partition by its topic's name and its number."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(number)
 
     @property
     def partitions(self) -> list[ServedPartition]:
-        """All partitions that are here."""
+        """All partitions on the disks."""
         served = (partition for topic in self.topics.values() for partition in topic.partitions.values())
         return [partition for partition in served if partition.listed is not None]
 
     @property
     def has_missed(self) -> bool:
-        """Whether anything was passed over since it is damaged."""
+        """True if any damaged records were skipped."""
         return any(partition.has_missed for partition in self.partitions)
 
 
@@ -286,13 +289,13 @@ def serve_partitions(
     clock: Callable[[], float] = monotonic,
     server_properties: Settings = NO_SETTINGS,
 ) -> ServedCluster:
-    """The chosen partitions of a cluster, ready to be served; of several replicas the best one is.
+    """Prepare the chosen partitions of a cluster for serving; of several replicas the best one.
 
     Args:
         cluster: its directories. Groups' offsets and transactional ids come from all of them, whatever is chosen.
-        settings: how partitions are served.
-        say: is called with what isn't served as stored.
-        choice: which partitions.
+        settings: the serving options.
+        say: receives notes about partitions that aren't served as stored.
+        choice: the partitions to serve.
         clock: seconds, for groups' sessions.
         server_properties: the broker's static settings.
 
@@ -347,14 +350,14 @@ def serve_partitions(
 def _node_id(
     owners: Iterable[int | None], server_properties: Settings, metadata: "Callable[[], ClusterMetadata | None]"
 ) -> int:
-    """The id that clients are given: of several brokers the lowest one. Metadata are read only if there are several."""
+    """Return the broker id for clients, the lowest of several brokers. Reads metadata only if there are several."""
     ids = {each for each in owners if each is not None}
     known = DynamicSettings(metadata() if len(ids) > 1 else None)
     return min(known.brokers_among(ids, server_properties), default=DEFAULT_NODE_ID)
 
 
 def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[PartitionLog]]:
-    """The partitions of a coordinators' topic that are here, whatever is chosen."""
+    """Return all available partitions of a coordinators' topic, whatever is chosen."""
     try:
         return [each for each in cluster.partitions(PartitionChoice((topic,))) if each.copies]
     except NoSuchPartitionError:
@@ -362,7 +365,7 @@ def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[Partit
 
 
 def _why_not_served(topic: str, number: int) -> str | None:
-    """What keeps clients from a partition; None if nothing does."""
+    """Return the reason why clients can't read a partition; None if they can."""
     if number > LARGEST_PARTITION:
         return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
     try:
@@ -379,11 +382,11 @@ def _by_number(
     cluster: Cluster,
     say: Callable[[str], None],
 ) -> dict[int, PartitionLog | None]:
-    """All partitions of a topic, whatever is chosen of them; None for those that are served as empty ones.
+    """Return all partitions of a topic, chosen or not; None for those that are served as empty ones.
 
-    There are as many as the metadata tell; more only if directories show that the metadata are older. Without metadata
-    a coordinator's topic has as many as all commands assume. That is for log directories: partitions that are given by
-    their own paths are served as they are.
+    Their number comes from the metadata, unless directories show that the metadata are older. Without metadata a
+    coordinator's topic has the default number of partitions. This applies to log directories: partitions given by
+    their own paths are served alone.
     """
     of_topic = [each for each in found if each.topic == topic and each.copies]
     own = {each.partition or 0 for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}

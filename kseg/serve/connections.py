@@ -22,30 +22,30 @@ from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LO
 from kseg.system.files import read_small
 
 _MOST_UNHEARD = 1 << 20
-"""Bytes that such a client may still be sending."""
+"""The most bytes that a rejected client may still be sending."""
 T = TypeVar("T")
 
 
 class Stream(Protocol):
-    """A connection's bytes. piece: bytes of a log that are sent at once."""
+    """A connection's bytes. piece: the number of a log's bytes that are sent at once."""
 
     piece: int
 
     async def begin(self) -> None:
-        """Does what comes before the first request. Raises ssl.SSLError if the client is to be sent away."""
+        """Finish the stream's start before the first request. Raises ssl.SSLError if the client is rejected."""
 
     async def read_exactly(self, size: int) -> bytes:
-        """So many bytes. Raises asyncio.IncompleteReadError if the connection ends before."""
+        """Read exactly `size` bytes. Raises asyncio.IncompleteReadError if the connection ends before."""
 
     async def write(self, data: bytes) -> None:
-        """Sends bytes; ends when the client has taken most of what it was sent."""
+        """Send bytes; return when the client has taken most of the sent bytes."""
 
     async def send_stored(self, file: FileIO, position: int, size: int) -> int:
-        """Sends bytes of a file, and gives how many: fewer if it ends before."""
+        """Send bytes of a file; return their number, which is lower if the file ends before."""
 
 
 class PlainStream:
-    """The bytes as they are: what is stored goes from the file to the socket by the system, and isn't read."""
+    """Unencrypted bytes. The system copies stored bytes from the file to the socket; kseg doesn't read them."""
 
     piece = PIECE
 
@@ -53,7 +53,7 @@ class PlainStream:
         self._reader, self._writer = reader, writer
 
     async def begin(self) -> None:
-        """Nothing comes before the first request."""
+        """Do nothing."""
 
     async def read_exactly(self, size: int) -> bytes:
         """See Stream."""
@@ -70,9 +70,9 @@ class PlainStream:
 
 
 class TlsStream:
-    """The same encrypted. What is stored is read in the event loop's own threads, and encrypted there.
+    """Encrypted bytes. Threads of the event loop read and encrypt stored bytes.
 
-    Not asyncio's own TLS: when that refuses a client's certificate, the client isn't told.
+    Does not use asyncio's TLS, which doesn't tell clients that their certificate is rejected.
     """
 
     piece = ENCRYPTED_PIECE
@@ -84,7 +84,10 @@ class TlsStream:
         self._plain = bytearray()
 
     async def begin(self) -> None:
-        """Shakes hands. Raises ssl.SSLError if the client can't or may not; it has been told why."""
+        """Shake hands.
+
+        Raises ssl.SSLError if this fails or the client is rejected; the client knows the reason then.
+        """
         try:
             await self._step(self._tls.do_handshake)
         except ssl.SSLError:
@@ -92,9 +95,9 @@ class TlsStream:
             raise
 
     async def read_exactly(self, size: int) -> bytes:
-        """See Stream. Raises ssl.SSLError for what isn't TLS."""
+        """Read as described in Stream. Raises ssl.SSLError for bytes that aren't TLS."""
         while len(self._plain) < size:
-            piece = b""  # also at an end in order
+            piece = b""  # also at a regular end
             with suppress(ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 piece = await self._step(lambda: self._tls.read(HEARD_AT_ONCE))
             if not piece:
@@ -118,7 +121,7 @@ class TlsStream:
         return len(piece)
 
     async def _step(self, step: Callable[[], T]) -> T:
-        """Does something that may need more of the client's bytes, and sends what comes of it."""
+        """Run a step that may need more of the client's bytes, and send its output."""
         while True:
             try:
                 done = step()
@@ -140,7 +143,7 @@ class TlsStream:
 
 
 async def until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
-    """Waits until a client that is sent away has gone by itself: some don't read a last answer before the end."""
+    """Wait until a rejected client closes the connection: some clients don't read a last answer before its end."""
     with suppress(OSError):
         async with asyncio.timeout(seconds):
             unheard = 0
@@ -150,9 +153,9 @@ async def until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
 
 @dataclass(eq=False, slots=True)
 class _Awaiting:
-    """A client that waits until one of some partitions goes on after its end so far.
+    """A client that waits until one of some partitions grows beyond its end so far.
 
-    is_new: nobody has looked since it came.
+    is_new: no check has run since it came.
     """
 
     ends: Mapping[ServedPartition, int]
@@ -161,17 +164,17 @@ class _Awaiting:
 
 
 class Growth:
-    """Who waits for partitions to grow. While nobody does, nobody looks."""
+    """Clients that wait for partitions to grow. Without such clients nothing is checked."""
 
     def __init__(self, workers: Executor) -> None:
-        """Takes the threads that look at files, and find who waited for what has grown."""
+        """Take the threads that check files and find the clients whose partitions have grown."""
         self._workers = workers
         self._awaiting: set[_Awaiting] = set()
         self._ends: Mapping[ServedPartition, int] = {}
         self._watch: asyncio.Task[None] | None = None
 
     async def wait(self, ends: Mapping[ServedPartition, int], seconds: float) -> None:
-        """Waits until one of some partitions goes on after its end so far, or for so long."""
+        """Wait until one of some partitions grows beyond its end so far, or until the time is over."""
         awaiting = _Awaiting(ends, asyncio.get_running_loop().create_future())
         self._awaiting.add(awaiting)
         if self._watch is None:
@@ -185,7 +188,7 @@ class Growth:
             self._awaiting.discard(awaiting)
 
     async def _look_on(self) -> None:
-        """Looks at the partitions that somebody waits for, until nobody does; seldom if a look takes long."""
+        """Check the awaited partitions while any client waits, less often if a check takes long."""
         loop, took = asyncio.get_running_loop(), 0.0
         while self._awaiting:
             await asyncio.sleep(max(GROWTH_SECONDS, LOOK_REST * took))
@@ -199,7 +202,7 @@ class Growth:
         self._ends = {}
 
     def stop(self) -> None:
-        """Looks no longer."""
+        """Stop checking."""
         if self._watch is not None:
             self._watch.cancel()
 
@@ -207,7 +210,7 @@ class Growth:
 def _look(
     awaiting: Sequence[_Awaiting], before: Mapping[ServedPartition, int]
 ) -> tuple[list[_Awaiting], Mapping[ServedPartition, int]]:
-    """Who has waited for partitions that have grown, and the ends of all; `before`: those of the look before."""
+    """Return the clients whose partitions have grown, and the ends of all; `before`: the ends at the previous check."""
     ends: dict[ServedPartition, int] = {}
     for partition in {partition for each in awaiting for partition in each.ends}:
         with suppress(KsegError):
@@ -228,21 +231,21 @@ _MIB = 1 << 20
 
 @dataclass(slots=True)
 class Figures:
-    """Connections now, bytes of records sent so far, and the directory that the last ones came from."""
+    """The number of connections, the bytes of records sent so far, and the directory of the latest ones."""
 
     clients: int = 0
     sent_bytes: int = 0
     reading: str = ""
 
     def line(self, bytes_per_second: float) -> str:
-        """The figures in a line."""
+        """Return the figures as a line."""
         clients = counted(self.clients, "client")
         rate = f"{bytes_per_second / _MIB:.1f} MiB/s"
         return f"{clients}, {rate}, {self.reading}" if bytes_per_second else f"{clients}, {rate}"
 
 
 async def show_figures(figures: Figures, show: Callable[[str], None]) -> None:
-    """Shows a line of figures every second, for ever."""
+    """Show a line of figures every second, without end."""
     before, sent = monotonic(), figures.sent_bytes
     while True:
         await asyncio.sleep(SHOWN_EVERY_SECONDS)
@@ -252,14 +255,14 @@ async def show_figures(figures: Figures, show: Callable[[str], None]) -> None:
 
 
 LARGEST_PEM = 1 << 20
-"""Bytes of a file with certificates or a key."""
+"""The most bytes of a file with certificates or a key."""
 
 
 class ServerTls(NamedTuple):
-    """What connections are encrypted with.
+    """The settings of encrypted connections.
 
-    root: a file with the root that the server's certificate goes back to, as far as it is here; None for one that
-    clients are taken to know. asks_certificate: clients must show one of their own.
+    root: a file with the root of the server's certificate, as far as it is here; None if clients know the root.
+    asks_certificate: clients must show a certificate.
     """
 
     context: ssl.SSLContext
@@ -268,16 +271,16 @@ class ServerTls(NamedTuple):
 
 
 def server_tls(certificate: Path, key: Path | None = None, clients: Path | None = None) -> ServerTls:
-    """TLS from 1.2 on.
+    """Return a TLS context for TLS 1.2 or later.
 
     Args:
         certificate: a PEM file with the server's certificate, and those between it and its root.
-        key: a PEM file with its private key; None: it is in the same file.
-        clients: a PEM file with the roots of clients' certificates; None: clients need none.
+        key: a PEM file with its private key; None if it is in the same file.
+        clients: a PEM file with the roots of clients' certificates; None if clients need none.
 
     Raises:
         OpenError: a file can't be opened.
-        UsageError: a file isn't what it should be.
+        UsageError: a file has the wrong contents.
     """
     for path in (certificate, key, clients):
         if path is not None:
@@ -303,27 +306,27 @@ def _refuse_passphrase(path: Path) -> str:
 
 
 def _has_root(path: Path) -> bool:
-    """Whether one of a file's certificates is its own issuer."""
+    """Return whether one of a file's certificates is its own issuer."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.load_verify_locations(path)
     return any(each.get("subject") == each.get("issuer") for each in trusting.get_ca_certs())
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    """What OpenSSL found wrong, in a few words."""
+    """Return OpenSSL's reason for an error in a few words."""
     return (error.reason or str(error)).replace("_", " ").lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How connections are encrypted, and who must log in; by default they aren't, and nobody."""
+    """The encryption of connections and the log-in of clients; neither by default."""
 
     tls: ServerTls | None = None
     logins: Logins | None = None
 
     @property
     def warning(self) -> str | None:
-        """What others can do if they reach the server, and why; None if nothing is missing."""
+        """The risk from others that reach the server, with its cause; None if the server is protected."""
         is_open = self.logins is None and not (self.tls is not None and self.tls.asks_certificate)
         if is_open:
             why = "nobody is asked for a password" + (", and nothing is encrypted" if self.tls is None else "")
@@ -331,9 +334,9 @@ class Security:
         return None if self.tls else "whoever listens on the way to this address reads along: nothing is encrypted"
 
     def client_settings(self, *, is_here: bool) -> dict[str, str]:
-        """Librdkafka's settings for who connects.
+        """Return librdkafka's settings for a client.
 
-        is_here: to an address of this machine, which is in few certificates: then it isn't looked for in there.
+        is_here: the client connects to an address of this machine. Few certificates have it, so it isn't verified.
         """
         if self.tls is None and self.logins is None:
             return {}
@@ -348,12 +351,11 @@ class Security:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What is served, who works for clients, and what they may take.
+    """The state that connections share: the served cluster, workers, and limits.
 
-    advertised: what clients are told to connect to; None: the address that they came to.
-    turns: who works when. requests, answers: the memory that large ones take.
-    figures: what clients get right now.
-    note: called with a line for each request, and with why a connection is closed, if that is the client's doing.
+    advertised: the address that clients are told to connect to; None for the address that they came to. turns: the
+    workers' schedule. requests, answers: the memory for large ones. figures: the current figures. note: receives a
+    line per request, and the reason if a client causes the end of its connection.
     """
 
     served: ServedCluster

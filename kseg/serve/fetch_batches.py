@@ -1,4 +1,4 @@
-"""Batches for a fetch: readable ones, within offsets, and lz4 frames for old clients."""
+"""Batches of a fetch: the readable ones within some offsets, with corrected lz4 frames for old clients."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ LeftOut = TypeVar("LeftOut")
 
 
 def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
-    """The same runs and damages, with a damage in the place of each batch that can't be read to its end.
+    """Yield the same runs and damages, with a damage in place of each batch whose records can't all be read.
 
-    Bodies are decompressed and records walked over, but not kept. A batch whose CRC is wrong stays as it is. A size
-    that is negative, but not -1, is damage too: librdkafka would ask for such a batch for ever.
+    Bodies are decompressed and records parsed, but not kept. A batch with a wrong CRC stays unchanged. A negative size
+    other than -1 is damage too: librdkafka would request such a batch forever.
     """
     for item in items:
         if isinstance(item, Damage) or not item.rows[VALID]:
@@ -39,7 +39,7 @@ def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
 
 
 def _unreadable_rows(run: Run) -> dict[int, Damage]:
-    """What is wrong with the records of some of a run's batches, by row."""
+    """Return the damages in the records of a run's batches, by row."""
     found: dict[int, Damage] = {}
     for piece in with_bodies(iter((run,)), 0):
         if isinstance(piece, Slice):
@@ -54,7 +54,7 @@ _ODD_NULL = "a record has a key, a value or a header of a negative size, which i
 
 
 def _odd_nulls(piece: Slice) -> dict[int, Damage]:
-    """Those of a slice's batches in which a size is negative, but not -1."""
+    """Return the damages of a slice's batches with a negative size other than -1."""
     run, row = piece.run, piece.first
     found: dict[int, Damage] = {}
     fold = kernel.load().HeaderFold(Event.ODD_NULL)
@@ -69,7 +69,7 @@ def _odd_nulls(piece: Slice) -> dict[int, Damage]:
 
 
 def _problems(piece: Slice) -> dict[int, Damage]:
-    """The same for a slice in which something is unusual: all of its records are read."""
+    """Return the damages of a slice that looks unusual: all of its records are parsed."""
     run = piece.run
     columns = kernel.load().columns(
         run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, None, piece.first
@@ -87,7 +87,7 @@ def _problems(piece: Slice) -> dict[int, Damage]:
 
 
 def split_run(run: Run, without: Mapping[int, LeftOut]) -> Iterator[Run | LeftOut]:
-    """A run without some of its batches, by row, and what stands in their places."""
+    """Yield a run without some of its batches, by row, and their replacements."""
     first = 0
     for row in sorted(without):
         yield from _part(run, first, row)
@@ -106,7 +106,7 @@ def _part(run: Run, first: int, last: int) -> Iterator[Run]:
 
 
 class StrayBatch(NamedTuple):
-    """A batch that is left out: where it is, its bytes, and why."""
+    """A batch that is left out: its position, its bytes, and the reason."""
 
     position: int
     size: int
@@ -114,10 +114,10 @@ class StrayBatch(NamedTuple):
 
 
 def without_strays(items: Iterable[Run | Damage], next_base: int) -> Iterator[Run | Damage | StrayBatch]:
-    """The same runs and damages, with a stray in the place of each batch whose offsets are too large.
+    """Yield the same runs and damages, with a stray in place of each batch whose offsets are too large.
 
-    Those are batches that reach the offset with which the next segment begins (`next_base`), and such after which the
-    log goes on as if they had lower ones.
+    A batch is a stray if it reaches the next segment's base offset (`next_base`), or if the batches after it continue
+    with lower offsets.
     """
     for item in items:
         if isinstance(item, Damage) or not item.rows[VALID]:
@@ -127,12 +127,12 @@ def without_strays(items: Iterable[Run | Damage], next_base: int) -> Iterator[Ru
 
 
 def _strays(run: Run, next_base: int) -> dict[int, StrayBatch]:
-    """The strays of a run, by row."""
+    """Return the strays of a run by row."""
     found = {}
     fold = _fold(Event.BOUND)
     fold.offset_bound = min(max(next_base, LEAST), MOST)
     for row in _stops(fold, run):
-        if header_of(run, row).last_offset >= next_base:  # there are other bounds
+        if header_of(run, row).last_offset >= next_base:  # other limits apply, too
             found[row] = _stray(run, row, f"the next segment begins at {next_base}")
     for row in _stops(_fold(Event.FALL), run):
         before = next((each for each in range(row - 2, -1, -1) if each not in found), None)
@@ -145,7 +145,7 @@ def _strays(run: Run, next_base: int) -> dict[int, StrayBatch]:
 
 
 def _fits_between(before: BatchHeader, batch: BatchHeader, following: BatchHeader) -> bool:
-    """Whether the offsets that lie between two batches are enough for the one that stands there with larger ones."""
+    """Return whether the offsets between two batches are enough for the batch between them."""
     span = batch.last_offset - batch.first_offset + 1
     return following.first_offset <= batch.last_offset and following.first_offset - before.last_offset > span
 
@@ -157,7 +157,7 @@ def _fold(watched: Event) -> HeaderFold:
 
 
 def _stops(fold: HeaderFold, run: Run) -> Iterator[int]:
-    """The rows at which a fold stops; it goes on after each."""
+    """Yield the rows at which a fold stops; it continues after each."""
     row = 0
     while True:
         row, _ = fold.fold(run.buffer, run.rows, row, run.row_count, run.position)
@@ -175,49 +175,49 @@ def _stray(run: Run, row: int, why: str) -> StrayBatch:
 
 
 Item = Run | Damage | StrayBatch
-"""What follows one another in a log, as far as a fetch sees it."""
+"""An item of a log as seen by a fetch."""
 
 
 class StoredRange(NamedTuple):
-    """Bytes of a log: whole batches, one after another."""
+    """A range of a log: complete batches, one after another."""
 
     position: int
     size: int
 
     @property
     def end(self) -> int:
-        """Position after the last byte."""
+        """The position after the last byte."""
         return self.position + self.size
 
 
 class Mend(NamedTuple):
-    """Bytes that are sent in place of those at a position of a log."""
+    """Bytes that are sent instead of those at a position of a log."""
 
     position: int
     content: bytes
 
     @property
     def end(self) -> int:
-        """Position after the last byte."""
+        """The position after the last byte."""
         return self.position + len(self.content)
 
 
 class FetchBounds(NamedTuple):
-    """What of a log is wanted: batches that end at or after an offset and begin before another one, up to a size."""
+    """The wanted part of a log: batches that end at or after an offset and begin before another one, up to a size."""
 
     first_offset: int
     end_offset: int
     most_bytes: int
     takes_any_first: bool
-    "The first batch is taken whatever its size, or else its reader would stay in front of it for ever (KIP-74)."
+    """Take the first batch whatever its size, or its reader would never get past it (KIP-74)."""
     stops_at_damage: bool = False
-    "Nothing after damage is taken if there was something before it."
+    """Take nothing after damage if there was something before it."""
 
 
 class Missed(NamedTuple):
-    """Bytes that were passed over: what is wrong there, and the offsets between the batches on both sides of it.
+    """Skipped bytes: the problem, and the offsets between the intact batches on both sides.
 
-    `next_offset` is None where no intact batch follows.
+    `next_offset` is None if no intact batch follows.
     """
 
     position: int
@@ -227,16 +227,16 @@ class Missed(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """What isn't sent: where it stands, and why."""
+    """Bytes that aren't sent, with their position and the reason."""
 
     position: int
     detail: str
 
 
 class FetchPlan(NamedTuple):
-    """What to send of a log: ranges in file order, the offset that they begin with, and the next one after them.
+    """Ranges of a log to send, in file order, with their first offset and the next one after them.
 
-    mends: what is changed in them, by position.
+    mends: changed bytes in them, by position.
     """
 
     ranges: tuple[StoredRange, ...]
@@ -247,19 +247,19 @@ class FetchPlan(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of all ranges."""
+        """The size of all ranges in bytes."""
         return sum(each.size for each in self.ranges)
 
     @property
     def end(self) -> int:
-        """Position after the last range; 0 without any."""
+        """The position after the last range; 0 without any."""
         return self.ranges[-1].end if self.ranges else 0
 
 
 def plan_fetches(items: Iterable[Item], bounds: FetchBounds) -> Iterator[FetchPlan]:
-    """The plan for a log's runs and damages, which begin at or before the first wanted batch.
+    """Yield the plan for a log's runs and damages, which begin at or before the first wanted batch.
 
-    After it come the plans for what follows each, as long as there is something to send.
+    Plans for the following fetches come after it, as long as there is something to send.
     """
     left = iter(items)
     held: tuple[Item, ...] = ()
@@ -288,7 +288,7 @@ class _Planning:
         self._next_passed = bounds.first_offset
 
     def takes(self, item: Item) -> bool:
-        """Takes what is wanted of a run, or notes damage; whether more may follow."""
+        """Take the wanted rows of a run, or note damage; return whether more may follow."""
         damage = damage_of(item)
         if damage is not None:
             return self._pass_over(damage)
@@ -297,7 +297,7 @@ class _Planning:
         first = 0 if self.ranges else _first_reaching(item, self._bounds.first_offset)
         if first == item.row_count:
             self._next_passed = header_of(item, item.row_count - 1).last_offset + 1
-            self.missed.clear()  # it lies before what is wanted
+            self.missed.clear()  # it precedes the wanted batches
             return True
         self._note_next(item, first)
         last = self._first_beyond(item, first)
@@ -314,7 +314,7 @@ class _Planning:
         return True
 
     def _note_next(self, run: Run, row: int) -> None:
-        """Notes with which offset the log goes on after damage; forgets damage that lies before what is wanted."""
+        """Note the offset after damage; forget damage that precedes the wanted batches."""
         if self.missed and self.missed[-1].next_offset is None:
             following = header_of(run, row).first_offset
             if not self.ranges and following <= self._bounds.first_offset:
@@ -324,7 +324,7 @@ class _Planning:
             ]
 
     def _first_beyond(self, run: Run, first: int) -> int:
-        """The first row from there on that begins at or after the end offset; the row count if none does."""
+        """Return the first row from a row on that begins at or after the end offset; the row count if none does."""
         end = self._bounds.end_offset
         if header_of(run, run.row_count - 1).last_offset < end:
             return run.row_count
@@ -334,7 +334,7 @@ class _Planning:
         return row
 
     def _fitting(self, run: Run, first: int, last: int) -> int:
-        """The row before which rows from the first one on don't take more bytes than are left."""
+        """Return the end of the rows from the first one on that fit into the remaining bytes."""
         start = run.rows[first * ROW + START]
         low, high = first, last
         while low < high:
@@ -359,7 +359,7 @@ class _Planning:
 
 
 def damage_of(item: Item) -> Unsent | None:
-    """What isn't sent, and why; None for intact batches, and for the zeros of a preallocated file."""
+    """Return the unsent bytes with the reason; None for intact batches and for the zeros of a preallocated file."""
     if isinstance(item, StrayBatch):
         return Unsent(item.position, item.detail)
     if isinstance(item, Damage):
@@ -374,7 +374,7 @@ def _end_of_row(run: Run, row: int) -> int:
 
 
 def _first_reaching(run: Run, offset: int, first: int = 0) -> int:
-    """The first row from there on whose batch ends at or after an offset; the row count if none does."""
+    """Return the first row from a row on whose batch ends at or after an offset; the row count if none does."""
     fold = kernel.load().HeaderFold(Event.BOUND)
     fold.passes_legacy, fold.offset_bound = True, min(max(offset, LEAST), MOST)
     row, _ = fold.fold(run.buffer, run.rows, first, run.row_count, run.position)
@@ -385,7 +385,7 @@ _MAGIC = 0
 
 
 def mends_in(log_file: LogFile, ranges: Sequence[StoredRange]) -> Iterator[Mend]:
-    """What is to be changed in some ranges of a log, by position; nothing in other messages than those."""
+    """Yield the changes in some ranges of a log, by position; only messages with a wrong frame checksum have any."""
     for each in ranges:
         for item in log_file.runs(each.position):
             if isinstance(item, Damage) or item.position + item.rows[START] >= each.end:
@@ -404,7 +404,7 @@ def _mends_in_run(run: Run) -> Iterator[Mend]:
 
 
 def _mends_of(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The CRC and the frame's checksum of a message, with their positions in it; nothing if the latter is right."""
+    """Yield the corrected CRC and frame checksum of a message with their positions; nothing if the latter is right."""
     body = _position_of_body(message)
     found = right_checksum(message[body:])
     if found is None or message[body + found[0]] == found[1][0]:
@@ -422,7 +422,7 @@ def _position_of_body(message: bytes) -> int:
 
 
 def pieces_of(ranges: Sequence[StoredRange], mends: Sequence[Mend]) -> Iterator[StoredRange | bytes]:
-    """What is sent of some ranges, in order: stretches of the log, and the changed bytes between them."""
+    """Yield the contents of some ranges in order: stretches of the log, and the changed bytes between them."""
     left = list(reversed(mends))
     for each in ranges:
         position = each.position

@@ -1,6 +1,7 @@
-"""Fetch sessions: what clients asked for is remembered, so that they name only what is new, and get only that.
+"""Fetch sessions: the server remembers a client's partitions, so that requests and answers carry only changes.
 
-A client gets a session with its first full fetch, and asks incrementally from then on. Source: KIP-227, FetchManager.
+A client gets a session with its first full fetch, and fetches incrementally from then on. Source: KIP-227,
+FetchManager.
 """
 
 from collections import OrderedDict
@@ -16,21 +17,21 @@ from kseg.serve.values import ErrorCode
 MOST_SESSIONS = 1000
 """`max.incremental.fetch.session.cache.slots`."""
 MOST_PARTITIONS = 1 << 15
-"""Of all sessions together."""
+"""The most partitions of all sessions together."""
 EVICTION_SECONDS = 120.0
-"""A session that wasn't used for so long makes room for another one: `min.incremental.fetch.session.eviction.ms`."""
+"""The idle time after which a session makes room for another one: `min.incremental.fetch.session.eviction.ms`."""
 NO_SESSION = 0
 _FIRST_EPOCH, _NO_EPOCH = 0, -1
 _LARGEST = (1 << 31) - 1
 BY_ID = 13
-"""Of Fetch: from this version on topics go by their ids."""
+"""From this version on Fetch identifies topics by their ids."""
 
 Key = tuple[str, int]
 """Topic by name or id, and partition."""
 
 
 class AskedPartition(NamedTuple):
-    """A partition of a fetch: its topic as the client names it, what is wanted, and what the client was told last."""
+    """A partition of a fetch: its topic as the client names it, the wanted range, and the last answer."""
 
     topic: Fields
     fields: Fields
@@ -39,18 +40,18 @@ class AskedPartition(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What it is remembered by."""
+        """The key of its session entry."""
         return (*self.topic.values(), self.fields["partition"])
 
     def told(self, part: Fields) -> "AskedPartition":
-        """The same after an answer; one with an error is told again, whatever comes after it."""
+        """Return the partition after an answer; after an error the next answer counts as news."""
         is_error = part["errorCode"] != ErrorCode.NONE
         return self._replace(
             high_watermark=-1 if is_error else part["highWatermark"], log_start=part.get("logStartOffset", -1)
         )
 
     def is_news(self, part: Fields) -> bool:
-        """Whether an answer has something that the client doesn't know."""
+        """Return whether an answer has something new for the client."""
         return bool(
             len(part["records"])
             or part["errorCode"] != ErrorCode.NONE
@@ -60,7 +61,7 @@ class AskedPartition(NamedTuple):
 
 
 class _Session(NamedTuple):
-    """The partitions of a client, in the order in which it gets their records, and the epoch of its next fetch."""
+    """A client's partitions in the order of their turns, and the epoch of its next fetch."""
 
     epoch: int
     is_by_id: bool
@@ -69,9 +70,9 @@ class _Session(NamedTuple):
 
 
 class FetchView(NamedTuple):
-    """What a fetch asks for, with its session: that of an incremental one, or NO_SESSION.
+    """The contents of a fetch request with its session, NO_SESSION unless it is incremental.
 
-    is_new: a session is to be begun. epoch: that of the request.
+    is_new: the request begins a session. epoch: the request's epoch.
     """
 
     asked: Sequence[AskedPartition]
@@ -82,17 +83,17 @@ class FetchView(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The session that a client has now, and what it is told, with the partitions as it knows them."""
+    """The client's session after a fetch, and the partitions in its answer."""
 
     session_id: int
     parts: Sequence[tuple[AskedPartition, Fields]]
 
 
 class FetchSessions:
-    """The sessions of all clients; may be used by several threads."""
+    """The sessions of all clients; safe for several threads."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """There are none yet; `clock` tells seconds."""
+        """Begin without sessions; `clock` returns seconds."""
         self._clock = clock
         self._lock = Lock()
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
@@ -102,9 +103,9 @@ class FetchSessions:
         return len(self._sessions)
 
     def view(self, body: Fields, version: int) -> FetchView | ErrorCode:
-        """What a request asks for, with what its session remembers; the session stays as it is until `answered`."""
+        """Return the contents of a request, completed from its session, which doesn't change until `answered`."""
         session_id, epoch = body.get("sessionId", NO_SESSION), body.get("sessionEpoch", _NO_EPOCH)
-        # Of a partition that is named twice the last one holds.
+        # The last entry wins if a partition is named twice.
         named, is_by_id = {each.key: each for each in named_partitions(body)}, version >= BY_ID
         with self._lock:
             if epoch in (_FIRST_EPOCH, _NO_EPOCH):
@@ -118,7 +119,7 @@ class FetchSessions:
         return FetchView(list(asked.values()), session_id, epoch, is_by_id=is_by_id)
 
     def answered(self, view: FetchView, parts: Sequence[Fields]) -> Answer | ErrorCode:
-        """Remembers an answer, a part for each partition of the view; leaves out what is no news to the client."""
+        """Remember an answer, a part per partition of the view; leave out parts without news for the client."""
         pairs = list(zip(view.asked, parts, strict=True))
         told = [asked.told(part) for asked, part in pairs]
         with self._lock:
@@ -135,7 +136,7 @@ class FetchSessions:
         return Answer(view.session_id, [(asked, part) for asked, part in pairs if asked.is_news(part)])
 
     def _begin(self, told: Sequence[AskedPartition], *, is_by_id: bool) -> int:
-        """A new session's id; NO_SESSION if there is nothing to remember, or no room."""
+        """Return a new session's id; NO_SESSION if there is nothing to remember, or no room."""
         if not told or not self._has_room(len(told)):
             return NO_SESSION
         session_id = self._random.randint(1, _LARGEST)
@@ -148,7 +149,7 @@ class FetchSessions:
         self._sessions[session_id] = _Session(epoch, is_by_id, {each.key: each for each in told}, self._clock())
 
     def _has_room(self, count: int) -> bool:
-        """Whether a session of so many partitions may begin; ends those that weren't used for long, if need be."""
+        """Return whether there is room for a session of `count` partitions; ends idle sessions if needed."""
         left = sum(len(session.partitions) for session in self._sessions.values())
         while self._sessions and (len(self._sessions) >= MOST_SESSIONS or left + count > MOST_PARTITIONS):
             oldest_id, oldest = next(iter(self._sessions.items()))
@@ -168,7 +169,7 @@ def _refusal(session: _Session | None, epoch: int, *, is_by_id: bool) -> ErrorCo
 
 
 def named_partitions(body: Fields) -> Iterator[AskedPartition]:
-    """The partitions that a request names."""
+    """Yield the partitions in a request."""
     for topic in body["topics"]:
         name = {key: topic[key] for key in ("topic", "topicId") if key in topic}
         for fields in topic["partitions"]:
@@ -186,7 +187,7 @@ def _forgotten(body: Fields) -> set[Key]:
 def _merged(
     known: dict[Key, AskedPartition], named: dict[Key, AskedPartition], forgotten: set[Key]
 ) -> dict[Key, AskedPartition]:
-    """The partitions of a session as a request leaves them: those that are named again keep their place."""
+    """Return a session's partitions after a request; partitions that are named again keep their place."""
     merged = dict(known)
     for key, each in named.items():
         before = known.get(key)
@@ -195,7 +196,7 @@ def _merged(
 
 
 def _reordered(told: Sequence[AskedPartition], parts: Sequence[Fields]) -> list[AskedPartition]:
-    """Those whose records were sent go to the end, so that the others have their turn."""
+    """Move partitions whose records were sent to the end, so that the others have their turn."""
     sent = [bool(len(part["records"])) for part in parts]
     waiting = [each for each, is_sent in zip(told, sent, strict=True) if not is_sent]
     return waiting + [each for each, is_sent in zip(told, sent, strict=True) if is_sent]

@@ -25,7 +25,7 @@ from kseg.system.files import read_small
 
 
 class LoginError(KsegError):
-    """A client isn't who it says; `client_text` is what it is told, None for the usual text."""
+    """A failed log-in; `client_text` is sent to the client, None for the usual text."""
 
     def __init__(self, message: str, client_text: str | None = None) -> None:
         super().__init__(message)
@@ -33,53 +33,53 @@ class LoginError(KsegError):
 
 
 class Exchange(Protocol):
-    """One try to log in. user: who it is, once that is sure; name: who it says it is."""
+    """A log-in in progress. user: the client's name once it is verified; name: the name that it claims."""
 
     user: str | None
     name: str
 
     def take(self, token: bytes) -> bytes:
-        """The answer to the client's next token. Raises LoginError if it isn't let in."""
+        """Return the answer to the client's next token. Raises LoginError if the log-in fails."""
 
 
 MOST_OF_A_HOST = 16
-"""Failed log-ins of one host whose answers are held back; while there are so many, nobody there is let in."""
+"""The most failed log-ins of one host with answers held back; at this number the host can't log in."""
 
 
 class Failures:
-    """Whose failed log-ins are being held back. Used on the event loop alone."""
+    """Hosts whose failed log-ins are being held back. Used on the event loop alone."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()
 
     def bars(self, host: str) -> bool:
-        """Whether a host has failed too often just now."""
+        """Return whether a host has had too many failures recently."""
         return self._held[host] >= MOST_OF_A_HOST
 
     @asynccontextmanager
     async def held(self, host: str, seconds: float) -> AsyncIterator[None]:
-        """Begins after so many seconds; others aren't held up."""
+        """Enter after a number of seconds, without a delay for other clients."""
         self._held[host] += 1
         try:
             await asyncio.sleep(seconds)
             yield
         finally:
             self._held[host] -= 1
-            self._held += Counter()  # forgets hosts without any
+            self._held += Counter()  # removes hosts with a count of 0
 
 
 LARGEST_FILE = 1 << 20
 MOST_USERS = 1000
-"""Each costs a few milliseconds at the start."""
+"""The most users: each costs a few milliseconds at the start."""
 ITERATIONS = 4096
-"""Kafka's least, and its default. Source: ScramMechanism."""
+"""The number of iterations: Kafka's minimum and default. Source: ScramMechanism."""
 SALT_BYTES = 16
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _FOR_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
 class ScramCredential(NamedTuple):
-    """What a server knows of a password, by RFC 5802."""
+    """The server's knowledge of a password, by RFC 5802."""
 
     salt: bytes
     stored_key: bytes
@@ -87,10 +87,10 @@ class ScramCredential(NamedTuple):
 
 
 class Users:
-    """Who may log in. An unknown user is checked as a known one is, so that nobody learns who is known."""
+    """Users that may log in. Unknown users get the same checks as known ones, so that nobody learns who is known."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
-        """Takes passwords by name."""
+        """Take passwords by name."""
         self._secret = secrets.token_bytes(SALT_BYTES)
         self._digests = {name: self._digest(password) for name, password in passwords.items()}
         self._nobody = self._digest(secrets.token_hex(SALT_BYTES))
@@ -102,13 +102,13 @@ class Users:
         self._unknown = {mechanism: scram_credential(mechanism, secrets.token_hex(), b"") for mechanism in HASHES}
 
     def has(self, name: str, password: str) -> bool:
-        """Whether a user has this password."""
+        """Return whether a user has this password."""
         known = self._digests.get(name)
         is_right = hmac.compare_digest(self._digest(password), self._nobody if known is None else known)
         return is_right and known is not None
 
     def credential(self, name: str, mechanism: str) -> ScramCredential:
-        """What checks a user's password; for an unknown one what no password fits to, always with the same salt."""
+        """Return a user's credential; for an unknown user one that no password fits, always with the same salt."""
         known = self._credentials.get((name, mechanism))
         salt = hmac.digest(self._secret, f"{mechanism} {name}".encode(), "sha256")[:SALT_BYTES]
         return self._unknown[mechanism]._replace(salt=salt) if known is None else known
@@ -118,7 +118,10 @@ class Users:
 
 
 def scram_credential(mechanism: str, password: str, salt: bytes) -> ScramCredential:
-    """The credential of a password. Source: RFC 5802 section 3; names and passwords aren't prepared, as in Kafka."""
+    """Compute the credential of a password.
+
+    Source: RFC 5802 section 3; names and passwords aren't prepared, as in Kafka.
+    """
     name = HASHES[mechanism]
     salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, ITERATIONS)
     client_key = hmac.digest(salted, b"Client Key", name)
@@ -126,13 +129,13 @@ def scram_credential(mechanism: str, password: str, salt: bytes) -> ScramCredent
 
 
 def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
-    """Passwords by user: lines USER:PASSWORD; empty ones, and those that begin with #, are left out.
+    """Read passwords by user from lines USER:PASSWORD; empty lines and comments (#) are skipped.
 
     `say` is called if others can read the file.
 
     Raises:
         OpenError: the file can't be opened.
-        UsageError: a line is something else, or there is no user.
+        UsageError: a line has another form, or there is no user.
     """
     lines = read_small(path, LARGEST_FILE).splitlines()
     if path.stat().st_mode & _FOR_OTHERS:
@@ -164,16 +167,16 @@ WRONG = "Authentication failed: Invalid username or password"
 
 
 class Plain:
-    """One try to log in with a password."""
+    """A log-in with a password."""
 
     def __init__(self, users: Users) -> None:
-        """Takes who may."""
+        """Take the users."""
         self._users = users
         self.user: str | None = None
         self.name = ""
 
     def take(self, token: bytes) -> bytes:
-        """Checks the password: nothing more comes after it."""
+        """Check the password, which is the only token."""
         parts = token.decode(errors="replace").split("\0")
         if len(parts) != _PARTS:
             raise LoginError("no password was sent")
@@ -193,7 +196,7 @@ _FIRST = re.compile(
     rb"(?P<header>[ny],(?:a=(?P<authorized>%b))?,)(?P<bare>n=(?P<name>%b),r=(?P<nonce>%b)%b)"
     % (_NAME, _NAME, _NONCE, _EXTENSIONS)
 )
-"""Neither channel binding (p=) nor mandatory extensions (m=)."""
+"""The pattern of a first message, without channel binding (p=) and mandatory extensions (m=)."""
 _FINAL = re.compile(
     rb"(?P<unproven>c=(?P<binding>[A-Za-z0-9/+=]+),r=(?P<nonce>%b)%b),p=(?P<proof>[A-Za-z0-9/+=]+)"
     % (_NONCE, _EXTENSIONS)
@@ -202,7 +205,7 @@ _NONCE_BYTES = 24
 
 
 class _Begun(NamedTuple):
-    """What was said in the first messages: the client's header, its nonce as it may come back, both messages."""
+    """The contents of the first messages: the client's header, its nonce as it may come back, both messages."""
 
     header: bytes
     nonces: tuple[bytes, bytes]
@@ -210,23 +213,23 @@ class _Begun(NamedTuple):
 
 
 class Scram:
-    """One try to log in: two messages of each side."""
+    """A log-in with SCRAM: two messages from each side."""
 
     def __init__(self, mechanism: str, users: Users) -> None:
-        """Takes the mechanism's name, and who may."""
+        """Take the mechanism's name, and the users."""
         self._mechanism, self._hash, self._users = mechanism, HASHES[mechanism], users
         self._begun: _Begun | None = None
         self.user: str | None = None
         self.name = ""
 
     def take(self, token: bytes) -> bytes:
-        """The server's message after the client's."""
+        """Return the server's message after the client's."""
         if self._begun is None:
             return self._take_first(token)
         return self._take_final(token, self._begun)
 
     def _take_first(self, token: bytes) -> bytes:
-        """Gives nonce, salt and iterations, also to who isn't known."""
+        """Return nonce, salt and iterations, also for an unknown user."""
         first = _FIRST.fullmatch(token)
         if first is None:
             raise LoginError("no first message of SCRAM was sent")
@@ -236,12 +239,12 @@ class Scram:
         own = first["nonce"]
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)
-        # librdkafka before 2.6.1, as in Debian's kcat, says its own part twice, which brokers took until 3.8.1.
+        # librdkafka before 2.6.1, as in Debian's kcat, repeats its own part, which brokers accepted until 3.8.1.
         self._begun = _Begun(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
         return answer
 
     def _take_final(self, token: bytes, begun: _Begun) -> bytes:
-        """Checks the client's proof, and gives the server's."""
+        """Check the client's proof, and return the server's."""
         final = _FINAL.fullmatch(token)
         if final is None:
             raise LoginError("no final message of SCRAM was sent")
@@ -276,46 +279,46 @@ MECHANISMS = (*HASHES, PLAIN)
 
 
 class Logins:
-    """How clients log in: who may, by which mechanisms, and who has just failed.
+    """The log-in settings: users, mechanisms, and recent failures.
 
-    The command that a server runs for has a user of its own, who lasts as long as the server.
+    The server's child command has a user of its own, which lasts as long as the server.
     """
 
     def __init__(self, passwords: Mapping[str, str], mechanisms: Sequence[str]) -> None:
-        """Takes passwords by user, and the mechanisms that are offered: at least one."""
+        """Take passwords by user, and the offered mechanisms: at least one."""
         self._own = f"kseg-{secrets.token_hex(8)}", secrets.token_urlsafe()
         self.users = Users(dict((*passwords.items(), self._own)))
         self.mechanisms = tuple(mechanisms)
         self.failures = Failures()
 
     def exchange(self, mechanism: str) -> Exchange | None:
-        """A new try to log in; None if the mechanism isn't offered."""
+        """Begin a log-in; return None if the mechanism isn't offered."""
         if mechanism not in self.mechanisms:
             return None
         return Plain(self.users) if mechanism == PLAIN else Scram(mechanism, self.users)
 
     def client_settings(self) -> dict[str, str]:
-        """Librdkafka's settings for the server's own command."""
+        """Return librdkafka's settings for the server's own command."""
         name, password = self._own
         return {"sasl.mechanism": self.mechanisms[0], "sasl.username": name, "sasl.password": password}
 
 
 USUAL_ERROR = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
-"""Kafka's text for what it doesn't tell more of."""
+"""Kafka's text for errors without details."""
 
 
 class LoginStep(NamedTuple):
-    """What goes back for a frame; `failure`: why the connection is closed after it."""
+    """The answer to a frame; `failure`: the reason for closing the connection after it."""
 
     answer: bytes
     failure: str | None = None
 
 
 class Login:
-    """Takes a connection's first frames, until `user` says who it is."""
+    """The log-in of a connection, which takes its first frames until `user` is set."""
 
     def __init__(self, logins: Logins, host: str) -> None:
-        """Takes who may log in, and where the client comes from."""
+        """Take the log-in settings and the client's host."""
         self._logins, self._host = logins, host
         self._mechanism = ""
         self._exchange: Exchange | None = None
@@ -328,7 +331,7 @@ class Login:
         return self._mechanism
 
     def takes(self, frame: bytes) -> bool:
-        """Whether a frame is about logging in; false for ApiVersions, which everybody may ask."""
+        """Return whether a frame belongs to the log-in; false for ApiVersions, which is always allowed."""
         if self._is_bare or self._exchange is not None:
             return True
         try:
@@ -337,7 +340,7 @@ class Login:
             raise RefusedError(str(error)) from error
 
     def step(self, frame: bytes) -> LoginStep:
-        """Takes a frame. Raises RefusedError if it gets no answer."""
+        """Answer a frame. Raises RefusedError if it gets no answer."""
         if self._exchange is not None and self._is_bare:
             token = self._token(self._exchange, frame)
             if isinstance(token, LoginError):
@@ -356,7 +359,7 @@ class Login:
             raise RefusedError(str(error)) from error
 
     def _begin(self, header: MessageHeader, body: Fields) -> LoginStep:
-        """Takes the mechanism."""
+        """Take the mechanism."""
         self._mechanism = body["mechanism"]
         self._exchange = self._logins.exchange(self._mechanism)
         self._is_bare = header.api_version == 0
@@ -374,7 +377,7 @@ class Login:
         return LoginStep(_encoded(header, answer), self._failure(token))
 
     def _token(self, exchange: Exchange, token: bytes) -> bytes | LoginError:
-        """The answer to a token, or why there is none. Raises RefusedError if its host has failed too often."""
+        """Return the answer to a token, or its error. Raises RefusedError if its host has failed too often."""
         if self._logins.failures.bars(self._host):
             raise RefusedError("too many failed log-ins from this host at once")
         try:

@@ -39,18 +39,17 @@ from kseg.serve.fetch_batches import (
 from kseg.serve.values import AHEAD, GROWTH_SECONDS, READ_AT_ONCE, REST, KnownPlans, Planned, StoredLog, stored_log
 
 FileState = tuple[str, int, int]
-"""Path, size and time of the last modification in nanoseconds of the active log."""
+"""Path, size and modification time in nanoseconds of the active log."""
 
 
 class IntactEnd:
     """The offset after the last intact batch of a partition.
 
-    A broker's own log end offset may be after batches that no client will get, and then a client would wait in front of
-    it for ever. Batches are checked once: where a log has grown, reading goes on at its former end.
+    A broker's own log end offset may come after batches that no client can get, and then a client would wait for them
+    forever. Batches are checked once: if a log has grown, checks continue at its former end.
 
-    tail: damage after the last intact batch, and the segment that it is in; a preallocated file's zeros aren't any.
-    was_cut: whether the batch that was the last one before is gone, though its segment is still there: what was known
-    of the log may be of another one.
+    tail: damage after the last intact batch, and its segment; a preallocated file's zeros don't count. was_cut:
+    whether the former last batch is gone, though its segment still exists: cached facts may be about another log.
     """
 
     def __init__(self) -> None:
@@ -62,7 +61,7 @@ class IntactEnd:
         self.was_cut = False
 
     def read(self, partition: PartitionLog) -> int:
-        """The end of a partition as it is listed, not below its log start offset.
+        """Return the end of a partition as listed, at least its log start offset.
 
         Raises OpenError if a log can't be opened.
         """
@@ -75,7 +74,7 @@ class IntactEnd:
         return partition.log_start_offset()
 
     def _end_of(self, segment: SegmentFiles) -> int | None:
-        """The offset after the last intact batch of a segment; None if it has none."""
+        """Return the offset after the last intact batch of a segment; None if it has none."""
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
             if segment.base_offset == self._base_offset:
                 self.was_cut = not self._has_last(log_file)
@@ -89,14 +88,14 @@ class IntactEnd:
         return None
 
     def _has_last(self, log_file: LogFile) -> bool:
-        """Whether the last intact batch so far is still where it was, by its header, which has the CRC of the rest."""
+        """Return whether the last intact batch is still in its place, by its header, which has the CRC of the rest."""
         if self._last is None or self._position > log_file.size:
             return False
         position, header = self._last
         return log_file.read(position, len(header)) == header
 
     def _follow(self, log_file: LogFile, start: int, segment: SegmentFiles) -> bool:
-        """Notes the last intact batch from a position on, and damage after it; whether there is a batch."""
+        """Note the last intact batch from a position on, and damage after it; return whether there is a batch."""
         found, tail = False, None
         for item in readable_batches(log_file.runs(start)):
             if not isinstance(item, Damage) and item.rows[VALID]:
@@ -114,13 +113,13 @@ class IntactEnd:
 
 
 def _last_indexed(segment: SegmentFiles, log_file: LogFile) -> int:
-    """The position of the last index entry, if it matches the log; otherwise 0."""
+    """Return the position of the last index entry, if it matches the log; otherwise 0."""
     last = read_index_end(segment).last
     return 0 if last is None or entry_problem(log_file, last.offset, last.position) is not None else last.position
 
 
 def state_of(partition: PartitionLog) -> FileState | None:
-    """The state of the active log; None if there is none, or if it has gone."""
+    """Return the state of the active log; None if there is none, or if it has gone."""
     active = partition.active_segment
     if active is None:
         return None
@@ -134,11 +133,11 @@ def state_of(partition: PartitionLog) -> FileState | None:
 
 
 MOST_SEGMENTS = 64
-"""Segments whose transactions are remembered."""
+"""The most segments whose transactions are cached."""
 
 
 class _Known(NamedTuple):
-    """What was read of transactions when the log ended at an offset, and when that may be read again."""
+    """The transactions up to a log end offset, and the time at which they may be read again."""
 
     log_end: int
     value: ReadCommitted | int | None
@@ -146,7 +145,7 @@ class _Known(NamedTuple):
 
 
 class CommittedView:
-    """The transactions of a partition, read where they are asked for, and kept while the log stays as it is."""
+    """The transactions of a partition, read on first use, and cached while the log is unchanged."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -154,7 +153,7 @@ class CommittedView:
         self._by_base: OrderedDict[int, _Known] = OrderedDict()
 
     def last_stable_offset(self, partition: PartitionLog, log_end: int) -> int:
-        """The first offset that isn't decided yet: of the oldest open transaction, or the log's end.
+        """Return the first undecided offset: the oldest open transaction's, or the log's end.
 
         Raises OpenError if a log can't be opened.
         """
@@ -169,7 +168,7 @@ class CommittedView:
     def aborted(
         self, partition: PartitionLog, log_end: int, first_offset: int, end_offset: int
     ) -> list[tuple[int, int]]:
-        """Aborted transactions that reach into some offsets, as (producer id, first offset), by first offset.
+        """Return aborted transactions that overlap some offsets, as (producer id, first offset), by first offset.
 
         Raises OpenError if a log can't be opened.
         """
@@ -206,19 +205,19 @@ def _reaching(read: ReadCommitted, first_offset: int, end_offset: int) -> Iterat
 
 HighWatermark = Literal["log-end", "checkpoint"]
 MOST_PLACES = 1024
-"""Ends of answers that are remembered: where the next fetch of the same client goes on."""
+"""The most cached ends of answers, where the next fetches of the same clients begin."""
 SETTLED_SECONDS = 10.0
-"""A log that has changed since may just be being written: its end isn't called damaged."""
+"""The age of a log's last change before its end counts as damaged: it may be in the middle of a write."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """How partitions are served.
+    """The options for serving partitions.
 
-    high_watermark: where it is taken from. is_strict: whether damage is an error to clients, and not passed over.
-    has_internal: whether Kafka's own topics are served too. mends_lz4: whether lz4 of format 0 is sent with the
-    checksum that its frames should have. is_verbose: says at the start of each partition which copy is served.
-    is_quiet: says at the start nothing of copies.
+    high_watermark: its source. is_strict: whether damage is an error for clients instead of being skipped.
+    has_internal: whether Kafka's own topics are served too. mends_lz4: whether lz4 frames of format 0 are sent with
+    corrected checksums. is_verbose: reports at the start which copy of each partition is served. is_quiet: reports
+    nothing about copies at the start.
     """
 
     high_watermark: HighWatermark = "log-end"
@@ -230,9 +229,9 @@ class ServeSettings:
 
 
 class ServedOffsets(NamedTuple):
-    """A partition's offsets at one time: the first one that is readable, and the first ones that aren't any more.
+    """A partition's offsets at one time: the first readable one, and the ends of the readable ones.
 
-    For clients with read_committed that is `last_stable_offset`, for others `high_watermark`.
+    The end is `last_stable_offset` for clients with read_committed, `high_watermark` for others.
     """
 
     log_start: int
@@ -242,9 +241,9 @@ class ServedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRecords:
-    """Records of an answer, as they lie in a log: which one, and ranges of it. Their length is that of all ranges.
+    """Records of an answer as stored in a log: the log, and ranges of it, with their total size as length.
 
-    first_offset: that of the first batch. next_offset: the one after the last batch. mends: what is changed in them, by
+    first_offset: the first batch's. next_offset: the one after the last batch. mends: changed bytes in them, by
     position.
     """
 
@@ -258,11 +257,11 @@ class StoredRecords:
         return sum(each.size for each in self.ranges)
 
     def pieces(self) -> Iterator[StoredRange | bytes]:
-        """What is sent, in order: stretches of the log, and the changed bytes between them."""
+        """Yield the contents in order: stretches of the log, and the changed bytes between them."""
         return pieces_of(self.ranges, self.mends)
 
     def are_there(self) -> bool:
-        """Whether the same batches are still there, by their places and offsets, and intact. Raises OpenError."""
+        """Return whether the same batches are still there and intact, by position and offset. Raises OpenError."""
         bounds = FetchBounds(self.first_offset, self.next_offset, len(self), takes_any_first=True)
         with LogFile(self.log.path, buffer_size=READ_AT_ONCE) as log_file:
             plan = next(plan_fetches(readable_batches(log_file.runs(self.ranges[0].position)), bounds))
@@ -270,23 +269,23 @@ class StoredRecords:
 
 
 _WHOLE = ("", 0)
-"""Stands in what was told for the partition as a whole."""
+"""The key of reports about the whole partition."""
 
 
 class _Place(NamedTuple):
-    """Where a batch is that begins at or after some offset: a segment's base offset, and a position in its log."""
+    """The place of the first batch at or after some offset: a segment's base offset, and a position in its log."""
 
     base_offset: int
     position: int
     is_after_an_answer: bool = False
-    "Whoever asks there goes on, and will go on after that."
+    """Whether the place is the end of an answer, so that its client reads sequentially."""
 
 
 class ServedPartition:
-    """One partition; may be used by several threads.
+    """One partition; safe for several threads.
 
-    topic, number: as clients name it. listed: its directory as it was listed; None for a partition that isn't here, and
-    is served as an empty one.
+    topic, number: as clients name it. listed: its listed directory; None for a partition that isn't here and is served
+    as an empty one.
     """
 
     def __init__(
@@ -298,15 +297,15 @@ class ServedPartition:
         settings: ServeSettings,
         plans: KnownPlans,
     ) -> None:
-        """Takes the partition's name and directory.
+        """Take the partition's name and directory.
 
         Args:
-            topic: the topic that clients ask for.
+            topic: the topic's name for clients.
             number: the partition's number.
             listed: its directory.
-            say: called with what was passed over, once.
-            settings: how it is served.
-            plans: those that are known, of all partitions.
+            say: receives a report of skipped bytes, once.
+            settings: the serving options.
+            plans: the known plans of all partitions.
         """
         self.topic, self.number, self.listed = topic, number, listed
         self._say = say
@@ -329,11 +328,14 @@ class ServedPartition:
 
     @property
     def has_missed(self) -> bool:
-        """Whether anything was passed over since it is damaged."""
+        """True if any damaged records were skipped."""
         return bool(self._told)
 
     def offsets(self) -> ServedOffsets:
-        """Its offsets now; looks at its files at most every GROWTH_SECONDS. Raises OpenError if they can't be read."""
+        """Return its current offsets; checks its files at most every GROWTH_SECONDS.
+
+        Raises OpenError if they can't be read.
+        """
         with self._lock:
             now = monotonic()
             if self._offsets is None or now - self._looked >= GROWTH_SECONDS:
@@ -342,7 +344,7 @@ class ServedPartition:
             return self._offsets
 
     def _look_and_tell(self, known: ServedOffsets | None) -> ServedOffsets:
-        """Clients only see an error that they try again after: why is said here, once."""
+        """Read the offsets; report an error once, since clients only see one that makes them try again."""
         try:
             return self._look(known)
         except KsegError as error:
@@ -370,15 +372,15 @@ class ServedPartition:
         return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)
 
     def _forget(self) -> None:
-        """Forgets what was known of a log that is another one now."""
+        """Forget cached facts after the log was replaced."""
         self._places.clear()
         self._committed, self._epochs, self._producers = CommittedView(), None, None
         self._say(f"{self}: its log was cut and written again: clients that are beyond its end get an error")
 
     def last_stable_offset(self, offsets: ServedOffsets) -> int:
-        """The end for clients with read_committed. Raises OpenError if a log can't be opened.
+        """Return the end for clients with read_committed. Raises OpenError if a log can't be opened.
 
-        Not below the log start offset, though a transaction may be open since before it. Source:
+        At least the log start offset, even if a transaction was opened before it. Source:
         UnifiedLog.maybeIncrementFirstUnstableOffset.
         """
         if self.listed is None:
@@ -387,27 +389,27 @@ class ServedPartition:
         return min(max(stable, offsets.log_start), offsets.high_watermark)
 
     def aborted(self, plan: FetchPlan, offsets: ServedOffsets) -> list[tuple[int, int]]:
-        """Aborted transactions in what is sent, as (producer id, first offset)."""
+        """Return aborted transactions in a planned answer, as (producer id, first offset)."""
         if self.listed is None or not plan.ranges:
             return []
         return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
 
     def size(self) -> int:
-        """Bytes of its logs now. Raises OpenError if its directory can't be listed."""
+        """Return the size of its logs now in bytes. Raises OpenError if its directory can't be listed."""
         return 0 if self.listed is None else PartitionLog(self.listed.path).size
 
     def noted_epochs(self) -> EpochStarts:
-        """The leader epochs that the broker's checkpoint has. Raises OpenError if a log can't be opened."""
+        """Return the leader epochs of the broker's checkpoint. Raises OpenError if a log can't be opened."""
         end = self.offsets().log_end
         return EpochStarts() if self.listed is None else noted_epochs(self.listed, end)
 
     def latest_epoch(self) -> int:
-        """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
+        """Return the last leader epoch, -1 if unknown. Raises OpenError if a log can't be opened."""
         end = PartitionEnd(self.offsets().log_end, None)
         return UNKNOWN if self.listed is None else latest_epoch(self.listed, end)
 
     def leader_epochs(self) -> EpochStarts:
-        """All leader epochs that are known. Raises OpenError if a log can't be opened."""
+        """Return all known leader epochs. Raises OpenError if a log can't be opened."""
         end = self.offsets().log_end
         if self.listed is None:
             return EpochStarts()
@@ -417,7 +419,7 @@ class ServedPartition:
         return known[1]
 
     def producers(self) -> tuple[ProducerState, ...]:
-        """Its producers, by the newest snapshot and what follows it.
+        """Return its producers, from the newest snapshot and the batches after it.
 
         Raises OpenError if a log can't be opened.
         """
@@ -430,15 +432,13 @@ class ServedPartition:
         return known[1]
 
     def disk_start(self, offsets: ServedOffsets) -> int:
-        """The first offset that the broker has on its own disk, of a partition that is served with its tier."""
+        """Return the first offset on the broker's own disk, for a partition served with its tier."""
         return offsets.log_start if self.listed is None else min(self.listed.disk_start_offset, offsets.log_end)
 
     def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int, int] | None:
-        """Offset, time and leader epoch of the first record with a time or a later one, if it is below an end.
+        """Find the first record at or after a time, below an end: its offset, timestamp and leader epoch.
 
-        None without any.
-
-        Raises OpenError if a log can't be opened.
+        Returns None if there is none. Raises OpenError if a log can't be opened.
         """
         if self.listed is None:
             return None
@@ -449,7 +449,7 @@ class ServedPartition:
         return record.offset, record.timestamp, batch.partition_leader_epoch
 
     def plan(self, bounds: FetchBounds) -> tuple[StoredLog, FetchPlan] | None:
-        """What answers a fetch: a log, and the ranges of it. None if nothing is wanted of any.
+        """Plan the answer to a fetch: a log, and ranges of it. Returns None if no batch is wanted.
 
         Raises OpenError if a log can't be opened.
         """
@@ -482,28 +482,28 @@ class ServedPartition:
         return (StoredLog(partition.path, None, None), nothing) if missed else None
 
     def _answer(self, planned: Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
-        """What goes out by a plan; `missed` is what was passed over before its segment."""
+        """Return the answer of a plan; `missed`: skipped bytes before its segment."""
         segment, log, plan = planned
         self._tell_all(segment, plan.missed)
         self._remember(plan.next_offset, _Place(segment.base_offset, plan.end, is_after_an_answer=True))
         return log, plan._replace(missed=(*missed, *plan.missed), mends=self._mends(segment, plan))
 
     def _keep(self, bounds: FetchBounds, planned: Sequence[Planned], *, is_whole: bool) -> None:
-        """Keeps the plan for a fetch, unless segments before it belong to the answer, and those for what follows it."""
+        """Keep the plan for a fetch, unless its answer skips segments, and the plans for the following fetches."""
         if is_whole:
             self._plans.keep(str(self), bounds, planned[0])
         for before, following in pairwise(planned):
             self._plans.keep(str(self), bounds._replace(first_offset=before.plan.next_offset), following)
 
     def _mends(self, segment: SegmentFiles, plan: FetchPlan) -> tuple[Mend, ...]:
-        """What is changed in what is sent of a segment. Raises OpenError if its log can't be opened."""
+        """Return the changed bytes in an answer from a segment. Raises OpenError if its log can't be opened."""
         if not self._mends_lz4:
             return ()
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
             return tuple(mends_in(log_file, plan.ranges))
 
     def _place_of(self, partition: PartitionLog, offset: int) -> _Place:
-        """Where to look for an offset: where an answer has ended, or by the index."""
+        """Return the place to look for an offset: the end of an answer, or by the index."""
         with self._lock:
             known = self._places.pop(offset, None)
         if known is not None and known.base_offset in partition.base_offsets:
@@ -529,7 +529,7 @@ class ServedPartition:
             self._tell(segment, each, is_active=is_active)
 
     def _tell(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
-        """Says what was passed over in a segment, once."""
+        """Report skipped bytes of a segment, once."""
         key = (segment.path.name, missed.position)
         is_tail = missed.next_offset is None
         if key in self._told or (is_active and is_tail and self._may_be_written()):
@@ -545,7 +545,7 @@ class ServedPartition:
 def _plan_segment(
     segment: SegmentFiles, position: int, bounds: FetchBounds, next_base: int, ahead: int
 ) -> list[FetchPlan]:
-    """The plan for a fetch, and those for what follows it in the segment, up to so many bytes ahead."""
+    """Plan a fetch, and the following fetches in the segment, up to `ahead` bytes."""
     plans: list[FetchPlan] = []
     try:
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
@@ -561,7 +561,7 @@ def _plan_segment(
 
 
 def _lost(missed: Missed) -> str:
-    """Which offsets can't be had."""
+    """Return the text about unreadable offsets."""
     if missed.next_offset is None:
         return f"offsets from {missed.first_offset} on"
     last = missed.next_offset - 1

@@ -1,4 +1,4 @@
-"""The server: its start, its end, and a command that runs next to it."""
+"""The server: its start and end, and the child command."""
 
 import asyncio
 import gc
@@ -37,19 +37,19 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.signals import ENDING
 
 _BACKLOG = 512
-"""Connections that the system keeps until they are let in."""
+"""Connections that the system queues until they are accepted."""
 _LET_IN_AT_ONCE = 1
-"""Between two looks at what other clients have sent: hundreds that come at once would keep these waiting."""
+"""Connections accepted at once, so that hundreds of new ones don't delay other clients."""
 _OTHER_FILES = 64
-"""Open files besides connections and the logs that are being sent."""
+"""Open files besides connections and logs that are being sent."""
 
 
 class ServeError(KsegError):
-    """An address can't be listened at."""
+    """A server can't listen at its address."""
 
 
 class ServerTalk(NamedTuple):
-    """What a server tells: `note` takes a line for each request, `say` what goes wrong on the server's side."""
+    """Receivers of a server's messages: `note` takes a line per request, `say` problems of the server."""
 
     note: Callable[[str], None]
     say: Callable[[str], None]
@@ -59,10 +59,10 @@ _SILENT = ServerTalk(lambda _: None, lambda _: None)
 
 
 class Server:
-    """Answers clients while it is entered (an asynchronous context).
+    """A server that answers clients while it is entered (an asynchronous context).
 
-    address: where it listens. Clients are told `advertised` or, if that is None, the address that they came to.
-    figures: what it is doing right now.
+    address: the address that it listens at. Clients are told `advertised` or, if that is None, the address that they
+    came to. figures: its current figures.
     """
 
     def __init__(
@@ -75,20 +75,20 @@ class Server:
         security: Security = Security(),  # noqa: B008  frozen
         talk: ServerTalk = _SILENT,
     ) -> None:
-        """Takes what is served, and where.
+        """Take the served cluster and the address.
 
         Args:
             served: topics and partitions.
             listen: host and port; port 0 is any free one.
-            advertised: what clients are told to connect to.
-            limits: what clients may take.
-            security: who may connect, and how.
-            talk: what takes what it tells.
+            advertised: the address that clients are told to connect to.
+            limits: limits of clients.
+            security: encryption and log-in.
+            talk: receivers of messages.
         """
         self.address = listen
         self.figures = Figures()
         self._say = talk.say
-        self._workers = ThreadPoolExecutor(WORKERS + 1, "kseg-serve")  # one that looks whether logs have grown
+        self._workers = ThreadPoolExecutor(WORKERS + 1, "kseg-serve")  # one checks whether logs have grown
         self._growth = Growth(self._workers)
         self._shared = Shared(
             served=served,
@@ -108,7 +108,7 @@ class Server:
         self._has_refused = False
 
     async def __aenter__(self) -> "Server":
-        """Listens. Raises ServeError if that can't be done."""
+        """Listen. Raises ServeError if that fails."""
         asyncio.get_running_loop().set_exception_handler(self._tell_exception)
         try:
             self._listening = await asyncio.start_server(
@@ -122,13 +122,13 @@ class Server:
         for listening in self._listening.sockets:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_AT_ONCE)
             with socket.socket(fileno=os.dup(listening.fileno())) as same:
-                same.listen(_BACKLOG)  # asyncio itself takes as many at once as wait
+                same.listen(_BACKLOG)  # asyncio accepts as many at once as this backlog
         host, port, *_ = self._listening.sockets[0].getsockname()
         self.address = host, port
         return self
 
     async def __aexit__(self, *_: BaseException | type[BaseException] | TracebackType | None) -> None:
-        """Closes all connections."""
+        """Close all connections."""
         self._listening.close()
         self._growth.stop()
         tasks = list(self._clients.values())
@@ -149,13 +149,13 @@ class Server:
         task.add_done_callback(partial(self._let_out, client))
 
     def _let_out(self, client: Client, task: asyncio.Task[None]) -> None:
-        """Forgets a client. What ended it unexpectedly is said at once, not when the task is collected."""
+        """Forget a client. Its unexpected exceptions are reported at once, not when its task is collected."""
         self._clients.pop(client, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._say(f"a connection was closed: {error!r}")
 
     def _made_room(self) -> bool:
-        """Closes the connection that can best be done without; whether there was one. Source: ConnectionQuotas."""
+        """Close the most dispensable connection; return whether there was one. Source: ConnectionQuotas."""
         leaving = next((client for client in self._clients if client.last_heard is None), None) or self._longest_idle()
         if leaving is None:
             return False
@@ -164,7 +164,7 @@ class Server:
         return True
 
     def _longest_idle(self) -> Client | None:
-        """Who has asked for nothing for the longest time, and for long enough."""
+        """Return the client that has been idle the longest, if for long enough."""
         heard = {client: client.last_heard or 0.0 for client in self._clients if client.is_answered}
         longest = min(heard, key=heard.__getitem__, default=None)
         if longest is None or monotonic() - heard[longest] < self._shared.limits.spared_seconds:
@@ -172,13 +172,13 @@ class Server:
         return longest
 
     def _tell_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-        """Says in a line what asyncio would log with a traceback: mostly a system that is out of files."""
+        """Report in a line what asyncio would log with a traceback, mostly too many open files."""
         error = context.get("exception")
         self._say(f"{context.get('message')}{'' if error is None else f': {error!r}'}")
 
 
 def _allowed_connections(most: int) -> int:
-    """So many connections, or what the limit of open files allows; it is raised as far as the system lets us."""
+    """Return `most`, or the limit by open files, which is raised as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * most + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -191,7 +191,7 @@ def _allowed_connections(most: int) -> int:
 
 
 PLACEHOLDER = "{bootstrap}"
-"""What becomes HOST:PORT in the command's arguments."""
+"""The placeholder of HOST:PORT in the command's arguments."""
 _STATUS_OF_SIGNAL = 128
 
 
@@ -201,13 +201,13 @@ async def run_beside(
     directory: Path,
     on_signal: Callable[[Callable[[int], None]], None],
 ) -> int:
-    """Runs a command, and gives its exit status: 128 and the signal's number if a signal ended it.
+    """Run a command, and return its exit status: 128 plus the signal's number if a signal ended it.
 
     Args:
         words: the command and its arguments.
-        settings: librdkafka's, with which the command reaches the server; its address among them.
+        settings: librdkafka's settings for the server, including its address.
         directory: a directory for the command's configuration.
-        on_signal: is given what passes a signal on to the command.
+        on_signal: receives the function that passes a signal on to the command.
 
     Raises:
         UsageError: the command can't be started.
@@ -226,7 +226,7 @@ async def run_beside(
         raise UsageError(f"{words[0]}: can't be run: {reason}") from error
 
     def pass_on(number: int) -> None:
-        if number != signal.SIGINT:  # which a terminal sends to both
+        if number != signal.SIGINT:  # a terminal sends it to both
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
@@ -236,20 +236,20 @@ async def run_beside(
 
 
 def environment_beside(own: Mapping[str, str], bootstrap: str, configuration: Path) -> dict[str, str]:
-    """The environment of the command: KSEG_BOOTSTRAP, and a configuration file that kcat reads by itself."""
+    """Return the command's environment: KSEG_BOOTSTRAP, and a configuration file that kcat reads by default."""
     return {**own, "KSEG_BOOTSTRAP": bootstrap, "KCAT_CONFIG": str(configuration)}
 
 
 _HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened at
-"""Where a server is reached from this machine if it listens at all addresses."""
+"""Local addresses of servers that listen at all addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
+    """The server's address, the advertised address, and its child command (without one it runs until a signal).
 
-    `announce` is called with the address, `note` with a line for each request, `say` with what should be known, `show`
-    with figures every second unless there is a command. Only those connect whom `security` lets in.
+    `announce` receives the address, `note` a line per request, `say` messages, and `show` figures every second unless
+    there is a command. `security` decides who may connect.
     """
 
     listen: Address
@@ -262,17 +262,17 @@ class Serving:
     security: Security
 
     def run(self, served: ServedCluster) -> int:
-        """Serves; gives the exit status: the command's, or 0.
+        """Serve; return the command's exit status, or 0.
 
-        Raises ServeError if nobody can listen there, UsageError if the command can't be started.
+        Raises ServeError if the address can't be listened at, UsageError if the command can't be started.
         """
         if self.security.warning is not None and not is_loopback(self.listen[0]):
             self.say(f"{address_text(self.listen)}: {self.security.warning}")
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
-        gc.freeze()  # what is served stays: looking through all of it would keep clients waiting
+        gc.freeze()  # the served data stay: traversing them at each collection would delay clients
         young, middle, old = gc.get_threshold()
-        gc.set_threshold(young, middle, _NEVER)  # the same holds for large requests; see _collect_seldom
+        gc.set_threshold(young, middle, _NEVER)  # the same applies to large requests; see _collect_seldom
         try:
             return asyncio.run(self._run(served))
         finally:
@@ -300,33 +300,33 @@ class Serving:
 
 
 _NEVER = 1 << 30
-"""As a threshold of Python's garbage collector."""
+"""A threshold of Python's garbage collector that is never reached."""
 
 
 def _collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
-    """Collects all garbage now and then: Python itself would whenever a large request has been read."""
+    """Collect garbage at long intervals; Python's own collections would follow each large request."""
     gc.collect()
     loop.call_later(COLLECT_SECONDS, _collect_seldom, loop)
 
 
 class _Signals:
-    """What is called with the number of a signal that asks for the end."""
+    """A switchable target of the signals that ask the server to end."""
 
     def __init__(self) -> None:
         self.call: Callable[[int], None] = lambda _: None
 
     def come(self, number: int) -> None:
-        """Calls it."""
+        """Call the target."""
         self.call(number)
 
     def take(self, call: Callable[[int], None]) -> None:
-        """Calls something else from now on."""
+        """Set the target."""
         self.call = call
 
 
 @contextmanager
 def _signals() -> Iterator[_Signals]:
-    """Lets the event loop have the signals that ask for the end, but those that are ignored."""
+    """Take over the signals that ask the server to end, except for ignored ones."""
     loop = asyncio.get_running_loop()
     signals = _Signals()
     before = {number: signal.getsignal(number) for number in ENDING}

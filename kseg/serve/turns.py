@@ -1,4 +1,4 @@
-"""Turns at the workers and room in memory: no client takes so much of either that others wait long."""
+"""Turns at the workers and room in memory, so that no client makes others wait long."""
 
 import asyncio
 from bisect import insort
@@ -27,18 +27,18 @@ T = TypeVar("T")
 
 
 class Step(NamedTuple):
-    """How far an answer is: its bytes that are in memory, and whether it may be begun again without harm."""
+    """The progress of an answer: its bytes in memory, and whether it can safely be started again."""
 
     size: int = 0
     may_begin_again: bool = True
 
 
 Steps = Generator[Step, None, T]
-"""Work in steps of which none takes long, and what comes of it."""
+"""Work in short steps, and its result."""
 
 
 def in_steps(work: Generator[None, None, T]) -> Steps[T]:
-    """Work that can be begun again without harm, and holds nothing that counts."""
+    """Wrap work that can safely be started again and holds no counted bytes."""
     while True:
         try:
             next(work)
@@ -49,7 +49,7 @@ def in_steps(work: Generator[None, None, T]) -> Steps[T]:
 
 
 def finished(steps: Steps[T]) -> T:
-    """What comes of work that is done at once."""
+    """Run work to its end at once, and return its result."""
     while True:
         try:
             next(steps)
@@ -59,29 +59,29 @@ def finished(steps: Steps[T]) -> T:
 
 
 class Usage:
-    """The work of a client's connection lately: seconds at the workers, each of which counts less as time goes by."""
+    """The recent work of a client's connection: seconds at the workers, which count less with time."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """Of a client that has just come: those that asked for little go before it."""
+        """Begin as a new client; clients with little use go first."""
         self._clock = clock
         self._seconds, self._since = NEWCOMER_SECONDS, clock()
 
     @property
     def seconds(self) -> float:
-        """What counts now."""
+        """The seconds that count now."""
         return float(self._seconds * 0.5 ** ((self._clock() - self._since) / WORK_HALVES_SECONDS))
 
     def add(self, seconds: float) -> None:
-        """Counts more work."""
+        """Add work."""
         self._seconds, self._since = self.seconds + seconds, self._clock()
 
 
 _Rank = tuple[float, float]
-"""Seconds that a request took so far, and those of its client lately."""
+"""A request's seconds so far, and its client's recent seconds."""
 
 
 class _Gate:
-    """Lets so many in at once; of those that wait, the one of the lowest rank goes first."""
+    """A gate for a limited number of works; of the waiting ones, the one with the lowest rank enters first."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -89,14 +89,14 @@ class _Gate:
         self._waiting: list[tuple[_Rank, int, asyncio.Future[None]]] = []
 
     def enter_at_once(self) -> bool:
-        """Enters if nobody has to leave first; whether it could."""
+        """Enter if there is room; return whether there was."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     async def enter(self, rank: _Rank) -> None:
-        """Enters, if need be after others have left."""
+        """Enter, after others have left if needed."""
         if self.enter_at_once():
             return
         called = asyncio.get_running_loop().create_future()
@@ -109,7 +109,7 @@ class _Gate:
             raise
 
     def leave(self) -> None:
-        """Makes room for another one."""
+        """Leave, and make room for another one."""
         while self._waiting:
             *_, called = heappop(self._waiting)
             if not called.done():
@@ -119,7 +119,7 @@ class _Gate:
 
 
 class _Outcome(NamedTuple):
-    """What a turn has come to, its last step or what comes of all of them; and how long it took."""
+    """The outcome of a turn: the last step or the result, and the time it took."""
 
     step: Step
     seconds: float
@@ -128,7 +128,7 @@ class _Outcome(NamedTuple):
 
 
 def _take_turn(steps: Steps[T], usage: Usage, length: float) -> _Outcome:
-    """Goes on with some work until its turn is over. The time that others have the interpreter doesn't count."""
+    """Run some work until its turn is over. Time during which other threads hold the interpreter doesn't count."""
     started = thread_time()
     try:
         while True:
@@ -142,32 +142,32 @@ def _take_turn(steps: Steps[T], usage: Usage, length: float) -> _Outcome:
 
 
 class Asker(Protocol):
-    """Who work is done for."""
+    """The client of some work."""
 
     usage: Usage
 
     def is_gone(self) -> bool:
-        """Whether nobody waits for what comes of it."""
+        """Return whether nobody waits for the result."""
 
     async def hold(self, size: int) -> None:
-        """Counts the bytes that the work holds, each time that it is interrupted; waits until there is room."""
+        """Count the bytes that the work holds, at each interruption; wait until there is room."""
 
 
 class Turns:
-    """The workers, shared fairly: work goes on for a moment, then other work that has had less of them.
+    """The workers, shared fairly: each work runs for a moment, then work with fewer turns so far.
 
-    Clients that had much lately, and those with large or long requests, are busy ones: all together they never have all
-    workers, and of few of their requests more than the bytes is in memory. Others of them wait unread.
+    Busy clients are those with much recent work, and those with large or long requests. Together they never have all
+    workers, and only a few of their requests have bytes in memory. Their other requests wait unread.
     """
 
     def __init__(self, workers: Executor) -> None:
-        """Takes the threads, WORKERS or more."""
+        """Take the threads, WORKERS or more."""
         self._workers = workers
         self._turns, self._busy_turns = _Gate(WORKERS), _Gate(MOST_BUSY_TURNS)
         self._short, self._begun = _Gate(MOST_SHORT), _Gate(MOST_BEGUN)
 
     async def finish(self, begin: Callable[[], Steps[T]], asker: Asker, *, is_large: bool) -> T:
-        """What comes of a client's work, given by what begins it, which may be called several times.
+        """Finish a client's work, which `begin` starts, possibly several times.
 
         Raises ConnectionAbortedError if the client has gone while it waited.
         """
@@ -196,7 +196,7 @@ class Turns:
                 place.leave()
 
     def _next_place(self, place: _Gate | None, seconds: float) -> _Gate | None:
-        """The place of work that has taken so long, among short or long ones; None if there is none."""
+        """Return the queue of work that has taken this long, short or long; None if it needn't change."""
         wanted = self._begun if seconds >= SHORT_SECONDS else self._short
         if place is wanted or place is self._begun:
             return place
@@ -221,14 +221,14 @@ class Turns:
 
 
 class Holder(Protocol):
-    """What holds bytes, and can be made to give them up."""
+    """The owner of counted bytes, which can be made to give them up."""
 
     def make_way(self, why: str) -> None:
-        """Ends; gives back what it holds soon."""
+        """End, and give the bytes back soon."""
 
 
 class _Waiting(NamedTuple):
-    """Who waits for room: the bytes that are wanted, a number, and what is set when it is worth another look."""
+    """A waiting holder: the bytes that it wants, a number, and an event for another attempt."""
 
     size: int
     number: int
@@ -236,14 +236,14 @@ class _Waiting(NamedTuple):
 
 
 class Room:
-    """Bytes that connections hold together. Where there is no more room, the one that has held some the longest goes.
+    """Bytes that connections hold together. If there is no room, the longest holder is closed.
 
-    Those whose work the server itself has to go on with are kept as long as there are others. Of those that wait, the
-    one that wants the fewest bytes goes first. It alone looks: if hundreds did, clients would wait for them.
+    Holders that wait for the server itself are spared while there are others. Of the waiting holders, the one that
+    wants the fewest bytes goes first. It alone checks: hundreds of checks would delay clients.
     """
 
     def __init__(self, most: int, spared_seconds: float, what: str, clock: Callable[[], float] = monotonic) -> None:
-        """Takes how many bytes there may be, how long nobody has to go, and what the bytes are of."""
+        """Take the most bytes, the seconds for which a holder is spared, and the description of the bytes."""
         self._most, self._spared, self._what, self._clock = most, spared_seconds, what, clock
         self.held = 0
         self._sizes: dict[Holder, int] = {}
@@ -253,7 +253,7 @@ class Room:
         self._waiting: list[_Waiting] = []
 
     async def take(self, holder: Holder, size: int) -> None:
-        """Makes a holder's bytes so many, once there is room."""
+        """Set a holder's bytes, once there is room."""
         if not size:
             self._free(holder)
             return
@@ -277,7 +277,7 @@ class Room:
         return others <= 0 or others + size <= self._most
 
     def _close_oldest(self, besides: Holder) -> float:
-        """Closes the one that has held bytes the longest, if it has for too long; seconds until there is another."""
+        """Close the longest holder, if its time is over; return the seconds until the next one's is."""
         oldest = self._oldest(besides)
         left = self._spared if oldest is None else self._since[oldest] + self._spared - self._clock()
         if oldest is None or left > 0:
@@ -291,17 +291,17 @@ class Room:
         return min(others, key=lambda each: (each in self._kept, self._since[each]), default=None)
 
     def keep(self, holder: Holder) -> None:
-        """From now on it isn't for the holder to give its bytes back."""
+        """Note that a holder now waits for the server."""
         self._kept.add(holder)
 
     def leave_alone(self, holder: Holder) -> None:
-        """From now on it is."""
+        """Note that the server now waits for the holder."""
         self._kept.discard(holder)
         if holder in self._since:
             self._since[holder] = self._clock()
 
     def give_back(self, holder: Holder) -> None:
-        """Takes back all bytes of a holder."""
+        """Take back all bytes of a holder."""
         self._kept.discard(holder)
         self._free(holder)
 

@@ -1,4 +1,4 @@
-"""Values of the server: limits, error codes, addresses, plans that are kept."""
+"""Values of the server: limits, error codes, addresses, cached plans."""
 
 import os
 from collections import OrderedDict
@@ -19,86 +19,86 @@ from kseg.system.files import open_ranged
 from kseg.system.placed_path import RangedBytes
 
 LARGEST_REQUEST = 1 << 20
-"""Bytes of a request: nobody produces here, so none has reason to be larger."""
+"""The most bytes of a request: nobody produces here, so larger ones have no purpose."""
 LARGEST_LOGIN_REQUEST = 1 << 16
-"""Bytes of a request before its client is known."""
+"""The most bytes of a request before the log-in."""
 MOST_REQUEST_ELEMENTS = 1 << 15
-"""Elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
+"""The most elements and tagged fields of a request: each takes a hundred bytes of memory or more."""
 PIECE = 1 << 20
-"""Bytes of a log that the system is asked to send at once."""
+"""Bytes of a log that are sent with one system call."""
 LONGEST_WAIT_SECONDS = 30.0
-"""Of a fetch at a log's end, whatever the client asks for."""
+"""The longest wait of a fetch at a log's end, whatever the client requests."""
 GROWTH_SECONDS = 0.25
-"""Between two looks at whether a log has grown, for all who wait for it together."""
+"""The interval between checks for growth of logs, shared by all waiting clients."""
 LOOK_REST = 3
-"""So many times as such a look took nobody looks again: it may be at 100,000 partitions."""
+"""The rest after such a check, as a multiple of its time: 100,000 partitions may take long."""
 AWAITED_BYTES = 48
-"""Memory that each partition takes that a client waits for."""
+"""Memory per partition that a client waits for."""
 REST = 10
-"""So many times as reading transactions or metadata took they aren't read again, though their log may have grown."""
+"""The rest after reading transactions or metadata, as a multiple of the time it took, even if the log has grown."""
 ENCRYPTED_PIECE = 1 << 18
-"""Bytes of a log that are read at once where they are encrypted."""
+"""Bytes of a log that are read at once for an encrypted connection."""
 LARGEST_FETCH = 64 << 20
-"""Bytes of records in a response."""
+"""The most bytes of records in a response."""
 LARGEST_PARTITION_FETCH = 16 << 20
-"""Bytes of records of one partition in a response; a batch that is larger goes out whole."""
+"""The most bytes of records of one partition in a response; a larger batch is sent as a whole."""
 WORKERS = 3
 """Threads that read logs and encode answers."""
 FIRST_TURN_SECONDS = 0.002
-"""Of a worker, for a request: most need no more."""
+"""The first turn of a request at a worker: most need no more."""
 SHORT_SECONDS = 0.01
-"""Of a worker, in several turns; a longer request is a busy client's from then on."""
+"""The time at a worker after which a request counts as long, and its client as busy."""
 MOST_SHORT = 64
-"""Requests that had their first turn and aren't long yet; others are treated like long ones."""
+"""The most requests between their first turn and a long time; further ones count as long."""
 TURN_SECONDS = 0.01
-"""Of a worker, for a busy client's request, until another one has its turn."""
+"""The turn of a busy client's request at a worker."""
 SWITCH_SECONDS = 0.0001
-"""Until a thread lets another one have the interpreter: a fiftieth of Python's own; an answer waits for several."""
+"""The interpreter's switch interval: a fiftieth of Python's default; an answer waits for several switches."""
 COLLECT_SECONDS = 30.0
-"""Between two collections of all garbage, which stop everything for up to a tenth of a second."""
+"""The interval between complete garbage collections, which stop everything for up to a tenth of a second."""
 WORK_HALVES_SECONDS = 5.0
-"""After so long what a client had of the workers counts half."""
+"""The half-life of a client's past work."""
 NEWCOMER_SECONDS = 0.5
-"""Of work that count for a client that has just come, so that many of them together don't go before others."""
+"""The work that counts for a new client, so that many new ones together don't go before others."""
 BUSY_SECONDS = 1.0
-"""Of work; a client that had more lately is a busy one."""
+"""The recent work that makes a client busy."""
 MOST_BUSY_TURNS = 1
-"""Workers that busy clients have at once."""
+"""The most workers for busy clients at once."""
 MOST_BEGUN = 2
-"""Requests of busy clients, and large ones, that are worked on by turns; others wait."""
+"""The most busy clients' requests and large ones in progress; others wait."""
 SMALL_REQUEST = 1 << 14
-"""Bytes of a request that take no room away from others."""
+"""The size up to which a request takes no counted room."""
 SMALL_ANSWER = 1 << 16
-"""The same of an answer."""
+"""The size up to which an answer takes no counted room."""
 RECEIVED_AT_ONCE = 1 << 15
-"""Bytes that the system keeps for a connection until they are taken; it may double them."""
+"""The receive buffer of a connection in bytes; the system may double it."""
 KEPT_BACK = 1 << 9
-"""Bytes of a log, the last ones of an answer, that are sent when it is known that the log hasn't been cut meanwhile."""
+"""The last bytes of an answer, which are held back until the log is known not to be cut."""
 READ_AT_ONCE = 1 << 17
-"""Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
+"""Bytes of a log that a worker reads at once to check them; there are eight such buffers."""
 AHEAD = 8 << 20
-"""Bytes of a log that are checked at a time for a client that reads on."""
+"""Bytes of a log that are checked ahead for a sequential client."""
 HEARD_AT_ONCE = 1 << 14
-"""Bytes of requests that are taken from a connection before they are answered."""
+"""Bytes of requests that are read from a connection before they are answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a server allows each connection, in seconds, and how many connections there may be.
+    """Limits of each connection, in seconds, and of the number of connections.
 
     answer: bytes of a response, without records.
-    request_bytes: of all requests that are larger than SMALL_REQUEST, together.
-    answer_bytes: of all responses that are larger than SMALL_ANSWER, together, without records.
-    held_seconds: until a client that hasn't sent such a request, or taken such a response, makes way for others.
-    connections: at once; for a further one the oldest makes way that hasn't asked for anything, or else the one that
-    has asked for nothing for the longest time; the further one is closed if there is none of these.
-    idle_seconds: without a request, as a broker's connections.max.idle.ms.
-    spared_seconds: since its last request in which a connection makes way for no other one.
-    login_seconds: until a client has shown who it is, and how it encrypts.
-    failed_login_seconds: until a client hears that it isn't let in.
-    leaving_seconds: until a client that has been sent away is closed, if it doesn't close the connection itself.
-    request_seconds: from a request's size to its last byte.
-    stalled_seconds: until a client has taken the next piece of a response, which has at most PIECE bytes.
+    request_bytes: all requests larger than SMALL_REQUEST together.
+    answer_bytes: all responses larger than SMALL_ANSWER together, without records.
+    held_seconds: the time after which a client that hasn't sent such a request, or read such a response, makes room.
+    connections: the most connections. For a further one, the oldest without any request is closed, or else the one
+    that has been idle the longest. If there is neither, the further one is closed.
+    idle_seconds: the longest time without a request, as a broker's connections.max.idle.ms.
+    spared_seconds: the time after its last request in which a connection isn't closed for another one.
+    login_seconds: the time for the log-in and the TLS handshake.
+    failed_login_seconds: the delay of the answer to a failed log-in.
+    leaving_seconds: the time in which a rejected client may close the connection itself.
+    request_seconds: the time from a request's size to its last byte.
+    stalled_seconds: the time in which a client must take a piece of a response, at most PIECE bytes.
     """
 
     connections: int = 1000
@@ -116,7 +116,7 @@ class Limits:
 
 
 class ErrorCode(IntEnum):
-    """Kafka's codes, under Kafka's names. Source: Errors."""
+    """Kafka's error codes, under Kafka's names. Source: Errors."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -168,13 +168,13 @@ Address = tuple[str, int]
 
 
 def address_text(address: Address) -> str:
-    """HOST:PORT, an IPv6 address in brackets."""
+    """Return HOST:PORT, with an IPv6 address in brackets."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -182,38 +182,38 @@ def is_loopback(host: str) -> bool:
 
 
 MOST_SHOWN = 200
-"""Characters of a text."""
+"""The most characters of a text."""
 
 
 def shown_text(text: str, most: int = MOST_SHOWN) -> str:
-    """A text of a client in one line, not longer than that; what can't be printed becomes a question mark."""
+    """Return a client's text on one line, cut to `most` characters; unprintable ones become question marks."""
     short = text if len(text) <= most else f"{text[: most - 1]}…"
     return "".join(character if character.isprintable() else "?" for character in short)
 
 
 LONGEST_PATTERN = 512
-"""Characters."""
+"""The most characters of a pattern."""
 _MOST_MEMORY = 1 << 20
-"""Bytes that an expression and its matching may take."""
+"""The most bytes of memory for an expression and its matching."""
 
 
 class PatternError(KsegError):
-    """An expression that is none, is too large, or can't be matched here."""
+    """An expression is invalid, too large, or can't be matched here."""
 
 
 class ClientPattern(Protocol):
-    """An expression that matches whole texts."""
+    """A regular expression that matches complete texts."""
 
     @property
     def pattern(self) -> str:
-        """As the client wrote it."""
+        """The expression as the client wrote it."""
 
     def fullmatch(self, text: str) -> object:
-        """Something true if it matches."""
+        """Return a truthy value if it matches."""
 
 
 def compile_pattern(text: str) -> ClientPattern:
-    """The expression, as google-re2 has it. Raises PatternError."""
+    """Compile an expression of google-re2. Raises PatternError."""
     try:
         import re2
     except ImportError as error:
@@ -231,9 +231,9 @@ def compile_pattern(text: str) -> ClientPattern:
 
 
 class StoredLog(NamedTuple):
-    """A log's path, which file it led to, and that file's state; both are None if there was none.
+    """A log's path, its file's identity, and that file's state; both are None if it doesn't exist.
 
-    file: device and number. state: size, and time of the last modification in nanoseconds.
+    file: device and number. state: size, and modification time in nanoseconds.
     """
 
     path: Path
@@ -242,7 +242,7 @@ class StoredLog(NamedTuple):
 
 
 def stored_log(path: Path) -> StoredLog:
-    """The log at a path as it is now. To be taken before it is read, so that one that replaces it meanwhile differs."""
+    """Return the log at a path as it is now. Call this before reading, so that a later replacement differs."""
     try:
         found = os.stat(path)  # noqa: PTH116  quicker
     except OSError:
@@ -252,7 +252,7 @@ def stored_log(path: Path) -> StoredLog:
 
 @contextmanager
 def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
-    """The log's file, or what it stands for. Raises OpenError if the path leads to nothing, or to another file."""
+    """Open the log's file, or its range in a store. Raises OpenError if it is gone or replaced."""
     descriptor, _, source = open_ranged(log.path)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
@@ -262,38 +262,39 @@ def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
 
 
 MOST_GROUPS = 1000
-"""Groups that have members, or that committed to this server."""
+"""The most groups with members or commits to this server."""
 MOST_MEMBERS = 250
-"""Members of a group, those included that were only given an id."""
+"""The most members of a group, including ids given to clients that haven't joined yet."""
 MOST_GROUP_BYTES = 16 << 20
-"""Bytes of all groups: subscriptions, assignments, commits."""
+"""The most bytes of all groups: subscriptions, assignments, commits."""
 MEMBER_BYTES, COMMIT_BYTES = 1024, 400
-"""What a member and a commit take besides the bytes that clients chose."""
+"""The sizes of a member and a commit without the bytes that clients chose."""
 MOST_COMMIT_METADATA = 4096
-"""Characters beside an offset. Source: offset.metadata.max.bytes."""
+"""The most characters of a commit's metadata. Source: offset.metadata.max.bytes."""
 SHORTEST_SESSION_MS, LONGEST_SESSION_MS = 6_000, 1_800_000
 """Source: group.min.session.timeout.ms, group.max.session.timeout.ms."""
 CONSUMER_SESSION_SECONDS = 45.0
-"""Of members that use the consumer protocol. Source: group.consumer.session.timeout.ms."""
+"""The session of members that use the consumer protocol. Source: group.consumer.session.timeout.ms."""
 CONSUMER_HEARTBEAT_MS = 1000
-"""What these members are told. A broker says 5000; here a rebalance is to be quick."""
+"""The heartbeat interval of these members. A broker has 5000; a rebalance here should be quick."""
 FIRST_JOIN_SECONDS = 0.5
-"""Until a new group's first generation begins, since more members may be starting; each that comes starts it again.
+"""The wait before a new group's first generation, as more members may be starting; each new one restarts it.
 
-A broker's group.initial.rebalance.delay.ms is 3000. Without any kafka-python 3.0 leads a group before it knows a topic.
+A broker's group.initial.rebalance.delay.ms is 3000. Without any wait, kafka-python 3.0 leads a group before it knows a
+topic.
 """
 GROUP_SECONDS = 0.25
-"""Between two looks at whose time is over, while clients wait for others of their group."""
+"""The interval between checks for expired members, while clients wait for others of their group."""
 COMMITS_SECONDS = 5.0
-"""Between two looks at whether a broker has written to __consumer_offsets meanwhile."""
+"""The interval between checks for a broker's writes to __consumer_offsets."""
 
 
 MOST_PLANS = 16_384
-"""Of all partitions together: 16 GiB for clients that fetch a MiB at a time, and some 16 MiB of memory at most."""
+"""The most plans of all partitions together: 16 GiB at 1 MiB per fetch, and at most some 16 MiB of memory."""
 
 
 class Planned(NamedTuple):
-    """A plan for a fetch from a segment; for its log as it was then."""
+    """A plan for a fetch from a segment, and its log at that time."""
 
     segment: SegmentFiles
     log: StoredLog
@@ -301,16 +302,16 @@ class Planned(NamedTuple):
 
 
 class KnownPlans:
-    """The plans that were made last, or asked for last; may be used by several threads."""
+    """The plans that were made or used last; safe for several threads."""
 
     def __init__(self, most: int = MOST_PLANS) -> None:
-        """Knows none; keeps so many."""
+        """Begin without plans; keep at most `most`."""
         self._most = most
         self._lock = Lock()
         self._plans: OrderedDict[tuple[str, FetchBounds], Planned] = OrderedDict()
 
     def find(self, partition: str, bounds: FetchBounds) -> Planned | None:
-        """The plan for a fetch from a partition, if its log is as it was."""
+        """Return the plan for a fetch from a partition, if its log is unchanged."""
         key = partition, bounds
         with self._lock:
             planned = self._plans.get(key)
@@ -324,7 +325,7 @@ class KnownPlans:
         return None
 
     def keep(self, partition: str, bounds: FetchBounds, planned: Planned) -> None:
-        """Keeps a plan, instead of the one that was not asked for for the longest time."""
+        """Keep a plan, instead of the least recently used one."""
         with self._lock:
             self._plans[partition, bounds] = planned
             while len(self._plans) > self._most:
@@ -332,9 +333,9 @@ class KnownPlans:
 
 
 class GroupError(KsegError):
-    """A refusal, as one of Kafka's codes. `member_id`: the one that a client is to join with, empty for none."""
+    """A refusal with one of Kafka's codes. `member_id`: the id for a client to join with, empty for none."""
 
     def __init__(self, code: ErrorCode, message: str = "", member_id: str = "") -> None:
-        """Takes the code, what newer versions tell clients beside it, and a member's new id."""
+        """Take the code, the message for clients of newer versions, and a member's new id."""
         super().__init__(message or code.name)
         self.code, self.member_id = code, member_id

@@ -1,1 +1,1 @@
-"""The apis that are answered: a module each, and the table of them."""
+"""The APIs that the server answers, one module per group of them, and their table."""

@@ -22,7 +22,7 @@ _NO_DURATION = -1
 
 
 def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
-    """The transactional ids that pass all filters. Source: TransactionStateManager.listTransactionStates."""
+    """Return the transactional ids that pass all filters. Source: TransactionStateManager.listTransactionStates."""
     body = request.body
     unknown = [state for state in dict.fromkeys(body["stateFilters"]) if state not in STATES]
     try:
@@ -55,7 +55,7 @@ def _passes(each: CoordinatorTransaction, body: Fields, pattern: ClientPattern |
 
 
 def answer_describe_transactions(request: ApiRequest) -> ApiAnswer:
-    """What is known of some transactional ids, each once."""
+    """Return the known facts of some transactional ids, each once."""
     names = dict.fromkeys(request.body["transactionalIds"])
     try:
         known = request.served.transactions.all()
@@ -85,7 +85,7 @@ def _described(name: str, known: CoordinatorTransaction | None) -> Fields:
 
 
 def answer_describe_producers(request: ApiRequest) -> ApiAnswer:
-    """The producers of each partition, once, also those that a running broker would have forgotten after a day."""
+    """Return the producers of each partition once, including those that a running broker would forget after a day."""
     asked = merged_topics(request.body["topics"], "partitionIndexes")
     topics = [{"name": each["name"], "partitions": _producers_of(request, each)} for each in asked]
     return ApiAnswer({"topics": topics}, f"{sum(len(each['partitionIndexes']) for each in asked)} partitions")
@@ -119,15 +119,15 @@ def _active(state: ProducerState) -> Fields:
 
 
 READ_ONLY = 1 << 3 | 1 << 8 | 1 << 10
-"""Operations on a topic that are allowed: Read, Describe, DescribeConfigs. Source: AclOperation."""
+"""Allowed operations on a topic: Read, Describe, DescribeConfigs. Source: AclOperation."""
 DESCRIBE_CLUSTER = 1 << 8
-"""Operations on the cluster that are allowed: Describe."""
+"""Allowed operations on the cluster: Describe."""
 _NULL_IS_ALL = 1
-"""From this version on no topics are asked for by an empty list, and all of them by null."""
+"""From this version on an empty list asks for no topics, and null for all of them."""
 
 
 def answer_metadata(request: ApiRequest) -> ApiAnswer:
-    """The broker that everybody is connected to, and the topics that are asked for."""
+    """Return the broker that all clients use, and the requested topics."""
     body, served = request.body, request.served
     asked = body["topics"]
     is_all = asked is None or (request.version < _NULL_IS_ALL and not asked)
@@ -161,7 +161,7 @@ def _asked(request: ApiRequest, asked: Fields) -> Fields:
 
 
 def _missing(name: str | None) -> ErrorCode:
-    """What is wrong with a topic that isn't here. Source: Topic.validate."""
+    """Return the error for a missing topic. Source: Topic.validate."""
     if name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     is_possible = _TOPIC_NAME.fullmatch(name) and name not in (".", "..")
@@ -185,7 +185,7 @@ def _found(topic: ServedTopic, node_id: int) -> dict[str, Any]:
 
 
 def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
-    """All log directories, with the partitions that are asked for. None lags: nobody appends to them."""
+    """Return all log directories with the requested partitions. No partition lags: nobody appends to them."""
     wanted = _wanted(request.body["topics"])
     inside: dict[Path, list[ServedPartition]] = defaultdict(list)
     for partition in request.served.partitions:
@@ -199,7 +199,7 @@ def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
 
 
 def _wanted(topics: list[Fields] | None) -> set[tuple[str, int]] | None:
-    """The partitions that are asked for; None for all."""
+    """Return the requested partitions; None for all."""
     if topics is None:
         return None
     return {(topic["topic"], number) for topic in topics for number in topic["partitions"]}
@@ -223,23 +223,23 @@ def _log_dir(path: Path, partitions: list[ServedPartition]) -> Generator[None, N
 
 
 def answer_list_partition_reassignments(_: ApiRequest) -> ApiAnswer:
-    """None."""
+    """Return an empty answer: no partition is being reassigned."""
     return ApiAnswer({"errorMessage": None, "topics": []})
 
 
 def answer_describe_acls(_: ApiRequest) -> ApiAnswer:
-    """The error of a broker without authorizer."""
+    """Return the error of a broker without authorizer."""
     return ApiAnswer(
         {"errorCode": ErrorCode.SECURITY_DISABLED, "errorMessage": "kseg serve has no authorizer", "resources": []}
     )
 
 
 _BROKERS, _CONTROLLERS = 1, 2
-"""Kinds of endpoints that a client may have wanted to reach."""
+"""Kinds of endpoints in a request."""
 
 
 def answer_describe_cluster(request: ApiRequest) -> ApiAnswer:
-    """The cluster; an error if the client wanted controllers, which aren't here."""
+    """Return the cluster; an error if the client wants controllers, since there are none here."""
     served, wanted = request.served, request.body.get("endpointType", _BROKERS)
     if wanted != _BROKERS:
         is_known = wanted == _CONTROLLERS
@@ -259,18 +259,18 @@ def answer_describe_cluster(request: ApiRequest) -> ApiAnswer:
 
 
 MOST_PARTITIONS = 2000
-"""Partitions in a response. Source: max.request.partition.size.limit."""
+"""The most partitions in a response. Source: max.request.partition.size.limit."""
 
 
 class _Cursor(NamedTuple):
-    """The partition that comes next."""
+    """The next partition to describe."""
 
     topic: str
     partition: int
 
 
 def answer_describe_topic_partitions(request: ApiRequest) -> ApiAnswer:
-    """The topics that are asked for, or all, from the cursor on."""
+    """Return the requested topics, or all, from the cursor on."""
     given = request.body["cursor"]
     start = _Cursor("", 0) if given is None else _Cursor(given["topicName"], given["partitionIndex"])
     names = {topic["name"] for topic in request.body["topics"]} or request.served.topics.keys()
@@ -292,7 +292,7 @@ def answer_describe_topic_partitions(request: ApiRequest) -> ApiAnswer:
 
 
 def _topic(request: ApiRequest, start: _Cursor, most: int) -> tuple[Fields, _Cursor | None]:
-    """So many partitions of a topic, and where to go on in it; None if that was its last one."""
+    """Return at most `most` partitions of a topic, and the cursor in it; None after its last partition."""
     topic = request.served.topics.get(start.topic)
     known: Fields = {"name": start.topic, "topicAuthorizedOperations": READ_ONLY}
     if topic is None:

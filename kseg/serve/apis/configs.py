@@ -1,4 +1,4 @@
-"""DescribeConfigs: settings of topics and of the broker, each with where it comes from."""
+"""DescribeConfigs: settings of topics and of the broker, each with its source."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,15 +29,15 @@ from kseg.serve.values import ErrorCode
 
 
 class _NotDescribed(NamedTuple):
-    """Why a resource has no answer."""
+    """The reason why a resource has no answer."""
 
     error: ErrorCode
     message: str
 
 
 def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
-    """The settings of each resource that is asked for. No release's own texts are given as documentation."""
-    # One that is named again and again is answered once: a small request shall not have a huge answer.
+    """Return the settings of each requested resource. The releases' own documentation texts are left out."""
+    # Each resource is answered once, even if it is named repeatedly, so that a small request can't get a huge answer.
     resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
     results = LazyList(len(resources), (_result(request, each) for each in resources.values()))
     return ApiAnswer({"results": results}, f"{counted(len(resources), 'resource')}")
@@ -84,7 +84,7 @@ def _of_topic(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _Not
 
 
 def _of_broker(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
-    """What is known of the broker; without a name, what is set for all brokers."""
+    """Return the broker's settings; without a name, the settings of all brokers."""
     brokers = served.settings.of_broker()
     if not name:
         for_all = served.settings.of(BROKER, "")
@@ -105,7 +105,7 @@ def _broker_setting(name: str, synonyms: tuple[Synonym, ...]) -> ResolvedSetting
 
 
 def _of_logger(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
-    """None: the disks don't know how loud a broker was."""
+    """Return no settings: the disks don't have a broker's log levels."""
     if name != str(served.node_id):
         return _NotDescribed(ErrorCode.INVALID_REQUEST, f"this is broker {served.node_id}, not {name}")
     return []

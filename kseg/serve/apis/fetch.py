@@ -24,18 +24,18 @@ from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WA
 
 READ_COMMITTED = 1
 _HAS_TOP_ERROR = 7
-"""From this version on a response has an error for all of it."""
+"""From this version on a response has an error for the whole request."""
 
 
 class _Room(NamedTuple):
-    """What a response still has room for."""
+    """The room left in a response."""
 
     most_bytes: int
     is_empty: bool
 
 
 def answer_fetch(request: ApiRequest) -> ApiSteps:
-    """Records of the partitions in the request's order, or its session's, as much as client and limits allow."""
+    """Return records in the order of the request's or session's partitions, within the client's and own limits."""
     body = request.body
     refused = _refusal(request)
     if refused is not None:
@@ -74,7 +74,7 @@ def _no_session(error: ErrorCode) -> ApiAnswer:
 
 
 def _refusal(request: ApiRequest) -> ApiAnswer | None:
-    """The answer to who is a broker."""
+    """Return the answer to requests of brokers; None for a consumer's request."""
     body = request.body
     replica_id = body.get("replicaState", {}).get("replicaId", body.get("replicaId", CONSUMER))
     if replica_id > CONSUMER:
@@ -91,7 +91,7 @@ def _refusal(request: ApiRequest) -> ApiAnswer | None:
 
 
 def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition | ErrorCode:
-    """The partition that is asked for, or why there is none."""
+    """Return the requested partition, or the error if there is none."""
     if request.version >= BY_ID:
         topic = request.served.topic_of(None, asked.topic["topicId"])
         if topic is None:
@@ -129,11 +129,11 @@ def _fetched(request: ApiRequest, fields: Fields, partition: ServedPartition | E
 def _bounds(
     partition: ServedPartition, fields: Fields, room: _Room, end: int, *, is_committed: bool
 ) -> FetchBounds | None:
-    """What of a partition is wanted; None if nothing is there, or there is no room for it."""
+    """Return the wanted part of a partition; None if it is empty, or the response has no room for it."""
     most = min(max(fields["partitionMaxBytes"], 0), LARGEST_PARTITION_FETCH, room.most_bytes)
     if fields["fetchOffset"] >= end or not (most or room.is_empty):
         return None
-    # A client forgets which transactions were aborted at their markers, and such a marker may be lost in the damage.
+    # Clients forget aborted transactions at their markers, and such a marker may be lost in the damage.
     return FetchBounds(
         fields["fetchOffset"], end, most, room.is_empty, stops_at_damage=is_committed or partition.is_strict
     )
@@ -165,7 +165,7 @@ def _failed(number: int, error: ErrorCode) -> Fields:
 
 
 def _by_topic(parts: Iterable[tuple[AskedPartition, Fields]]) -> list[Fields]:
-    """The parts of an answer, those of a topic together while they follow each other."""
+    """Group the parts of an answer by topic while parts of the same topic follow each other."""
     return [
         {**topic, "partitions": [part for _, part in pairs]}
         for topic, pairs in groupby(parts, lambda each: each[0].topic)
@@ -181,15 +181,16 @@ def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartiti
 
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-"""Times that aren't times. Source: ListOffsetsRequest."""
+"""Special values of a timestamp. Source: ListOffsetsRequest."""
 _SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-"""The first version in which each may be asked for. Source: KafkaApis.timestampMinSupportedVersion."""
+"""The first version that allows each special timestamp. Source: KafkaApis.timestampMinSupportedVersion."""
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
-    """An offset for each partition and time, with its leader epoch; one error for those that are named twice.
+    """Return an offset and its leader epoch per partition and timestamp.
 
-    Source: KafkaApis.handleListOffsetRequest, ListOffsetsRequest.duplicatePartitions.
+    Partitions that are named twice get one error. Source: KafkaApis.handleListOffsetRequest,
+    ListOffsetsRequest.duplicatePartitions.
     """
     asked = [(topic["name"], each) for topic in request.body["topics"] for each in topic["partitions"]]
     counts = Counter((name, each["partitionIndex"]) for name, each in asked)
@@ -227,7 +228,7 @@ def _listed_partition(request: ApiRequest, name: str, asked: Fields, repeated: C
 
 
 class _Listed(NamedTuple):
-    """What answers a time, as the fields of a response are called; all are -1 where there is nothing."""
+    """The answer for a timestamp under the response's field names; all are -1 if there is no record."""
 
     offset: int
     timestamp: int
@@ -258,7 +259,7 @@ def _offset_at(served: ServedCluster, partition: ServedPartition, timestamp: int
 
 
 def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:
-    """The end of an epoch for each partition."""
+    """Return the end of an epoch for each partition."""
     asked = merged_topics(request.body["topics"], "partitions", "partition")
     topics = [{"topic": topic["topic"], "partitions": _epoch_ends(request, topic)} for topic in asked]
     return ApiAnswer({"topics": topics}, f"{sum(len(topic['partitions']) for topic in asked)} partitions")
@@ -295,11 +296,11 @@ def _end(partition: ServedPartition, asked: Fields) -> Fields:
 
 REFUSAL = "kseg serve is read-only: nothing can be produced"
 _NO_ANSWER = 0
-"""As acks: then there is no response."""
+"""The value of acks that asks for no response."""
 
 
 def refuse_produce(request: ApiRequest) -> ApiAnswer:
-    """An authorization error for each partition."""
+    """Return an authorization error for each partition."""
     if request.body["acks"] == _NO_ANSWER:
         return ApiAnswer(None, "refused")
     failed = {"errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "baseOffset": -1, "errorMessage": REFUSAL}

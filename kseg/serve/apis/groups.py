@@ -42,11 +42,11 @@ from kseg.serve.values import (
 )
 
 READ_GROUP = 1 << 3 | 1 << 6 | 1 << 8
-"""Operations on a group that are allowed: Read, Delete, Describe. Source: AclOperation."""
+"""Allowed operations on a group: Read, Delete, Describe. Source: AclOperation."""
 _TELLS_NOT_FOUND = 6
-"""From this version on a group that there isn't is an error, and not one that is dead."""
+"""From this version on a missing group is an error, and not a dead group."""
 _CONSUMER_MEMBER = 1
-"""Type of a member that uses the consumer protocol, and not the classic one."""
+"""The type of a member that uses the consumer protocol instead of the classic one."""
 
 
 class _Listed(NamedTuple):
@@ -56,25 +56,25 @@ class _Listed(NamedTuple):
     state: str
 
     def fits(self, states: Container[str], types: Container[str]) -> bool:
-        """Whether it is in one of the states and of one of the types, in small letters."""
+        """Return whether it has one of the states and one of the types, given in small letters."""
         return self.state.lower() in states and self.kind.type.lower() in types
 
 
 class _All:
-    """What has everything in it."""
+    """A container that has everything in it."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
 
 def _wanted_words(request: ApiRequest, field: str) -> Container[str]:
-    """The words of a filter in small letters; none means all."""
+    """Return the words of a filter in small letters; without a filter, a container with every word."""
     words = request.body.get(field)
     return frozenset(map(str.lower, words)) if words else _All()
 
 
 def answer_list_groups(request: ApiRequest) -> ApiAnswer:
-    """Groups by name."""
+    """Return groups by name."""
     states, types = _wanted_words(request, "statesFilter"), _wanted_words(request, "typesFilter")
     found = [
         {
@@ -95,7 +95,7 @@ def _all_groups(served: ServedCluster) -> dict[str, _Listed]:
 
 
 def answer_describe_groups(request: ApiRequest) -> ApiAnswer:
-    """Groups of the classic protocol with their members."""
+    """Return groups of the classic protocol with their members."""
     body = request.body
     operations = {"authorizedOperations": READ_GROUP} if body.get("includeAuthorizedOperations") else {}
     names = dict.fromkeys(body["groups"])
@@ -129,7 +129,7 @@ def _not_found(request: ApiRequest, name: str, why: str) -> Fields:
 
 
 def _classic_fields(group: LiveGroup) -> Fields:
-    """A group of the classic protocol; nothing of another one."""
+    """Return a group of the classic protocol; an empty one if it uses another protocol."""
     if isinstance(group, ConsumerGroup):
         return {}
     is_stable = group.state is ClassicState.STABLE
@@ -154,7 +154,7 @@ def _classic_member(group: ClassicGroup, member: ClassicMember, *, is_stable: bo
 
 
 def answer_consumer_group_describe(request: ApiRequest) -> ApiAnswer:
-    """Groups of the consumer protocol with their members, what these have and what they are to have."""
+    """Return groups of the consumer protocol with their members, and these members' present and target partitions."""
     body = request.body
     operations = {"authorizedOperations": READ_GROUP} if body["includeAuthorizedOperations"] else {}
     names = dict.fromkeys(body["groupIds"])
@@ -180,7 +180,7 @@ def _consumer_described(request: ApiRequest, name: str) -> Fields:
 
 
 def _consumer_fields(served: ServedCluster, group: LiveGroup) -> Fields:
-    """A group of the consumer protocol; nothing of another one."""
+    """Return a group of the consumer protocol; an empty one if it uses another protocol."""
     if isinstance(group, ClassicGroup):
         return {}
     return {
@@ -211,7 +211,7 @@ def _consumer_member(served: ServedCluster, group: ConsumerGroup, member: Consum
 
 
 def topic_partitions(served: ServedCluster, partitions: Iterable[Partition]) -> list[Fields]:
-    """Partitions by topic, as the consumer protocol has them."""
+    """Return partitions by topic, as in the consumer protocol."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(partitions):
         numbers[topic].append(number)
@@ -229,16 +229,16 @@ _NEEDS_KNOWN_ID = 4
 """From this version on a client joins with an id that it was given before."""
 _PROTOCOL_MAY_BE_NULL = 7
 _NAMES_PROTOCOL = 5
-"""From this version on who syncs says by which protocol it goes."""
+"""From this version on a member that syncs names its protocol."""
 _MAY_SKIP = 9
-"""From this version on a leader may be told not to assign."""
+"""From this version on a leader may be told not to assign partitions."""
 _MANY_LEAVE = 3
 """From this version on several members may leave at once."""
 Outcome = TypeVar("Outcome")
 
 
 def answer_join_group(request: ApiRequest) -> ApiAnswer:
-    """A generation to be a member of, once all other members have joined it too."""
+    """Join a member to a group; the answer is ready once all other members have joined its generation."""
     body = request.body
     try:
         _require_group(body)
@@ -297,7 +297,7 @@ def _join_refused(request: ApiRequest, error: GroupError) -> ApiAnswer:
 
 
 def answer_sync_group(request: ApiRequest) -> ApiAnswer:
-    """What a member is to read, once the leader has said it."""
+    """Return a member's assignment, once the leader has sent it."""
     body = request.body
     assignments = {each["memberId"]: each["assignment"] for each in body["assignments"]}
     protocol = body.get("protocolType"), body.get("protocolName")
@@ -321,7 +321,7 @@ def _sync_refused(request: ApiRequest, error: GroupError) -> ApiAnswer:
 
 
 def answer_heartbeat(request: ApiRequest) -> ApiAnswer:
-    """Whether a member still is one, and need not join again."""
+    """Return whether a member still belongs to its group and needn't join again."""
     try:
         _require_group(request.body)
         request.served.groups.heartbeat(request.body["groupId"], _member_name(request.body))
@@ -331,7 +331,7 @@ def answer_heartbeat(request: ApiRequest) -> ApiAnswer:
 
 
 def answer_leave_group(request: ApiRequest) -> ApiAnswer:
-    """Members leave."""
+    """Remove members from a group."""
     body = request.body
     leaving = [body] if request.version < _MANY_LEAVE else body["members"]
     left = [{**_identity(each), "errorCode": _leave(request, each)} for each in leaving]
@@ -370,7 +370,7 @@ def _once_known(
     answer: Callable[[Outcome], ApiAnswer],
     refuse: Callable[[GroupError], ApiAnswer],
 ) -> ApiAnswer:
-    """The answer if what it depends on is known, or when it will be."""
+    """Return the answer if its result is ready, or else a later answer."""
 
     def finish() -> ApiAnswer:
         try:
@@ -385,11 +385,11 @@ NOTHING_COMMITTED = Committed(-1, -1, "")
 _MANY_GROUPS = 8
 """From this version on OffsetFetch asks for several groups."""
 _BY_ID = 10
-"""From this version on topics go by their ids."""
+"""From this version on topics are identified by their ids."""
 
 
 def answer_offset_fetch(request: ApiRequest) -> ApiAnswer:
-    """What groups have committed: here, or else before the disk was left."""
+    """Return the committed offsets of groups: those committed here, or else those on the disk."""
     body = request.body
     if request.version >= _MANY_GROUPS:
         asked = _merged_groups(body["groups"])
@@ -400,7 +400,7 @@ def answer_offset_fetch(request: ApiRequest) -> ApiAnswer:
 
 
 def _merged_groups(groups: Iterable[Fields]) -> list[Fields]:
-    """Each group once, with all topics that are asked for in it."""
+    """Return each group once, with all its requested topics."""
     found: dict[str, Fields] = {}
     for each in groups:
         topics = found.setdefault(each["groupId"], {**each, "topics": []})["topics"]
@@ -426,7 +426,7 @@ def _of_group(request: ApiRequest, asked: Fields) -> Fields:
 
 
 def _all_of(served: ServedCluster, known: Iterable[Partition]) -> list[Fields]:
-    """What a group has committed of what is served: kafka-consumer-groups.sh fails at topics that aren't there."""
+    """Return a group's commits for served topics only, since kafka-consumer-groups.sh fails at missing topics."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(known):
         if topic in served.topics and number in served.topics[topic].partitions:
@@ -453,7 +453,7 @@ def _committed_fields(committed: Committed | None) -> Fields:
 
 
 def answer_offset_commit(request: ApiRequest) -> ApiAnswer:
-    """Offsets are kept in memory, if they are of partitions that are served."""
+    """Keep the offsets of served partitions in memory."""
     body = request.body
     asked = [
         (topic, each, _commit_problem(request, topic, each)) for topic in body["topics"] for each in topic["partitions"]
@@ -494,7 +494,7 @@ def _topic_name(request: ApiRequest, topic: Fields) -> str | None:
 
 
 def _commit_problem(request: ApiRequest, asked: Fields, fields: Fields) -> ErrorCode:
-    """Why an offset isn't taken, whoever commits it."""
+    """Return the error of an offset that nobody can commit."""
     topic = request.served.topic_of(asked.get("name"), asked.get("topicId", ZERO_UUID))
     if topic is None and request.version >= _BY_ID:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -511,13 +511,13 @@ def _committed(fields: Fields) -> Committed:
 
 
 GROUP, TRANSACTION = 0, 1
-"""Of what a coordinator is looked for. Source: FindCoordinatorRequest.CoordinatorType."""
+"""Kinds of coordinators. Source: FindCoordinatorRequest.CoordinatorType."""
 _MANY = 4
 """From this version on a request has several keys."""
 
 
 def answer_find_coordinator(request: ApiRequest) -> ApiAnswer:
-    """The broker that everybody is connected to."""
+    """Return the broker that all clients use."""
     body = request.body
     kind = body.get("keyType", GROUP)
     if request.version < _MANY:
@@ -539,7 +539,7 @@ _MAKES_OWN_ID = 1
 
 
 def answer_consumer_heartbeat(request: ApiRequest) -> ApiAnswer:
-    """A member's epoch and, if they have changed, its partitions."""
+    """Return a member's epoch and, if they have changed, its partitions."""
     body = request.body
     try:
         _check(request)
@@ -567,7 +567,7 @@ def answer_consumer_heartbeat(request: ApiRequest) -> ApiAnswer:
 
 
 def _check(request: ApiRequest) -> None:
-    """Raises GroupError for what no member may say. Source: throwIfConsumerGroupHeartbeatRequestIsInvalid."""
+    """Raise GroupError for invalid heartbeats. Source: throwIfConsumerGroupHeartbeatRequestIsInvalid."""
     body = request.body
     is_subscribed = body["subscribedTopicNames"] is not None or body.get("subscribedTopicRegex") is not None
     problems = {
@@ -590,7 +590,7 @@ def _check(request: ApiRequest) -> None:
 
 
 def _needs_id(request: ApiRequest) -> bool:
-    """Whether a client that joins is to be given an id: 3.9 and before don't make up their own."""
+    """Return whether a joining client needs an id: clients up to 3.9 don't make up their own."""
     return request.version < _MAKES_OWN_ID and request.body["memberEpoch"] == JOINS and not request.body["memberId"]
 
 
@@ -612,7 +612,7 @@ def _wanted(request: ApiRequest) -> HeartbeatWanted:
 
 
 def _owned(served: ServedCluster, parts: list[Fields] | None) -> frozenset[Partition] | None:
-    """Partitions that a client says it has; those of unknown topics it can't have from here."""
+    """Return the partitions that a client says it owns, without those of unknown topics."""
     if parts is None:
         return None
     found = ((served.topic_of(None, each["topicId"]), each["partitions"]) for each in parts)

@@ -1,4 +1,4 @@
-"""A request of an API, replica ids in it, and SASL requests after the log-in."""
+"""A parsed request of an API, replica ids, and SASL requests after the log-in."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
@@ -14,9 +14,10 @@ from kseg.serve.values import ErrorCode
 
 
 class ApiRequest(NamedTuple):
-    """A request, read, and the address that its client is to use.
+    """A parsed request, and the address that its client is to use.
 
-    `is_last_try`: the client waits no longer, so that also an answer without records goes out. `client`: who it is.
+    `is_last_try`: the client has no time left to wait, so the answer is sent even without records. `client`: its name
+    and host.
     """
 
     served: ServedCluster
@@ -29,17 +30,17 @@ class ApiRequest(NamedTuple):
 
 
 class Later(NamedTuple):
-    """What is known once other clients have done something, and the answer that is given then."""
+    """An answer that waits for other clients' actions: the future result, and the function from it to the answer."""
 
     outcome: Future[Any]
     answer: "Callable[[], ApiAnswer]"
 
 
 class ApiAnswer(NamedTuple):
-    """A response's body, or None where none is sent; `note` says for the log of requests what it was about.
+    """A response's body, None if there is no response; `note`: a summary for the log of requests.
 
-    `wait_seconds`: the client would rather have an answer with more in it, up to so long after its request, as soon as
-    one of `awaited` goes on after the offset beside it. `later`: the answer is given after others have done something.
+    `wait_seconds`: the client prefers to wait this long after its request for a fuller answer, until a partition of
+    `awaited` grows beyond the given offset. `later`: the answer waits for other clients' actions.
     """
 
     body: Fields | None
@@ -50,14 +51,14 @@ class ApiAnswer(NamedTuple):
 
 
 ApiSteps = Generator[None, None, ApiAnswer]
-"""An answer that takes long, a little at a time: nothing is changed until it is there, so that it may begin again."""
+"""A long answer in steps. It changes nothing before its end, so it can be started again."""
 
 
 class Api(NamedTuple):
-    """An api: its key, the versions that are answered, by what, and whether clients are told of it.
+    """An API: its key, the answered versions, the answering function, and whether it is listed for clients.
 
-    told_versions: those that clients are told, if not these. changes: whether an answer changes what others are
-    answered, so that a request isn't answered twice.
+    told_versions: the listed versions, if these differ. changes: whether an answer changes later
+    answers, so that a request must not be answered twice.
     """
 
     key: int
@@ -69,7 +70,7 @@ class Api(NamedTuple):
 
     @property
     def told(self) -> VersionRange:
-        """The versions that clients are told."""
+        """The versions listed for clients."""
         return self.told_versions or self.versions
 
 
@@ -77,9 +78,10 @@ _NAMES = ("name", "topic", "topicId")
 
 
 def merged_topics(topics: Iterable[Fields], partitions: str, number: str | None = None) -> list[Fields]:
-    """A request's topics, each once with each of its partitions once: a small request shall not have a huge answer.
+    """Return a request's topics and their partitions, each once, so that a small request can't get a huge answer.
 
-    partitions: the field that lists partitions. number: the field of each that has its number; None: it is the number.
+    partitions: the field that lists partitions. number: the field of a partition with its number; None if it is the
+    number itself.
     """
     found: dict[tuple[tuple[str, Any], ...], dict[int, Any]] = {}
     for topic in topics:
@@ -91,9 +93,9 @@ def merged_topics(topics: Iterable[Fields], partitions: str, number: str | None 
 
 
 CONSUMER = -1
-"""Whoever isn't a broker; larger ones are brokers."""
+"""The replica id of clients; larger ids are brokers."""
 DEBUGGING_CONSUMER = -2
-"""A consumer that wants to see everything."""
+"""The replica id of a consumer that may see everything."""
 
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
@@ -102,11 +104,11 @@ LATE = "SaslAuthenticate request received after successful authentication"
 
 
 def refuse_handshake(_: ApiRequest) -> ApiAnswer:
-    """ILLEGAL_SASL_STATE, and no mechanisms."""
+    """Return ILLEGAL_SASL_STATE without mechanisms."""
     return ApiAnswer({"errorCode": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": []}, "refused")
 
 
 def refuse_authentication(_: ApiRequest) -> ApiAnswer:
-    """ILLEGAL_SASL_STATE."""
+    """Return ILLEGAL_SASL_STATE."""
     body = {"errorCode": ErrorCode.ILLEGAL_SASL_STATE, "errorMessage": LATE, "authBytes": b""}
     return ApiAnswer(body, "refused")

@@ -1,4 +1,4 @@
-"""The table of APIs and their versions, and answers to requests that are refused."""
+"""The table of APIs and their versions, and the refusals of others."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -46,23 +46,23 @@ from kseg.serve.values import ErrorCode
 
 READ_ONLY = "kseg serve is read-only"
 ITSELF = ""
-"""As the name of a field: the element of a list has no fields, it is the value."""
+"""A field name for list elements that are plain values."""
 
 TOPIC, GROUP = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED
 CLUSTER, TRANSACTION = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 TOKEN = ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
 
 ErrorOf = ErrorCode | Callable[[Fields], ErrorCode]
-"""An error, or what gives it for an element of a request or for all of it."""
+"""An error, or the function that returns it for an element of a request or for the request."""
 _OF_RESOURCE = {2: TOPIC, 32: GROUP}
-"""By ConfigResource.Type."""
+"""The errors by ConfigResource.Type."""
 
 
 class Each(NamedTuple):
-    """A list of a response, with an element for each one of some lists of the request.
+    """A list in a response, with one element per element of some lists in the request.
 
     asked: the request's lists; a dot leads into a list's elements. copied: fields of the response and of the request.
-    inside: a list in each element; the error is in its elements then.
+    inside: a list in each element, which has the error then.
     """
 
     answered: str
@@ -73,7 +73,7 @@ class Each(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An api, the error in some lists of its response, and the error in the response itself."""
+    """A refused API: the error in some lists of its response, and the error in the response itself."""
 
     api: str
     error: ErrorOf = ErrorCode.NONE
@@ -81,7 +81,7 @@ class Refusal(NamedTuple):
     top: ErrorOf | None = None
 
     def answer(self, request: ApiRequest) -> ApiSteps:
-        """The response, with the error at its places."""
+        """Return the response with the errors in it."""
         top = {} if self.top is None else _failure("errorCode", self.top, request.body)
         lists: dict[str, list[Fields]] = {each.answered: [] for each in self.lists}
         for each in self.lists:
@@ -90,7 +90,7 @@ class Refusal(NamedTuple):
 
 
 def _elements(each: Each, holders: Sequence[Fields], error: ErrorOf) -> Generator[None, None, list[Fields]]:
-    """An element for each one of the lists in some structures; those that are named again are merged."""
+    """Build an element per element of the lists in some structures, merging repeated ones; one step per element."""
     merged: dict[Any, tuple[Fields, list[Any]]] = {}
     for number, asked in enumerate(_asked_of(each, holders)):
         fields_of = {ITSELF: asked} if not isinstance(asked, dict) else asked
@@ -115,7 +115,7 @@ def _asked_of(each: Each, holders: Sequence[Fields]) -> Iterator[Any]:
 
 
 def _found(fields: Fields, path: list[str]) -> Iterator[Any]:
-    """The elements of a list, or of lists in the elements of one; of one that isn't in this version, none."""
+    """Yield the elements of a list, or of lists in its elements; none if this version doesn't have it."""
     name, *inner = path
     for element in fields.get(name) or ():
         yield from _found(element, inner) if inner else (element,)
@@ -156,7 +156,7 @@ REFUSALS = (
         "AddPartitionsToTxn",
         TRANSACTION,
         (Each("resultsByTopicV3AndBelow", ("v3AndBelowTopics",), (_NAME,), _OF_TRANSACTION),),
-        top=CLUSTER,  # from version 4 on, which brokers alone send
+        top=CLUSTER,  # from version 4 on, which only brokers send
     ),
     Refusal("AddOffsetsToTxn", top=TRANSACTION),
     Refusal("EndTxn", top=TRANSACTION),
@@ -207,7 +207,7 @@ REFUSALS = (
     Refusal("AlterShareGroupOffsets", top=GROUP),
     Refusal("DeleteShareGroupOffsets", top=GROUP),
 )
-"""All of them, as a broker refuses them to a client without rights. Source: KafkaApis, ControllerApis."""
+"""All refused APIs, with a broker's errors for clients without rights. Source: KafkaApis, ControllerApis."""
 
 
 FETCH, LIST_OFFSETS, METADATA = 1, 2, 3
@@ -223,7 +223,7 @@ OLD_PRODUCE = VersionRange(0, 13)
 
 
 def answer_api_versions(request: ApiRequest) -> ApiAnswer:
-    """The table; in version 5 an error if the client is looking for another cluster or broker (KIP-1242)."""
+    """Return the table; in version 5 an error if the client is looking for another cluster or broker (KIP-1242)."""
     wanted, node = request.body.get("clusterId"), request.body.get("nodeId", -1)
     is_other = wanted is not None and wanted != request.served.cluster_id
     is_other = is_other or (node >= 0 and wanted is not None and node != request.served.node_id)
@@ -232,7 +232,7 @@ def answer_api_versions(request: ApiRequest) -> ApiAnswer:
 
 
 def unsupported_versions() -> Fields:
-    """The answer, in version 0, to an ApiVersions request of a version that isn't known."""
+    """Return the answer, in version 0, to an ApiVersions request of a version that isn't known."""
     return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "apiKeys": [_row(APIS[API_VERSIONS])]}
 
 

@@ -1,1 +1,1 @@
-"""Groups of this server's clients: who is a member, what each is to read, what was committed. No sockets here."""
+"""Groups of the server's clients: members, assignments, commits; without sockets."""

@@ -15,14 +15,14 @@ Outcome = TypeVar("Outcome")
 
 
 class ClientName(NamedTuple):
-    """Who a client says it is, and where it came from."""
+    """A client's own name, and its host."""
 
     client_id: str
     host: str
 
 
 class MemberName(NamedTuple):
-    """Who a request comes from, as it says; `epoch` is a generation, or a member's epoch."""
+    """A member as named in a request; `epoch` is a generation, or a member's epoch."""
 
     member_id: str
     instance_id: str | None
@@ -30,14 +30,14 @@ class MemberName(NamedTuple):
 
 
 class Protocol(NamedTuple):
-    """An assignor that a member knows, and what it tells the leader about itself for that one."""
+    """An assignor that a member supports, and the member's metadata for the leader."""
 
     name: str
     metadata: bytes
 
 
 class JoinWanted(NamedTuple):
-    """A request to join. `needs_known_id`: a client without an id gets one first, and joins with it."""
+    """A request to join. `needs_known_id`: a client without an id gets one first, then joins with it."""
 
     member_id: str
     instance_id: str | None
@@ -51,7 +51,7 @@ class JoinWanted(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that are kept of it."""
+        """The number of kept bytes."""
         texts = (self.member_id, self.instance_id or "", self.client.client_id, self.protocol_type)
         protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
         return MEMBER_BYTES + sum(map(len, texts)) + protocols
@@ -66,7 +66,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinOutcome(NamedTuple):
-    """What a member is told once everybody has joined; `members`: all of them for the leader, otherwise none."""
+    """The answer to a join once all members have joined; `members`: all of them for the leader, otherwise none."""
 
     generation: int
     protocol_type: str
@@ -78,7 +78,7 @@ class JoinOutcome(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """What a member is told once the leader has assigned partitions."""
+    """The answer to a sync once the leader has assigned partitions."""
 
     protocol_type: str
     protocol: str
@@ -87,7 +87,7 @@ class Synced(NamedTuple):
 
 @dataclass(slots=True)
 class ClassicMember:
-    """A member: what it joined with, what it waits for, and when its session ends if nothing is heard of it."""
+    """A member: its request to join, its pending requests, and the end of its session."""
 
     member_id: str
     wanted: JoinWanted
@@ -98,47 +98,47 @@ class ClassicMember:
     protocols: dict[str, bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Notes what it joined with."""
+        """Take the request to join."""
         self.update(self.wanted)
 
     def update(self, wanted: JoinWanted) -> None:
-        """Takes what a later request to join says; it stays the instance that it was, though the client says none."""
+        """Take a later request to join; the member keeps its instance even if the client doesn't name it."""
         instance_id = wanted.instance_id or self.wanted.instance_id
         self.wanted = wanted._replace(instance_id=instance_id)
         self.protocols = {each.name: each.metadata for each in wanted.protocols}
 
     def is_same(self, wanted: JoinWanted) -> bool:
-        """Whether a request to join says what is known already."""
+        """Return whether a request to join has no news."""
         return self.wanted.protocols == wanted.protocols
 
     def hear(self, now: float) -> None:
-        """Starts the session again."""
+        """Start the session again."""
         self.deadline = now + self.wanted.session_seconds
 
     def is_silent(self, now: float) -> bool:
-        """Whether its session is over. It isn't while the client waits for an answer."""
+        """Return whether its session is over, which can't happen while the client waits for an answer."""
         return now >= self.deadline and not any(each and not each.done() for each in (self.joining, self.syncing))
 
     def join_with(self, outcome: "JoinOutcome | GroupError") -> None:
-        """Answers its request to join, if it waits for that."""
+        """Answer its pending request to join, if there is one."""
         joining, self.joining = self.joining, None
         if joining is not None:
             settle(joining, outcome)
 
     def sync_with(self, outcome: "Synced | GroupError") -> None:
-        """Answers its request to sync, if it waits for that."""
+        """Answer its pending request to sync, if there is one."""
         syncing, self.syncing = self.syncing, None
         if syncing is not None:
             settle(syncing, outcome)
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """The size of its request to join and its assignment in bytes."""
         return self.wanted.size + len(self.assignment)
 
 
 def settle(waiting: Future[Outcome], outcome: Outcome | GroupError) -> None:
-    """Answers whoever waits, unless the client has gone."""
+    """Answer a pending request, unless the client has gone."""
     with suppress(InvalidStateError):
         if isinstance(outcome, GroupError):
             waiting.set_exception(outcome)
@@ -147,7 +147,7 @@ def settle(waiting: Future[Outcome], outcome: Outcome | GroupError) -> None:
 
 
 class ClassicState(StrEnum):
-    """What a group is about, in Kafka's words."""
+    """The states of a group, in Kafka's words."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -156,20 +156,20 @@ class ClassicState(StrEnum):
 
 
 class ClassicGroup:
-    """A group and its members. All times are seconds of one clock, `now` among them.
+    """A group and its members. All times are seconds of one clock, including `now`.
 
-    generation: counts rebalances; protocol: the assignor that all members know, None while there is none.
+    generation: counts rebalances; protocol: the assignor that all members support, None before the first rebalance.
     """
 
     def __init__(self, name: str) -> None:
-        """An empty group."""
+        """Begin with no members."""
         self.name, self.state, self.generation = name, ClassicState.EMPTY, 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self._promised: dict[str, float] = {}
-        """Ids that were given to clients which are still to join with them, and until when."""
+        """Ids given to clients that haven't joined with them yet, with their expiry times."""
         self._instances: dict[str, str] = {}
         """Static members' ids by instance."""
         self._unsynced: set[str] = set()
@@ -177,21 +177,21 @@ class ClassicGroup:
 
     @property
     def kind(self) -> GroupKind:
-        """Its type, and that of its members' protocol."""
+        """Its type and its members' protocol type."""
         return GroupKind("classic", self.protocol_type or "")
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and nobody is about to become one."""
+        """True without members, and without clients that are about to join."""
         return not self.members and not self._promised
 
     @property
     def size(self) -> int:
-        """Bytes that its members take."""
+        """The size of its members in bytes."""
         return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised)
 
     def join(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
-        """Lets a client in, or back in; what comes of it is known once all members have joined.
+        """Let a client join, or join again; the result is ready once all members have joined.
 
         Raises GroupError if it can't join.
         """
@@ -209,7 +209,7 @@ class ClassicGroup:
         return _done(self._joined(member))
 
     def _is_leader_of_all(self, member: ClassicMember) -> bool:
-        """Whether a member that joins once more makes all others do so: a leader, which may know of new partitions."""
+        """Return whether a member's new join makes all others join, as a leader's does: it may know new partitions."""
         return self.state is ClassicState.STABLE and member.member_id == self.leader
 
     def _join_first(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
@@ -258,7 +258,7 @@ class ClassicGroup:
         return waiting
 
     def _replace(self, old: ClassicMember, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
-        """A static member that was started again takes the place of its former self, mostly without a rebalance."""
+        """Replace a static member that was restarted by its new self, mostly without a rebalance."""
         fenced = GroupError(ErrorCode.FENCED_INSTANCE_ID)
         old.join_with(fenced)
         old.sync_with(fenced)
@@ -275,16 +275,16 @@ class ClassicGroup:
         member.hear(now)
         if wanted.may_skip_assignment:
             return _done(self._joined(member)._replace(skips_assignment=self.leader == member_id))
-        # An older client that is told it leads would assign partitions again, to which nobody would listen.
+        # An older client would assign partitions again if told that it leads, and nobody would take them.
         return _done(self._joined(member)._replace(leader=former_leader or member_id, members=()))
 
     def sync(
         self, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes], now: float
     ) -> Future[Synced]:
-        """What a member is to read: known once the leader has said it, in its own request to sync.
+        """Return a member's assignment, ready once the leader has sent it in its own request to sync.
 
-        `protocol`: type and name that the client goes by, None where it doesn't say. Raises GroupError if it is no
-        member, or of another generation.
+        `protocol`: the client's protocol type and name, None if not given. Raises GroupError if it isn't a member, or
+        not of this generation.
         """
         member = self._member(who.member_id, who.instance_id)
         self._require_generation(who.epoch)
@@ -312,7 +312,7 @@ class ClassicGroup:
             member.sync_with(self._synced(member))
 
     def heartbeat(self, who: MemberName, now: float) -> None:
-        """Keeps a member in. Raises GroupError if it is none, or if it is to join once more."""
+        """Keep a member's session alive. Raises GroupError if it isn't a member, or must join again."""
         member = self._member(who.member_id, who.instance_id)
         self._require_generation(who.epoch)
         member.hear(now)
@@ -320,7 +320,7 @@ class ClassicGroup:
             raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> None:
-        """Takes a member out; a static one also by its instance alone. Raises GroupError if it is none."""
+        """Remove a member; a static one also by its instance alone. Raises GroupError if it isn't a member."""
         if instance_id is None and self._promised.pop(member_id, None) is not None:
             self._complete_if_all(now)
             return
@@ -330,7 +330,7 @@ class ClassicGroup:
         self._rebalance(now)
 
     def check_commit(self, who: MemberName) -> None:
-        """Raises GroupError if an offset isn't to be committed by this client, or not now."""
+        """Raise GroupError if this client can't commit an offset, or not now."""
         if who.epoch < 0 and not self.members:
             return
         self._member(who.member_id, who.instance_id)
@@ -339,7 +339,7 @@ class ClassicGroup:
             raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def pass_time(self, now: float) -> None:
-        """Takes those out whose time is over: silent members, ones that didn't join or sync in time."""
+        """Remove members whose time is over: silent ones, and ones that didn't join or sync in time."""
         late = [member_id for member_id, deadline in self._promised.items() if now >= deadline]
         for member_id in late:
             del self._promised[member_id]
@@ -355,7 +355,7 @@ class ClassicGroup:
             self._complete(now)
 
     def _member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """A member. Raises GroupError if there is none, or if its instance is another one by now."""
+        """Return a member. Raises GroupError if there is none, or if another client has taken its instance."""
         if instance_id is not None:
             if instance_id not in self._instances:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -381,7 +381,7 @@ class ClassicGroup:
             self.leader = next(iter(self.members), None)
 
     def _rebalance(self, now: float) -> None:
-        """Has all members join once more; that is over when they have."""
+        """Start a rebalance, which ends when all members have joined again."""
         if self.state is not ClassicState.PREPARING:
             for member in self.members.values():
                 member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -400,7 +400,7 @@ class ClassicGroup:
             self._complete(now)
 
     def _complete(self, now: float) -> None:
-        """Begins a generation with those who have joined, and static members, which may come back."""
+        """Begin a generation with the members that have joined, and static members, which may come back."""
         for member in [each for each in self.members.values() if each.joining is None]:
             if member.wanted.instance_id is None:
                 self._remove(member)
@@ -422,7 +422,7 @@ class ClassicGroup:
             member.join_with(self._joined(member))
 
     def _chosen_protocol(self) -> str:
-        """The protocol that most members would take, of those that all know."""
+        """Return the protocol with the most votes that all members support."""
         known = [list(member.protocols) for member in self.members.values()]
         common = set(known[0]).intersection(*known)
         votes = Counter(next(name for name in names if name in common) for names in known)

@@ -15,14 +15,14 @@ from kseg.serve.partition import FileState, state_of
 from kseg.serve.values import COMMIT_BYTES, COMMITS_SECONDS
 
 _PAUSE = 20
-"""Times as long as reading took it isn't done again."""
+"""The pause after reading groups, as a multiple of the time that it took."""
 SERVED_TYPES = frozenset({"classic", "consumer"})
 
 
 class StoredGroups:
-    """The groups of partitions of `__consumer_offsets`, read when they are first asked for; for several threads.
+    """The groups in partitions of `__consumer_offsets`, read on first use; safe for several threads.
 
-    If a broker is writing there, they are read again every now and then.
+    If a broker writes there, they are read again from time to time.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class StoredGroups:
         say: Callable[[str], None],
         clock: Callable[[], float],
     ) -> None:
-        """Takes the copies of each partition; `say` is called with what can't be read."""
+        """Take the copies of each partition; `say` receives problems while reading."""
         self._places = [_StoredPartition(each, say) for each in partitions]
         self._clock = clock
         self._found: dict[str, Group] = {}
@@ -39,7 +39,7 @@ class StoredGroups:
         self._lock = Lock()
 
     def by_name(self) -> dict[str, Group]:
-        """Consumers' groups by name. Share groups and those of streams applications aren't served."""
+        """Return consumers' groups by name, without share groups and streams groups."""
         with self._lock:
             now = self._clock()
             if self._next_look is None or now >= self._next_look:
@@ -51,7 +51,7 @@ class StoredGroups:
 
 
 class _StoredPartition:
-    """A partition of it, read again once it has changed."""
+    """A partition of `__consumer_offsets`, read again once it has changed."""
 
     def __init__(self, replicas: PartitionReplicas[PartitionLog], say: Callable[[str], None]) -> None:
         self._replicas, self._say = replicas, once(say)
@@ -59,7 +59,7 @@ class _StoredPartition:
         self._groups: tuple[Group, ...] = ()
 
     def groups(self) -> tuple[Group, ...]:
-        """Its groups; those that were last read if it can't be read any more."""
+        """Return its groups; the last known ones if it can't be read any more."""
         try:
             self._replicas = relist(self._replicas)
             state = state_of(self._replicas.best)
@@ -81,7 +81,7 @@ Assignment = dict[str, frozenset[Partition]]
 
 
 class Subscriber(NamedTuple):
-    """A member as an assignor sees it: the topics that it wants, what it has, and what its place among others is."""
+    """A member as an assignor sees it: its subscribed topics, its partitions, and its place in the order."""
 
     member_id: str
     order: str
@@ -90,7 +90,7 @@ class Subscriber(NamedTuple):
 
 
 def assign_uniform(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """As many partitions for each member as for any other, if subscriptions allow it; who has one mostly keeps it."""
+    """Assign members equal numbers of partitions, as far as subscriptions allow; they mostly keep theirs."""
     target: dict[str, set[Partition]] = {each.member_id: set() for each in subscribers}
     readers = {topic: names for topic, names in _readers(subscribers, counts) if names}
     taken: set[Partition] = set()
@@ -112,18 +112,18 @@ def assign_uniform(subscribers: list[Subscriber], counts: Mapping[str, int]) -> 
 
 
 _Queue = list[tuple[int, str]]
-"""A heap of members and how many partitions they had when that was last looked at."""
+"""A heap of members and their partition counts at the last check."""
 
 
 def _next_in(queue: _Queue, target: Mapping[str, set[Partition]]) -> str:
-    """The member that has the fewest partitions."""
+    """Return the member with the fewest partitions."""
     while (count := len(target[queue[0][1]])) != queue[0][0]:
         heapreplace(queue, (count, queue[0][1]))
     return queue[0][1]
 
 
 def _level(target: dict[str, set[Partition]], readers: Mapping[str, list[str]]) -> bool:
-    """Moves partitions from members with more to ones with at least two fewer; whether one was moved."""
+    """Move a partition from a member to one with at least two fewer; return whether one was moved."""
     has_moved = False
     for giver in sorted(target, key=lambda member_id: -len(target[member_id])):
         if len(target[giver]) - min(map(len, target.values())) < _WORTH_A_MOVE:
@@ -138,7 +138,7 @@ def _level(target: dict[str, set[Partition]], readers: Mapping[str, list[str]]) 
 
 
 _WORTH_A_MOVE = 2
-"""How many more partitions a member has to have."""
+"""The difference in partitions that is worth a move."""
 
 
 def _least(names: list[str], target: Mapping[str, set[Partition]]) -> str:
@@ -146,7 +146,7 @@ def _least(names: list[str], target: Mapping[str, set[Partition]]) -> str:
 
 
 def assign_range(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Assignment:
-    """Of each topic a run of partitions for each member: the same numbers of topics with as many partitions."""
+    """Assign each member a range of each topic; topics with equal partition counts get the same ranges."""
     target: dict[str, set[Partition]] = {each.member_id: set() for each in subscribers}
     for topic, names in _readers(sorted(subscribers, key=lambda each: each.order), counts):
         start = 0
@@ -158,7 +158,7 @@ def assign_range(subscribers: list[Subscriber], counts: Mapping[str, int]) -> As
 
 
 def _readers(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Iterator[tuple[str, list[str]]]:
-    """Topics that are here, and who wants each."""
+    """Yield available topics with their subscribers."""
     wanted = frozenset[str]().union(*(each.topics for each in subscribers))
     for topic in sorted(wanted & counts.keys()):
         yield topic, [each.member_id for each in subscribers if topic in each.topics]
@@ -168,11 +168,11 @@ ASSIGNORS: dict[str, Callable[[list[Subscriber], Mapping[str, int]], Assignment]
     "uniform": assign_uniform,
     "range": assign_range,
 }
-"""By name, the default first. Source: group.consumer.assignors."""
+"""The assignors by name, the default first. Source: group.consumer.assignors."""
 
 
 class Committed(NamedTuple):
-    """An offset that a group committed, and what it noted beside it."""
+    """A committed offset with its metadata."""
 
     offset: int
     leader_epoch: int
@@ -180,28 +180,28 @@ class Committed(NamedTuple):
 
 
 class GroupKind(NamedTuple):
-    """Of which type a group is, and what its members call their protocol: empty if it never had any."""
+    """A group's type, and its members' protocol type: empty if it never had members."""
 
     type: str = "classic"
     protocol_type: str = ""
 
 
 class Commits:
-    """Committed offsets by group. Newer ones, made here, come before those of the disk."""
+    """Committed offsets by group. Commits made here override those on the disk."""
 
     def __init__(self, stored: StoredGroups) -> None:
-        """Takes the groups on the disk."""
+        """Take the groups on the disk."""
         self._stored = stored
         self._new: dict[str, dict[Partition, Committed]] = {}
         self._kinds: dict[str, GroupKind] = {}
         self.size = 0
 
     def stored(self, group: str) -> Group | None:
-        """A group as the disk has it."""
+        """Return a group as stored on the disk."""
         return self._stored.by_name().get(group)
 
     def stored_of(self, group: str) -> dict[Partition, Committed]:
-        """What a group had committed to the disk. Commits of transactions that haven't ended don't count."""
+        """Return a group's commits on the disk. Commits of open transactions don't count."""
         known = self.stored(group)
         return {
             (each.topic, each.partition): Committed(each.offset, each.leader_epoch, each.metadata)
@@ -209,11 +209,11 @@ class Commits:
         }
 
     def new_of(self, group: str) -> dict[Partition, Committed]:
-        """What a group has committed to this server."""
+        """Return a group's commits to this server."""
         return dict(self._new.get(group, {}))
 
     def take(self, group: str, offsets: Mapping[Partition, Committed], kind: GroupKind | None) -> None:
-        """Keeps what a group commits; `kind`: if it has members, None otherwise."""
+        """Keep a group's commits; `kind`: the group's kind if it has members, None otherwise."""
         if kind is not None:
             self._kinds[group] = kind
         kept = self._new.setdefault(group, {})
@@ -224,17 +224,17 @@ class Commits:
 
     @property
     def new_groups(self) -> frozenset[str]:
-        """Groups that have committed to this server."""
+        """The groups that have committed to this server."""
         return frozenset(self._new)
 
     def kinds(self) -> dict[str, GroupKind]:
-        """Of which kind groups were when they last had members, by name."""
+        """Return the kinds of groups when they last had members, by name."""
         stored = {name: GroupKind(group.type, group.protocol_type) for name, group in self._stored.by_name().items()}
         return {**dict.fromkeys(list(self._new), GroupKind()), **stored, **self._kinds}
 
 
 def size_of(offsets: Mapping[Partition, Committed]) -> int:
-    """Bytes that some commits take."""
+    """Return the size of some commits in bytes."""
     return sum(_size_of(partition, committed) for partition, committed in offsets.items())
 
 

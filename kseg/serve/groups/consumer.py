@@ -20,13 +20,13 @@ from kseg.serve.values import (
 )
 
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
-"""Epochs that mean something else. Source: ConsumerGroupHeartbeatRequest."""
+"""Epochs with a special meaning. Source: ConsumerGroupHeartbeatRequest."""
 PARTITION_BYTES = 16
 NOTHING: frozenset[Partition] = frozenset()
 
 
 class HeartbeatWanted(NamedTuple):
-    """A heartbeat. What is None hasn't changed since the one before; so is a negative time."""
+    """A heartbeat. None, or a negative time, means: unchanged since the previous heartbeat."""
 
     member_id: str
     epoch: int
@@ -41,19 +41,19 @@ class HeartbeatWanted(NamedTuple):
 
     @property
     def says_everything(self) -> bool:
-        """Whether the client tells all about itself, and so wants to hear all: it may have lost an answer."""
+        """True if the client sends its complete state, and so expects a complete answer: it may have lost one."""
         is_subscribed = self.topics is not None or self.pattern is not None
         return self.epoch == JOINS or (self.rebalance_seconds >= 0 and is_subscribed and self.owned is not None)
 
     @property
     def size(self) -> int:
-        """Bytes that may be kept of it."""
+        """The most bytes of it that may be kept."""
         texts = (self.member_id, self.instance_id or "", self.rack_id or "", self.pattern or "", *self.client)
         return MEMBER_BYTES + sum(map(len, texts)) + sum(PARTITION_BYTES + len(topic) for topic in self.topics or ())
 
 
 class MemberState(StrEnum):
-    """Whether a member has what it is to have. Source: MemberState."""
+    """The progress of a member to its target assignment. Source: MemberState."""
 
     STABLE = "stable"
     UNREVOKED = "has partitions that it is to give back first"
@@ -62,9 +62,9 @@ class MemberState(StrEnum):
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """A member: what it wants, what it has, and what it is to give back.
+    """A member: its subscription, its partitions, and partitions that it must give back.
 
-    epoch: of the assignment that it has; -2 for a static one that left for now.
+    epoch: of its current assignment; -2 for a static one that left temporarily.
     """
 
     member_id: str
@@ -84,26 +84,26 @@ class ConsumerMember:
 
     @property
     def topics(self) -> frozenset[str]:
-        """All topics that it subscribes to."""
+        """The topics that it subscribes to."""
         return self.names | self.matched
 
     @property
     def order(self) -> str:
-        """Its place among others, which a static member keeps when it is started again."""
+        """Its place in the order of members, which a static member keeps across restarts."""
         return self.wanted.instance_id or self.member_id
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """The size of its state in bytes."""
         topics = sum(PARTITION_BYTES + len(topic) for topic in self.topics)
         return self.wanted.size + topics + PARTITION_BYTES * (len(self.assigned) + len(self.revoked))
 
     def hear(self, now: float) -> None:
-        """Starts the session again."""
+        """Start the session again."""
         self.deadline = now + CONSUMER_SESSION_SECONDS
 
     def is_silent(self, now: float) -> bool:
-        """Whether its session is over, or the time in which it was to give partitions back."""
+        """Return whether its session is over, or its time to give partitions back."""
         return now >= self.deadline or (self.revocation_deadline is not None and now >= self.revocation_deadline)
 
     def approach(
@@ -114,13 +114,13 @@ class ConsumerMember:
         owned: frozenset[Partition] | None,
         now: float,
     ) -> None:
-        """Goes as near to a target assignment as others and the member's own partitions allow.
+        """Bring the member as close to a target assignment as the other owners and its own partitions allow.
 
         Args:
-            target: what it is to have in the end.
-            epoch: that of the target.
-            owners: who has which partition at present.
-            owned: what the client says that it has; None if it says nothing.
+            target: its final partitions.
+            epoch: the target's epoch.
+            owners: the present owners of partitions.
+            owned: the partitions that the client says it has; None if it says nothing.
             now: seconds.
 
         Source: CurrentAssignmentBuilder.
@@ -147,7 +147,7 @@ DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
 
 class Beat(NamedTuple):
-    """What a heartbeat is answered: the member's epoch, and its partitions if it is to hear of them."""
+    """The answer to a heartbeat: the member's epoch, and its partitions if these must be sent."""
 
     member_id: str
     epoch: int
@@ -157,32 +157,33 @@ class Beat(NamedTuple):
 class ConsumerGroup:
     """A group and its members.
 
-    epoch: goes up with each change of members and subscriptions; target_epoch: of `target`, what members are to have.
+    epoch: increases with each change of members and subscriptions; target_epoch: of `target`, the members' final
+    partitions.
     """
 
     kind = GroupKind("consumer", "consumer")
 
     def __init__(self, name: str, counts: Mapping[str, int]) -> None:
-        """An empty group, for topics with so many partitions."""
+        """Begin with no members, for topics with these partition counts."""
         self.name, self._counts = name, counts
-        self.epoch = self.target_epoch = 1  # so that the first member has 2, as from a broker
+        self.epoch = self.target_epoch = 1  # so that the first member gets 2, as from a broker
         self.members: dict[str, ConsumerMember] = {}
         self.target: Assignment = {}
         self._instances: dict[str, str] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """True without members."""
         return not self.members
 
     @property
     def size(self) -> int:
-        """Bytes that its members take."""
+        """The size of its members in bytes."""
         return sum(member.size for member in self.members.values())
 
     @property
     def state(self) -> str:
-        """In Kafka's words. Source: ConsumerGroup.maybeUpdateGroupState."""
+        """Its state in Kafka's words. Source: ConsumerGroup.maybeUpdateGroupState."""
         if not self.members:
             return "Empty"
         is_stable = all(
@@ -192,15 +193,15 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str:
-        """The one that most members ask for, or the default."""
+        """The assignor that most members request, or the default."""
         asked = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNOR
 
     def heartbeat(self, wanted: HeartbeatWanted, now: float) -> Beat:
-        """Lets a member in, keeps it in, or takes it out. Raises GroupError if that can't be."""
+        """Add, keep or remove a member. Raises GroupError if the heartbeat is invalid."""
         if wanted.epoch in (LEAVES, LEAVES_FOR_NOW):
             return self._leave(wanted)
-        # What can be wrong with a subscription is found out before anything is changed by it.
+        # A subscription is checked completely before it changes anything.
         pattern = _compiled(wanted.pattern) if wanted.pattern else None
         member = self._joining(wanted) if wanted.epoch == JOINS else self._known(wanted)
         before = member.assigned
@@ -214,7 +215,7 @@ class ConsumerGroup:
         return Beat(member.member_id, member.epoch, member.assigned if tells else None)
 
     def _known(self, wanted: HeartbeatWanted) -> ConsumerMember:
-        """A member that there is already. Raises GroupError if there is none, or if it isn't of this epoch."""
+        """Return an existing member. Raises GroupError if there is none, or if it isn't of this epoch."""
         if wanted.instance_id is not None:
             if wanted.instance_id not in self._instances:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -231,7 +232,7 @@ class ConsumerGroup:
         return member
 
     def _joining(self, wanted: HeartbeatWanted) -> ConsumerMember:
-        """The member that joins: a new one, one that joins once more, or a static one that comes back."""
+        """Return the joining member: a new one, one that joins again, or a static one that comes back."""
         known = self._instances.get(wanted.instance_id or "")
         if known is not None and known != wanted.member_id:
             return self._come_back(self.members[known], wanted)
@@ -248,7 +249,7 @@ class ConsumerGroup:
         return member
 
     def _take_instance(self, member: ConsumerMember, wanted: HeartbeatWanted) -> None:
-        """Takes what a member wants; it stays the instance that it was unless the client says another one."""
+        """Take a member's subscription; it keeps its instance unless the client names another one."""
         former = member.wanted.instance_id
         member.wanted = wanted._replace(instance_id=wanted.instance_id or former)
         if former is not None:
@@ -270,7 +271,7 @@ class ConsumerGroup:
         return member
 
     def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: ClientPattern | None) -> bool:
-        """Takes what a member wants; whether partitions are to be assigned again."""
+        """Take a member's subscription; return whether partitions must be assigned again."""
         before = member.topics, member.assignor
         if wanted.rebalance_seconds >= 0:
             member.rebalance_seconds = wanted.rebalance_seconds
@@ -293,7 +294,7 @@ class ConsumerGroup:
         self.target_epoch = self.epoch
 
     def _owners(self) -> dict[Partition, str]:
-        """Who has which partition, those that are still to be given back among them."""
+        """Return the owners of partitions, including partitions that must still be given back."""
         return {
             partition: member.member_id
             for member in self.members.values()
@@ -315,7 +316,7 @@ class ConsumerGroup:
         return Beat(member_id, wanted.epoch)
 
     def remove(self, member_id: str, instance_id: str | None) -> None:
-        """Takes a member out, as an administrator asks for. Raises GroupError if it is none."""
+        """Remove a member for an administrator. Raises GroupError if it isn't a member."""
         known = self._instances.get(instance_id or "", member_id)
         if known not in self.members:
             raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -330,7 +331,7 @@ class ConsumerGroup:
             self._retarget()
 
     def check_epoch(self, member_id: str, epoch: int) -> None:
-        """Raises GroupError if offsets aren't this client's: it is no member, or not one of this epoch."""
+        """Raise GroupError if the client isn't a member, or isn't of this epoch."""
         if epoch < 0 and not member_id and not self.members:
             return
         member = self.members.get(member_id)
@@ -340,7 +341,7 @@ class ConsumerGroup:
             raise GroupError(ErrorCode.STALE_MEMBER_EPOCH)
 
     def pass_time(self, now: float) -> None:
-        """Takes those out whose time is over: silent members, ones that didn't give partitions back in time."""
+        """Remove members whose time is over: silent ones, and ones that didn't give partitions back in time."""
         self._remove([member for member in self.members.values() if member.is_silent(now)])
 
 

@@ -1,4 +1,4 @@
-"""The coordinator of all groups: finds them by name, keeps them within limits, lets time pass."""
+"""The coordinator of all groups: finds them by name, enforces limits, and expires members."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -17,9 +17,9 @@ Seen = TypeVar("Seen")
 
 
 class GroupCoordinator:
-    """Groups that have members, and what groups have committed; for several threads.
+    """Groups with members, and the commits of groups; safe for several threads.
 
-    A group without members is forgotten, its commits aren't. Time passes for a group when somebody asks for it.
+    A group without members is forgotten, its commits aren't. Each request for a group first expires its members.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class GroupCoordinator:
         say: Callable[[str], None],
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """No groups yet.
+        """Begin without groups.
 
         Args:
             commits: committed offsets.
-            counts: partitions of each topic that can be assigned.
-            say: called, once, when something is committed.
+            counts: assignable partitions of each topic.
+            say: called once, at the first commit.
             clock: seconds.
         """
         self._commits, self._counts, self._say, self._clock = commits, counts, say, clock
@@ -46,7 +46,7 @@ class GroupCoordinator:
         self._lock = RLock()
 
     def join(self, name: str, wanted: JoinWanted) -> Future[JoinOutcome]:
-        """Lets a client into a classic group. Raises GroupError."""
+        """Let a client into a classic group. Raises GroupError."""
         with self._changed(name, wanted.size) as group:
             if group is None and wanted.member_id:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -60,17 +60,17 @@ class GroupCoordinator:
     def sync(
         self, name: str, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes]
     ) -> Future[Synced]:
-        """What a member of a classic group is to read; `protocol`: type and name that it goes by. Raises GroupError."""
+        """Return the assignment of a classic group's member; `protocol`: its type and name. Raises GroupError."""
         with self._changed(name, sum(map(len, assignments.values()))) as group:
             return _classic(group).sync(who, protocol, assignments, self._clock())
 
     def heartbeat(self, name: str, who: MemberName) -> None:
-        """Keeps a member in a classic group. Raises GroupError."""
+        """Keep a member in a classic group. Raises GroupError."""
         with self._changed(name) as group:
             _classic(group).heartbeat(who, self._clock())
 
     def leave(self, name: str, member_id: str, instance_id: str | None) -> None:
-        """Takes a member out of a group. Raises GroupError."""
+        """Remove a member from a group. Raises GroupError."""
         with self._changed(name) as group:
             if isinstance(group, ConsumerGroup):
                 group.remove(member_id, instance_id)
@@ -78,7 +78,7 @@ class GroupCoordinator:
                 _classic(group).leave(member_id, instance_id, self._clock())
 
     def consumer_heartbeat(self, name: str, wanted: HeartbeatWanted) -> Beat:
-        """Lets a client into a group of the consumer protocol, keeps it in, takes it out. Raises GroupError."""
+        """Add, keep or remove a member of a group of the consumer protocol. Raises GroupError."""
         with self._changed(name, wanted.size if wanted.says_everything else 0) as group:
             if isinstance(group, ClassicGroup):
                 raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} uses the classic protocol")
@@ -90,7 +90,7 @@ class GroupCoordinator:
             return consumer.heartbeat(wanted, self._clock())
 
     def commit(self, name: str, who: MemberName, offsets: Mapping[Partition, Committed]) -> None:
-        """Keeps offsets in memory. Raises GroupError if they aren't this client's to commit."""
+        """Keep offsets in memory. Raises GroupError if this client can't commit them."""
         with self._changed(name, size_of(offsets)) as group:
             if isinstance(group, ConsumerGroup):
                 group.check_epoch(who.member_id, who.epoch)
@@ -108,36 +108,36 @@ class GroupCoordinator:
                 )
 
     def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
-        """What a group has committed. Raises GroupError if the client isn't the member that it says it is."""
+        """Return a group's commits. Raises GroupError if the client isn't the member that it claims to be."""
         with self._changed(name) as group:
             if isinstance(group, ConsumerGroup) and member_id is not None:
                 group.check_epoch(member_id, epoch)
             new = self._commits.new_of(name)
-        return self._commits.stored_of(name) | new  # which may have to be read first: nobody else waits for that
+        return self._commits.stored_of(name) | new  # outside of the lock: the disk may have to be read
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
-        """What is seen of a group with members while nobody changes it; None if there is none."""
+        """Return `look`'s view of an unchanging group with members; None if there is no such group."""
         with self._changed(name) as group:
             return None if group is None else look(group)
 
     def live(self, look: Callable[[LiveGroup], Seen]) -> dict[str, Seen]:
-        """What is seen of each group with members."""
+        """Return `look`'s views of all groups with members."""
         with self._lock:
             self._pass_time()
             return {name: look(group) for name, group in self._groups.items()}
 
     @property
     def commits(self) -> Commits:
-        """Committed offsets, and the groups that have some."""
+        """The committed offsets, and the groups that have some."""
         return self._commits
 
     @property
     def is_look_due(self) -> bool:
-        """Whether somebody's time may be over since it was last looked at."""
+        """True if a member's time may be over since the last check."""
         return self._clock() >= self._next_look
 
     def pass_time(self) -> None:
-        """Takes members out whose time is over, so that those who wait for them go on."""
+        """Remove members whose time is over, so that the members waiting for them can continue."""
         with self._lock:
             if self.is_look_due:
                 self._pass_time()
@@ -151,7 +151,7 @@ class GroupCoordinator:
 
     @contextmanager
     def _changed(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
-        """A group that is to be changed, None if it has no members; `size`: what it may grow by, at most.
+        """Lock a group for a change, None if it has no members; `size`: the most bytes that it may grow by.
 
         Raises GroupError if there is no room for that.
         """
@@ -184,7 +184,7 @@ class GroupCoordinator:
             raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"kseg serve has {MOST_GROUPS} groups at most")
 
     def _weigh(self, group: LiveGroup) -> None:
-        """Notes a group's size, or forgets it if nobody is left."""
+        """Note a group's size, or forget the group if it has no members left."""
         size = 0 if group.is_empty else group.size
         self._size += size - self._sizes.get(group.name, 0)
         self._sizes[group.name] = size

@@ -1,1 +1,1 @@
-"""Bodies of batches compressed and decompressed: a module for each codec, both directions; and what bounds them."""
+"""Compression and decompression of batches' bodies, one module per codec, and their limits."""

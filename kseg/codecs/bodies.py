@@ -1,4 +1,4 @@
-"""Bodies of batches, compressed and decompressed within bounds; a codec is imported at its first use."""
+"""Bodies of batches, compressed and decompressed within limits; a codec is imported at its first use."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -12,9 +12,9 @@ from kseg.kernel.contract import LibraryFunctions
 
 
 class KernelLibrary(NamedTuple):
-    """Functions of a codec's library that the kernel calls itself.
+    """Functions of a codec's library that the kernel calls directly.
 
-    package, module: where the compiled library lies. functions: fields of LibraryFunctions to the library's names.
+    package, module: the compiled library. functions: fields of LibraryFunctions to the library's names.
     """
 
     package: str
@@ -23,16 +23,16 @@ class KernelLibrary(NamedTuple):
 
 
 class BodyCodec(NamedTuple):
-    """A codec; its library is imported when one of these is called.
+    """A codec; its library is imported when one of its functions is called.
 
-    decompress: a body to its content. Takes the most bytes that may come out, raises one of `errors`.
-    decompress_pieces: the same piece by piece, so that a damaged body gives what it holds before the damage.
-    errors: what the two may raise.
+    decompress: a body to its content. Takes the most bytes of the result, raises one of `errors`.
+    decompress_pieces: the same piece by piece, which returns the bytes before a damage.
+    errors: the exceptions of both.
     compress: content to a body as Kafka's Java classes write it; takes one of `levels`, or None for Kafka's default.
     levels: those of Kafka's configuration; None if it has none. Source: CompressionType.
-    least_magic: the oldest format that knows the codec.
-    v0: what is different in format 0, if something is.
-    library: what the kernel calls, if the library exports C functions.
+    least_magic: the oldest format that has the codec.
+    v0: the differences in format 0, if there are any.
+    library: the functions for the kernel, if the library exports C functions.
     """
 
     decompress: Callable[[memoryview, int], bytes]
@@ -46,16 +46,16 @@ class BodyCodec(NamedTuple):
 
 
 DEFAULT_LIMIT = 1 << 30
-"""Bytes that one body may become at most (`--max-decompressed`)."""
+"""The most bytes of one decompressed body (`--max-decompressed`)."""
 LARGEST_RATIO = 1000
-"""A body may become this many times as large, and LARGEST_RATIO_FREE bytes more."""
+"""The largest ratio of a body's decompressed size, to which LARGEST_RATIO_FREE bytes are added."""
 LARGEST_RATIO_FREE = 1 << 20
 
 
 class BodyError(Exception):
-    """A body that isn't what its codec writes, or that would become too large.
+    """A body doesn't have its codec's form, or would become too large.
 
-    readable: what it gave before, if that is known already.
+    readable: the bytes decompressed before, if known.
     """
 
     def __init__(self, message: str, readable: bytes | None = None) -> None:
@@ -64,13 +64,13 @@ class BodyError(Exception):
 
 
 def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE) -> int:
-    """Bytes that a body of `size` compressed bytes may become."""
+    """Return the most bytes that a body of `size` compressed bytes may become."""
     return min(limit, LARGEST_RATIO * size + free)
 
 
 def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
-    """All pieces; where they fail or become too many, what was had stands in the BodyError that is raised."""
-    content = BytesIO()  # gives what was written without another copy
+    """Join the pieces. If they fail or become too many, the BodyError has the bytes so far."""
+    content = BytesIO()  # returns its bytes without another copy
     try:
         for piece in pieces:
             left = most - content.tell()
@@ -83,12 +83,12 @@ def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ..
 
 
 def too_large(most: int, readable: bytes | None = None) -> BodyError:
-    """The error of a body that becomes larger than `most` bytes."""
+    """Return the error of a body that becomes larger than `most` bytes."""
     return BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit", readable)
 
 
 def exported_addresses(path: str | None, names: Sequence[str]) -> tuple[int, ...]:
-    """Where functions lie that a compiled module, or a library that it uses, exports; zeros if one isn't there."""
+    """Return the addresses of functions that a compiled module, or its library, exports; zeros if one is missing."""
     if path is None:
         return (0,) * len(names)
     import ctypes
@@ -101,11 +101,11 @@ def exported_addresses(path: str | None, names: Sequence[str]) -> tuple[int, ...
 
 
 UNKNOWN_CODEC = "unknown codec"
-"""How the failure of a body of an unknown codec begins."""
+"""The beginning of the reason if a body's codec is unknown."""
 
 
 class Body(NamedTuple):
-    """What came out of a body: all of it, or what could be had and the reason why there isn't more."""
+    """The content of a body; if it is incomplete, with the reason."""
 
     data: bytes
     failure: str | None = None
@@ -113,7 +113,7 @@ class Body(NamedTuple):
 
 @cache
 def body_codec(codec: int, magic: int) -> BodyCodec | None:
-    """The codec of a body in a format; None if that format has no such codec."""
+    """Return the codec of a body in a format; None if that format doesn't have the codec."""
     if codec == Codec.NONE or codec not in set(Codec):
         return None
     found: BodyCodec = import_module(f"kseg.codecs.{codec_name(codec)}").CODEC
@@ -123,20 +123,20 @@ def body_codec(codec: int, magic: int) -> BodyCodec | None:
 
 
 WITHOUT_REASON = "these bytes can't be decompressed"
-"""For a library's error that says nothing."""
+"""The reason for a library's error without text."""
 
 
 def decompress(
     codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE
 ) -> Body:
-    """Decompresses a batch's body; never raises for what the body holds.
+    """Decompress a batch's body; never raises for the body's contents.
 
     Args:
         codec: bits 0-2 of the attributes; not 0.
         magic: the batch's.
         body: the compressed bytes.
-        limit: the largest size to accept, beside `limit_for`'s ratio.
-        free: bytes that it may become whatever its size, more than the ratio allows.
+        limit: the largest size to accept, in addition to `limit_for`'s ratio.
+        free: bytes allowed in addition to the ratio, whatever the body's size.
     """
     known = body_codec(codec, magic)
     if known is None:
@@ -156,7 +156,7 @@ def decompress(
 
 
 def _readable_start(codec: BodyCodec, body: memoryview, most: int) -> bytes:
-    """What a damaged body gives before it fails, up to the limit."""
+    """Return the bytes of a damaged body before the damage, up to the limit."""
     try:
         return joined(codec.decompress_pieces(body, most), most, codec.errors())
     except BodyError as error:
@@ -164,7 +164,7 @@ def _readable_start(codec: BodyCodec, body: memoryview, most: int) -> bytes:
 
 
 def compress(codec: int, content: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
-    """Compresses a body of a batch, or the entries in a wrapper.
+    """Compress a body of a batch, or the entries in a wrapper.
 
     Args:
         codec: bits 0-2 of the attributes; not 0.
@@ -183,7 +183,7 @@ def compress(codec: int, content: bytes, *, magic: int = 2, level: int | None = 
 
 
 def check_level(codec: int, level: int | None) -> None:
-    """Raises RecordError if the codec has no such level."""
+    """Raise RecordError if the codec has no such level."""
     known = body_codec(codec, 2)
     levels = None if known is None else known.levels
     if level is not None and (levels is None or level not in levels):
@@ -193,10 +193,9 @@ def check_level(codec: int, level: int | None) -> None:
 
 @cache
 def library_functions(codecs: int) -> LibraryFunctions:
-    """The functions that the kernel calls for a run of small bodies, each of which would cost much to hand to Python.
+    """Return the functions that the kernel calls for small bodies, each of which would be costly to hand to Python.
 
-    They are those that the lz4 package's and the zstandard package's libraries export. `codecs` has bit n set for the
-    codecs that are wanted.
+    They come from the lz4 and the zstandard package's libraries. `codecs` has bit n set for each wanted codec.
     """
     functions: dict[str, int] = {}
     for codec in Codec:
@@ -208,7 +207,7 @@ def library_functions(codecs: int) -> LibraryFunctions:
 
 
 def _addresses(package: str, module: str, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Where functions lie that a package's compiled module exports; zeros if it doesn't export all of them."""
+    """Return the addresses of functions that a package's compiled module exports; zeros if one is missing."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(f"{package}.{module}", import_module(package).__path__)

@@ -1,4 +1,4 @@
-"""gzip bodies: inflated by isal or zlib, deflated with the header that Java writes."""
+"""gzip bodies: inflated by isal or zlib, deflated with Java's header."""
 
 import zlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _USUAL_RATIO = 16
 
 @cache
 def _zlib() -> Any:
-    """The inflate of isal where it is installed: two to three times zlib's speed."""
+    """Return isal's inflate if it is installed: two to three times as fast as zlib's."""
     try:
         return import_module("isal.isal_zlib")
     except ImportError:
@@ -31,10 +31,10 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _decompress(body: memoryview, most: int) -> bytes:
-    """Consecutive members; Java treats anything else after a member as the end."""
+    """Decompress consecutive members; as in Java, anything else after a member is the end."""
     usual = _USUAL_RATIO * _WINDOW
-    at_once = min(int.from_bytes(body[-4:], "little") + 8, usual)  # what a trailer tells: memory as it is needed
-    content = BytesIO()  # gives what was written without another copy
+    at_once = min(int.from_bytes(body[-4:], "little") + 8, usual)  # by the trailer: memory as needed
+    content = BytesIO()  # returns its bytes without another copy
     at = 0
     while at == 0 or body[at : at + 2] == _MAGIC:
         inflate = _zlib().decompressobj(wbits=31)
@@ -43,7 +43,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
             if not window:
                 raise BodyError("the stream ends early")
             at += len(window)
-            # At the end zlib may call what follows unconsumed too.
+            # At the end, zlib may also count the following bytes as unconsumed.
             while window and not inflate.eof and content.tell() <= most:
                 content.write(inflate.decompress(window, min(most + 1 - content.tell(), at_once)))
                 window, at_once = inflate.unconsumed_tail, usual
@@ -55,12 +55,12 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:
-    """Up to the very byte where it fails: zlib gives nothing of a piece that it can't finish."""
+    """Decompress up to the exact byte of the failure: zlib returns nothing of a piece that it can't finish."""
     yield from _inflated(zlib.decompressobj(wbits=31), body, _PIECES)
 
 
 def _inflated(inflate: Any, body: memoryview, sizes: tuple[int, ...]) -> Iterator[bytes]:
-    """Pieces of the first size; the one that fails in pieces of the next, down to the last."""
+    """Inflate in pieces of the first size; repeat a failing piece with the next size, down to the last."""
     size, *smaller = sizes
     for at in range(0, len(body), size):
         piece = body[at : at + size]

@@ -11,7 +11,7 @@ _MAGIC = b"\x04\x22\x4d\x18"
 _HEADER = _MAGIC + bytes.fromhex("60 40 82")
 """Version 1, independent blocks of at most 64 KiB, no checksums, no content size; and the header's checksum."""
 _HEADER_V0 = _MAGIC + bytes.fromhex("60 40 1a")
-"""The same with the checksum that Kafka up to 0.9 demands: its hash begins at the frame's magic."""
+"""The same with the checksum of Kafka up to 0.9, whose hash begins at the frame's magic."""
 _INDEPENDENT_BLOCKS, _CONTENT_SIZE = 0x20, 0x08
 _BLOCK_SIZE = 64 << 10
 _STORED = 1 << 31
@@ -47,7 +47,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _without_content_size(frame: Any, body: memoryview, most: int) -> bytes:
-    """Decompresses piece by piece: the library would allocate what the frame's header claims."""
+    """Decompress piece by piece: the library would allocate the size that the frame's header claims."""
     pieces, size = [], 0
     rest: bytes | memoryview = body
     while size <= most and not frame.eof:
@@ -69,7 +69,7 @@ def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:
 
 
 def right_checksum(body: bytes | memoryview) -> tuple[int, bytes] | None:
-    """Where the checksum of a frame's header lies in a body, and what it should be; None if no such header is there.
+    """Return position and right value of the checksum in a body's frame header; None if it has no such header.
 
     Kafka up to 0.9 hashed the frame's magic too, so that the checksum in v0's frame headers is wrong.
     """
@@ -91,7 +91,7 @@ def _with_right_checksum(body: memoryview) -> memoryview:
 
 @lru_cache(maxsize=64)
 def _header_checksum(descriptor: bytes) -> bytes | None:
-    """The one byte that the library takes for the checksum of a frame's header; None if there's none."""
+    """Return the header checksum (one byte) that the library accepts for a frame; None if there is none."""
     for value in range(256):
         checksum = bytes((value,))
         try:
@@ -103,7 +103,7 @@ def _header_checksum(descriptor: bytes) -> bytes | None:
 
 
 def _framed(content: bytes, header: bytes, level: int | None) -> bytes:
-    """Kafka takes its default level for the fast compressor. Source: Lz4BlockOutputStream."""
+    """Compress into a frame. At its default level, Kafka uses the fast compressor. Source: Lz4BlockOutputStream."""
     how = {} if level is None or level == 9 else {"mode": "high_compression", "compression": level}
     parts = [header]
     for at in range(0, len(content), _BLOCK_SIZE):

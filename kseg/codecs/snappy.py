@@ -35,7 +35,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:
-    """Blocks of a xerial stream, whose header may come again in the middle; or the one raw block."""
+    """Yield blocks of a xerial stream, whose header may come again in the middle; or the one raw block."""
     if body[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         yield _block(body, most)
         return
@@ -55,7 +55,7 @@ def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:
 
 
 def _block(block: memoryview, most: int) -> bytes:
-    """Believes the size that stands in front of a block only as far as snappy can compress."""
+    """Decompress a block; its claimed size is limited to what snappy can compress."""
     claimed = shift = 0
     for byte in block[:5]:
         claimed |= (byte & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""zstd bodies: frames in a row; written as a stream, whose frame doesn't tell the content's size."""
+"""zstd bodies: frames in a row; written as a stream, whose frame doesn't have the content's size."""
 
 import threading
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _library() -> Any:
 
 
 def _decompressor() -> Any:
-    """A thread's own decompressor: they are costly to make, and not to be shared."""
+    """Return the thread's own decompressor, which is costly to make and can't be shared."""
     if not hasattr(_of_thread, "zstd"):
         _of_thread.zstd = _library().ZstdDecompressor()
     return _of_thread.zstd
@@ -38,7 +38,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
     if _frame_size(body) != len(body):
         return _decompress_by_pieces(body, most)
     if _library().frame_content_size(body) > most:
-        raise too_large(most)  # the library would allocate what the header claims
+        raise too_large(most)  # the library would allocate the size that the header claims
     try:
         whole: bytes = _decompressor().decompress(body, max_output_size=min(most, _USUAL_RATIO * len(body) + _SMALL))
     except _errors():  # an unusual ratio, or damage
@@ -47,7 +47,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _frame_size(body: memoryview) -> int | None:
-    """Bytes of the frame at the start, from its headers; None if there is no whole one. Source: RFC 8878, 3.1.1."""
+    """Return the size of the first frame from its headers; None if it is incomplete. Source: RFC 8878, 3.1.1."""
     if len(body) < 6 or body[:4] != _MAGIC:
         return None
     descriptor = body[4]
@@ -69,7 +69,7 @@ def _decompress_by_pieces(body: memoryview, most: int) -> bytes:
 
 
 def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:
-    """Frames in a row. The input goes in bit by bit, since one block of 4 bytes can become 128 KiB."""
+    """Yield the contents of frames in a row. The input is fed in bits, since a block of 4 bytes can become 128 KiB."""
     at = 0
     step = min(max(most // _BLOCK, _SMALLEST_BLOCK), _PIECE)
     while at < len(body):
@@ -82,14 +82,14 @@ def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:
 
 
 def _compress(content: bytes, level: int | None) -> bytes:
-    """As a stream, whose frame doesn't tell the content's size. Source: ZstdCompression."""
+    """Compress as a stream, whose frame doesn't have the content's size. Source: ZstdCompression."""
     packed: bytes = _compressor(3 if level is None else level, get_ident()).compress(content)
     return packed
 
 
 @cache
 def _compressor(level: int, _thread: int) -> Any:
-    """A thread's own: they are costly to make, and not to be shared."""
+    """Return the thread's own compressor, which is costly to make and can't be shared."""
     return _library().ZstdCompressor(level=level, write_content_size=False)
 
 

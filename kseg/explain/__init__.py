@@ -1,1 +1,1 @@
-"""Bytes explained field by field."""
+"""Explanations of bytes, field by field."""

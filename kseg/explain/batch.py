@@ -32,14 +32,14 @@ from kseg.reading.blocks import Damage
 from kseg.times import time_text
 
 MOST_DECOMPRESSED = 1 << 24
-"""The largest number of bytes of a body that are read; showing them takes many times as much."""
+"""The most bytes of a decompressed body that are read; showing them takes many times as much memory."""
 DAMAGE_WALKED = 1 << 20
-"""The largest number of bytes of a damage that are read; the rest is shown as one stretch."""
+"""The most bytes of a damage that are read; the rest is shown as one stretch."""
 _SHOWN = 64
 
 
 def batch_fields(batch: Batch, open_record: OpenRecord | None = None) -> list[ExplainedField]:
-    """The fields of a batch, up to its last byte; `open_record` takes keys and values of an internal topic apart."""
+    """Return the fields of a batch, up to its last byte; `open_record` splits keys and values of an internal topic."""
     fields = walk(_grammar(batch.magic, batch.codec), batch.raw, batch.position)
     check_crcs(fields, batch)
     if batch.codec != Codec.NONE:
@@ -58,7 +58,7 @@ def _grammar(magic: int, codec: int) -> Any:
 
 
 def all_fields(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
-    """Some fields with their parts, and the parts of these, without those of decompressed bodies."""
+    """Yield some fields with their parts, recursively, without those of decompressed bodies."""
     for field in fields:
         yield field
         yield from all_fields(field.children)
@@ -71,7 +71,7 @@ def _with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
 
 
 def check_crcs(fields: list[ExplainedField], batch: Batch) -> None:
-    """Says of a batch's checksum whether it holds."""
+    """Add to a batch's checksum whether it is right."""
     for field in all_fields(fields):
         if field.path in ("header.crc", "message.crc"):
             _check_crc(field, batch)
@@ -85,7 +85,7 @@ def _check_crc(field: ExplainedField, batch: Batch) -> None:
 
 
 def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
-    """The contents of the compressed records, or of a wrapper's value."""
+    """Add the contents of the compressed records, or of a wrapper's value."""
     name = "message.value" if batch.is_legacy else "records"
     compressed = next((field for field in all_fields(fields) if field.path == name and field.raw), None)
     if compressed is None:
@@ -101,7 +101,7 @@ def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
 
 
 def _entries(body: bytes) -> Iterator[ExplainedField]:
-    """The log entries in a wrapper."""
+    """Yield the log entries in a wrapper."""
     at, number = 0, 0
     while at < len(body):
         size = LOG_OVERHEAD + max(size_field(body, at), 0)
@@ -112,7 +112,7 @@ def _entries(body: bytes) -> Iterator[ExplainedField]:
 
 
 def open_control_records(fields: list[ExplainedField]) -> None:
-    """Gives the keys and values of control records their parts."""
+    """Split the keys and values of control records into fields."""
     contents = {field.path: field for field in all_fields(fields) if field.name in ("key", "value")}
     for path, key in contents.items():
         if not path.endswith("].key"):
@@ -127,7 +127,7 @@ def open_control_records(fields: list[ExplainedField]) -> None:
 
 
 def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
-    """What can be read of a damaged stretch; `raw` is at most its first DAMAGE_WALKED bytes."""
+    """Return the readable fields of a damaged stretch; `raw` is at most its first DAMAGE_WALKED bytes."""
     if damage.kind is DamageKind.ZERO_TAIL:
         return [_rest(damage, raw, 0, "zero tail")]
     if damage.kind is DamageKind.UNREADABLE:
@@ -145,7 +145,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
 
 
 def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
-    """The header's fields if its length or magic is wrong, otherwise all fields that are there."""
+    """Return the header's fields if its length or magic is wrong, otherwise all available fields."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
     if magic is None or magic > 2:
@@ -153,7 +153,7 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
     if damage.kind is DamageKind.BAD_LENGTH or size <= LOG_OVERHEAD:
         grammar = BATCH_HEADER if magic == 2 else LOG_ENTRY
         return walk(grammar, raw[: BATCH_HEADER.sizeof() if magic == 2 else LEGACY_FLAGS_POSITION + 1], damage.position)
-    codec = BATCH_FLAGS.read(raw) & CODEC_MASK  # NONE where the attributes are missing
+    codec = BATCH_FLAGS.read(raw) & CODEC_MASK  # NONE if the attributes are missing
     return walk(_grammar(magic, codec), raw[:size], damage.position)
 
 
@@ -166,7 +166,7 @@ _UINT = (1 << 32) - 1
 
 
 class RecordBytes(NamedTuple):
-    """Where a record lies: bytes of the batch's records, from `start` up to `end`. is_rest: no record, what is left."""
+    """The range of a record in its batch's records, from `start` up to `end`. is_rest: it is the rest."""
 
     start: int
     end: int
@@ -174,7 +174,7 @@ class RecordBytes(NamedTuple):
 
 
 def outer_fields(batch: Batch) -> list[ExplainedField]:
-    """The fields of a batch, its records as one of them: nothing is decompressed, and no record is read."""
+    """Return the fields of a batch with its records as one field: nothing is decompressed, and no record is parsed."""
     fields = walk(LOG_ENTRY if batch.is_legacy else COMPRESSED_RECORD_BATCH, batch.raw, batch.position)
     check_crcs(fields, batch)
     if not batch.is_legacy and batch.codec == Codec.NONE:
@@ -187,8 +187,8 @@ def outer_fields(batch: Batch) -> list[ExplainedField]:
 class BatchRecords:
     """The records of one batch, or the messages in a wrapper.
 
-    content: their bytes, decompressed. first_position: that of the first of these bytes in the file; of compressed
-    ones 0, as positions count from there. problem: why the content can't be had whole; None if it can.
+    content: their bytes, decompressed. first_position: the first byte's position in the file; 0 for compressed ones,
+    whose positions count from there. problem: the reason if the content is incomplete; None if it isn't.
     """
 
     def __init__(self, batch: Batch, open_record: OpenRecord | None = None, zone: tzinfo = UTC) -> None:
@@ -206,7 +206,7 @@ class BatchRecords:
             self.content, self.problem, self.first_position = body.data, body.failure, 0
 
     def places(self) -> Iterator[RecordBytes]:
-        """The records in order, up to the first whose length can't be right; then what is left, as one piece."""
+        """Yield the records in order, up to the first with an impossible length; then the rest as one piece."""
         at, number, size = 0, 0, len(self.content)
         most = size if self.batch.is_legacy else self.batch.header.records_count or 0
         while at < size:
@@ -218,7 +218,7 @@ class BatchRecords:
             at, number = end, number + 1
 
     def _end_of(self, at: int) -> int | None:
-        """Where the record at a place ends by its length; None if it says nothing that can be."""
+        """Return the end of the record at a place by its length; None if the length is impossible."""
         if self.batch.is_legacy:
             length = size_field(self.content, at) if at + LOG_OVERHEAD <= len(self.content) else -1
             return at + LOG_OVERHEAD + length if length >= 0 else None
@@ -230,7 +230,7 @@ class BatchRecords:
         return begin + length if length >= 0 else None
 
     def fields(self, number: int, place: RecordBytes) -> list[ExplainedField]:
-        """The fields of a record; of what is left the bytes only."""
+        """Return the fields of a record; for remaining bytes one field."""
         position = self.first_position + place.start
         raw = part_of(self.content, place.start, place.end)
         if place.is_rest:
@@ -248,7 +248,7 @@ class BatchRecords:
         return fields
 
     def _add_sums(self, fields: list[ExplainedField]) -> None:
-        """Says of deltas what they come to."""
+        """Add the resulting values to deltas."""
         header = self.batch.header
         for field in fields:
             if field.name == "offset_delta" and isinstance(field.value, int) and header.base_offset is not None:

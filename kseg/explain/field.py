@@ -35,7 +35,7 @@ class Check(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether both are the same."""
+        """True if both are the same."""
         return self.stored == self.computed
 
 
@@ -43,7 +43,7 @@ class Check(NamedTuple):
 class ExplainedField:
     """A field, a structure of fields (`children`), or bytes that can't be read (`problem`).
 
-    path: its name, after those of the structures that it is in. position: of its first byte in the file or in a
+    path: its name, after the names of the structures around it. position: its first byte's, in the file or in a
     decompressed body. raw: the bytes of a leaf. body: its contents after decompression.
     """
 
@@ -66,7 +66,7 @@ class ExplainedField:
         return self.path.rpartition(".")[2]
 
     def leaves(self) -> Iterator["ExplainedField"]:
-        """The fields that have no parts, in order, without those of a decompressed body."""
+        """Yield the fields that have no parts, in order, without those of a decompressed body."""
         if not self.children:
             yield self
         for child in self.children:
@@ -74,7 +74,7 @@ class ExplainedField:
 
 
 SHOWN_WHOLE = 1 << 10
-"""Up to this many bytes are shown in full, as text or in hex."""
+"""The most bytes that are shown in full, as text or in hex."""
 PIECE = 3 << 18
 """Bytes of large contents that are converted at once; a multiple of 3, for Base64."""
 _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
@@ -83,9 +83,9 @@ _VARINTS = ("uvarint", "varint", "varlong")
 
 
 def shown_value(field: ExplainedField, zone: tzinfo = UTC) -> str:
-    """A field's value as one line of text, a time in a zone.
+    """Return a field's value as one line of text, a time in a zone.
 
-    Bytes are text if they are UTF-8, otherwise hex; of many only the first.
+    Bytes are text if they are UTF-8, otherwise hex; many bytes are shortened.
     """
     value = field.value
     if isinstance(value, bytes | memoryview):
@@ -107,7 +107,7 @@ def _shown_bytes(content: Content) -> str:
 
 
 def _shown_beginning(content: Content) -> str:
-    """The same for many bytes, shortened."""
+    """Return the same for many bytes, shortened."""
     beginning = bytes(content[:SHOWN_WHOLE])
     quotes = set[str]()
     try:
@@ -115,26 +115,26 @@ def _shown_beginning(content: Content) -> str:
             quotes.update(quote for quote in "'\"" if quote in text)
     except UnicodeDecodeError:
         return f"0x{beginning.hex()}"
-    # Which quotes enclose the text depends on those within all of it.
+    # The choice of quotes around the text depends on all of it.
     return repr(beginning.decode(errors="ignore") + "".join(quotes))[:-1]
 
 
 def text_pieces(content: Content) -> Iterator[str]:
-    """Bytes as text, some at a time. Raises UnicodeDecodeError if they aren't UTF-8."""
+    """Yield bytes as text, some at a time. Raises UnicodeDecodeError if they aren't UTF-8."""
     decoder = getincrementaldecoder("utf-8")()
     for at in range(0, len(content), PIECE):
         yield decoder.decode(content[at : at + PIECE], final=at + PIECE >= len(content))
 
 
 class FieldNote(NamedTuple):
-    """A line about a field, below it. is_bad: it says what is wrong."""
+    """A line below a field about it. is_bad: it is a problem."""
 
     text: str
     is_bad: bool = False
 
 
 def notes_of(field: ExplainedField) -> Iterator[FieldNote]:
-    """Bits, groups of a varint, what a checksum covers, what is wrong."""
+    """Yield notes about bits, groups of a varint, the range of a checksum, and problems."""
     for bits in field.bits:
         yield FieldNote(f"{shown_bits(bits)}  {bits.meaning}")
     groups = opened_varint(field)
@@ -149,7 +149,7 @@ def notes_of(field: ExplainedField) -> Iterator[FieldNote]:
 
 
 def shown_bits(bits: Bits) -> str:
-    """Place, name and value of some bits."""
+    """Return place, name and value of some bits."""
     last = bits.first + bits.width - 1
     place = f"bit {bits.first}" if bits.width == 1 else f"bits {bits.first}-{last}"
     value = str(bits.value).lower()
@@ -167,7 +167,7 @@ def _in_words(name: str, value: int, zone: tzinfo = UTC) -> str:
 
 
 def opened_varint(field: ExplainedField) -> str | None:
-    """How the bytes of a longer varint give its value: groups of 7 bits, highest first; None for other fields."""
+    """Return how a longer varint's bytes give its value: groups of 7 bits, highest first; None for other fields."""
     if field.kind not in _VARINTS or len(field.raw) < 2:
         return None
     groups = " ".join(f"{byte & 0x7F:07b}" for byte in reversed(field.raw))
@@ -177,7 +177,7 @@ def opened_varint(field: ExplainedField) -> str | None:
 
 
 def json_value(value: object) -> object:
-    """A value for JSON: bytes as {"base64": …} if they aren't UTF-8."""
+    """Return a value for JSON: bytes as {"base64": …} if they aren't UTF-8."""
     if not isinstance(value, bytes | memoryview):
         return value
     try:
@@ -187,7 +187,7 @@ def json_value(value: object) -> object:
 
 
 def hex_pieces(content: Content) -> Iterator[bytes]:
-    """Bytes in hex as JSON, some at a time."""
+    """Yield bytes in hex as JSON, some at a time."""
     yield b'"'
     for at in range(0, len(content), PIECE):
         yield content[at : at + PIECE].hex().encode()
@@ -195,7 +195,7 @@ def hex_pieces(content: Content) -> Iterator[bytes]:
 
 
 def value_pieces(content: Content) -> Iterator[bytes]:
-    """The JSON of `json_value`, some at a time."""
+    """Yield the JSON of `json_value`, some at a time."""
     try:
         for _ in text_pieces(content):
             pass

@@ -38,10 +38,10 @@ class _UnfitError(KsegError):
 
 
 class MessageFields:
-    """Takes bytes apart, field by field; `found` are the fields so far, which lie one after another."""
+    """A reader of bytes, field by field; `found` has the fields so far, which are adjacent."""
 
     def __init__(self, raw: Content, position: int, path: str) -> None:
-        """Takes the bytes, the position of their first one, and the beginning of each field's path."""
+        """Take the bytes, the position of the first one, and the beginning of each field's path."""
         self.found: list[ExplainedField] = []
         self._out = self.found
         self._raw = raw
@@ -54,17 +54,17 @@ class MessageFields:
     # --- a message -------------------------------------------------------------------------------------------------
 
     def message(self, message: MessageSchema, version: int) -> None:
-        """Reads a message. Raises KsegError where the bytes don't fit it, after the fields before that."""
+        """Read a message. Raises KsegError where the bytes don't fit it; the fields before that are kept."""
         known = known_version(message, version)
         self._structure(message.fields, Shape(known, known in version_range(message.flexible), version), self._path)
 
     def number(self, name: str, kind: str, meaning: str) -> int:
-        """Reads a number before a message: a type or a version. Raises KsegError if there aren't so many bytes."""
+        """Read a number before a message: a type or a version. Raises KsegError if there are too few bytes."""
         path = f"{self._path}.{name}"
         return self._uvarint(path, meaning) if kind == "uvarint" else int(self._fixed(path, kind, meaning))
 
     def finish(self, reason: str) -> list[ExplainedField]:
-        """The fields, and the bytes that are left over as one field with the reason."""
+        """Return the fields, and the remaining bytes as one field with the reason."""
         if self._at < len(self._raw):
             rest = part_of(self._raw, self._at, len(self._raw))
             where = self._position + self._at
@@ -138,7 +138,7 @@ class MessageFields:
                 text.kind, text.value = "string", java_text(bytes(text.raw))
 
     def _length(self, path: str, kind: str, shape: Shape, what: str, name: str) -> int:
-        """A length or count; below 0 for null."""
+        """Return a length or count; below 0 for null."""
         meaning = f"{what} of {name}; -1: null"
         if not shape.is_flexible:
             length = int(self._fixed(path, kind, meaning))
@@ -171,7 +171,7 @@ class MessageFields:
             self._add(path, size, "bytes", content, "")
 
     def _take(self, size: int) -> Content:
-        """The next bytes; `_add` makes a field of them."""
+        """Return the next bytes; `_add` makes a field of them."""
         left = self._end - self._at
         if size > left:
             raise _UnfitError(f"{counted(size, 'byte is', 'bytes are')} needed, {left} are left")
@@ -187,7 +187,7 @@ class MessageFields:
 
     @contextmanager
     def _whole(self, path: str, kind: str) -> Iterator[None]:
-        """What is read within is a part of a list or structure, also if it can't be read to its end."""
+        """Make the fields read within parts of a list or structure, even if an error ends it."""
         start, outer, own = self._at, self._out, list[ExplainedField]()
         self._out = own
         try:
@@ -201,7 +201,7 @@ class MessageFields:
 
 Messages = Mapping[int, MessageSchema]
 OpenRecord = Callable[[ExplainedField | None, ExplainedField | None], None]
-"""Gives a record's key and value, if they are there, their parts."""
+"""A function that splits a record's key and value into fields, if they are there."""
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 _CONSUMERS_PARTS = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
@@ -211,7 +211,7 @@ _TOO_MANY = "bytes too many"
 
 
 def internal_opener(path: str | PathLike[str]) -> OpenRecord | None:
-    """What opens the records of a log, as its directory is named; None if it is none of an internal topic."""
+    """Return the opener for a log's records by its directory's name; None if the topic isn't internal."""
     directory = parse_partition_directory(Path(path).absolute().parent)
     if directory is not None:
         return _OPENERS.get(directory.topic)
@@ -220,7 +220,7 @@ def internal_opener(path: str | PathLike[str]) -> OpenRecord | None:
 
 
 def open_records(fields: Iterable[ExplainedField], open_record: OpenRecord) -> None:
-    """Opens the keys and values among the fields of a batch or of its body, up to MOST_FIELDS of all together."""
+    """Open the keys and values among the fields of a batch or of its body, at most MOST_FIELDS in total."""
     count = 0
     own = {field.path: field for field in fields if field.name in ("key", "value") and not field.children}
     for stem in dict.fromkeys(path.rpartition(".")[0] for path in own):
@@ -237,7 +237,7 @@ def open_records(fields: Iterable[ExplainedField], open_record: OpenRecord) -> N
 
 
 def _coordinator_opener(keys: Messages, values: Messages) -> OpenRecord:
-    """Of records with a type before the key's message, and a version before the value's."""
+    """Return the opener of records with a type before the key's message, and a version before the value's."""
 
     def open_record(key: ExplainedField | None, value: ExplainedField | None) -> None:
         number = -1
@@ -262,7 +262,7 @@ def _coordinator_opener(keys: Messages, values: Messages) -> OpenRecord:
 
 
 def _framed_opener(records: Messages, preview: Messages) -> OpenRecord:
-    """Of records with frame version, type and version before the value's message; keys are null."""
+    """Return the opener of records with frame version, type and version before the value's message; keys are null."""
 
     def read(parts: MessageFields) -> None:
         frame = parts.number("frameVersion", "uvarint", "")
@@ -278,7 +278,7 @@ def _framed_opener(records: Messages, preview: Messages) -> OpenRecord:
 
 
 def _open_consumers_parts(fields: list[ExplainedField]) -> None:
-    """Opens what members of a group say in the consumers' protocol; other protocols' bytes stay as they are."""
+    """Open members' metadata and assignments of the consumer protocol; those of other protocols stay as bytes."""
     leaves = [leaf for field in fields for leaf in field.leaves()]
     if not any(leaf.name == "protocolType" and leaf.value == CONSUMER_PROTOCOL_TYPE for leaf in leaves):
         return
@@ -298,7 +298,7 @@ def _known(messages: Messages, number: int) -> MessageSchema:
 
 
 def _open(field: ExplainedField | None, read: Callable[[MessageFields], None]) -> None:
-    """Gives a field its parts. Bytes that fit no message stay one part, which says why; they are no damage."""
+    """Split a field into parts. Bytes that fit no message stay one part with the reason; they aren't damage."""
     if field is None or not field.raw:
         return
     parts = MessageFields(field.raw, field.position, field.path)

@@ -1,4 +1,4 @@
-"""Explanations of a file's bytes: its items, each with its fields."""
+"""The items of a file, each with its fields."""
 
 import re
 from collections import deque
@@ -27,17 +27,17 @@ from kseg.reading.log_file import LogFile
 from kseg.system.files import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
-"""Bytes of a snapshot that are read: more than its fields need."""
+"""The most bytes of a snapshot that are read: more than its fields need."""
 _SHOWN = 64
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a file: a batch, an entry, a damage, a line, or the whole file if it has no such pieces.
+    """A piece of a file: a batch, an entry, a damage, a line, or the complete file if it has no such pieces.
 
-    first_offset, last_offset: of a batch; None for others, and first_offset also for wrappers. Fields are read only
-    when they are needed.
+    first_offset, last_offset: a batch's; None for others, and first_offset also for wrappers. Fields are read on first
+    use.
     """
 
     title: str
@@ -55,12 +55,12 @@ class Item:
 
     @cached_property
     def problem(self) -> str | None:
-        """What is wrong with the piece as a whole; None if nothing is."""
+        """The problem of the piece as a whole; None if there is none."""
         return self.find_problem()
 
 
 def explain_file(path: Path) -> Iterator[Item]:
-    """The pieces of a file in order, from its first to its last byte.
+    """Yield the pieces of a file in order, from its first to its last byte.
 
     Raises OpenError if it can't be read, KsegError if its name doesn't belong to a known kind of file.
     """
@@ -126,7 +126,7 @@ class _Entries(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """Whether offsets are relative to the one in the file's name: such a file is preallocated, too."""
+        """True if offsets are relative to the one in the file's name; such a file is preallocated, too."""
         return _RELATIVE in self.fields.names
 
 
@@ -139,17 +139,17 @@ _ENTRIES = {
 
 
 ENTRY_KINDS = frozenset(_ENTRIES)
-"""Kinds of files whose entries have a fixed size: any of them can be read by its number."""
+"""Kinds of files whose entries have a fixed size, so that they can be read by number."""
 
 
 class EntryItems:
-    """The entries of a file by their numbers, each read when it is asked for.
+    """The entries of a file by number, each read on demand.
 
-    names: of an entry's fields. count: entries, and what follows them as one more: a zero tail, or a cut entry.
+    names: of an entry's fields. count: entries, with the bytes after them as one more: a zero tail, or a cut entry.
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens the file. Raises OpenError if it can't be opened."""
+        """Open the file. Raises OpenError if it can't be opened."""
         name = parse_file_name(path)
         self._kind = _ENTRIES[name.kind]
         self._base = name.base_offset if self._kind.is_relative else None
@@ -160,14 +160,14 @@ class EntryItems:
         self.count = self._written + (self.size > self._written * self.entry_size)
 
     def item(self, number: int) -> Item:
-        """The entry of a number. Raises UnreadableError if the disk can't read it."""
+        """Return the entry of a number. Raises UnreadableError if the disk can't read it."""
         at = number * self.entry_size
         if number >= self._written and self._file.capacity > self._written:
             return _zeros("zero tail", at, self.size, "the unwritten rest of a preallocated file")
         return _entry_item(self._kind, self._file.read(at, self.entry_size), at, self._base)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -192,7 +192,7 @@ def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
 
 
 def _places(file: EntryFile, size: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each entry (the last one may be cut), and of holes in the file that span several entries."""
+    """Yield start and end of each entry (the last one may be cut), and of holes that span several entries."""
     expected = 0
     for slot, entries in file.stored_pieces():
         if slot > expected:
@@ -230,7 +230,7 @@ def _snapshot_items(path: Path) -> Iterator[Item]:
         for field in fields:
             if field.path == "crc" and file.size <= LARGEST_READ:
                 _check_crc(field, file)
-        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # this is what wasn't read
+        fields[-1].size += max(file.size - _SNAPSHOT_WALKED, 0)  # these bytes weren't read
         yield _read_item("producer snapshot", 0, file.size, fields)
 
 
@@ -277,7 +277,7 @@ __all__ = ["Bits", "Check", "ExplainedField", "Item", "explain_file"]
 
 
 class ItemChoice(NamedTuple):
-    """One item at most, each way by itself: the batch with an offset, what holds a position, or a number; None: all."""
+    """A choice of one item by a batch's offset, by position or by number; all None: all items."""
 
     offset: int | None = None
     position: int | None = None
@@ -285,18 +285,18 @@ class ItemChoice(NamedTuple):
 
     @classmethod
     def of(cls, offset: int | None, position: int | None, number: int | None) -> "ItemChoice":
-        """Raises UsageError if more than one is given."""
+        """Make a choice. Raises UsageError if more than one is given."""
         if sum(choice is not None for choice in (offset, position, number)) > 1:
             raise UsageError("give one of --offset, --position, --batch")
         return cls(offset, position, number)
 
     @property
     def is_narrow(self) -> bool:
-        """Whether not all items are meant."""
+        """True if not all items are chosen."""
         return self != ItemChoice()
 
     def chosen(self, items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
-        """Those of a file's items that are meant, with their numbers."""
+        """Yield the chosen items of a file with their numbers."""
         numbered = enumerate(items)
         number, position, offset = self.number, self.position, self.offset
         if number is not None:
@@ -309,7 +309,7 @@ class ItemChoice(NamedTuple):
 
 
 class SeenItems:
-    """Items on their way to the output; count: those so far; is_wrong: whether something is wrong with one of them."""
+    """Items on their way to the output; count: those so far; is_wrong: whether one of them has a problem."""
 
     def __init__(self, items: Iterator[tuple[int, Item]]) -> None:
         self._items = items
@@ -329,7 +329,7 @@ def _is_wrong(field: ExplainedField) -> bool:
 
 
 def _holds(item: Item, offset: int) -> bool:
-    """Whether a batch has the offset; one whose first isn't known has all up to its last."""
+    """Return whether a batch has the offset; one with an unknown first offset has all up to its last."""
     if item.last_offset is None or offset > item.last_offset:
         return False
     return item.first_offset is None or offset >= item.first_offset

@@ -34,7 +34,7 @@ from kseg.formats.grammar import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
 MOST_FIELDS = 50_000
-"""The most fields that are read from one piece of a file: nobody looks at more, and they take far more memory."""
+"""The most fields that are read from one piece of a file: nobody looks at more, and they take much more memory."""
 _INTEGERS = {
     ">b": "int8",
     ">B": "uint8",
@@ -51,22 +51,22 @@ _VARINTS = ((UVARINT, "uvarint"), (VARINT, "varint"), (VARLONG, "varlong"))
 
 
 LARGE = 1 << 12
-"""Contents of a field with more bytes than this aren't copied."""
+"""The size above which a field's contents aren't copied."""
 
 
 def part_of(raw: Content, start: int, end: int) -> Content:
-    """Some of the bytes, copied only if there are few."""
+    """Return some of the bytes, copied only if there are few."""
     part = memoryview(raw)[start:end]
     return part if len(part) > LARGE else bytes(part)
 
 
 def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[ExplainedField]:
-    """The fields of some bytes, in order, from the first to the last byte.
+    """Return the fields of some bytes, in order, from the first to the last byte.
 
     Args:
         grammar: the construct that describes them.
         raw: the bytes.
-        position: that of the first one in the file.
+        position: the first byte's position in the file.
         path: the beginning of each field's path.
     """
     work = _Walk(raw, position)
@@ -106,7 +106,7 @@ def _reason(error: ConstructError) -> str:
 
 
 def unwrapped(grammar: Any) -> tuple[Any, str, str]:
-    """A grammar's inside, its name and its meaning."""
+    """Return a grammar's content, its name and its meaning."""
     name, meaning = "", ""
     while isinstance(grammar, Renamed | Rebuild | Default):
         if isinstance(grammar, Renamed):
@@ -116,7 +116,7 @@ def unwrapped(grammar: Any) -> tuple[Any, str, str]:
 
 
 def kind_of(grammar: Any) -> str:
-    """The name of a leaf's type: int32, varint, bytes, ...."""
+    """Return the name of a leaf's type: int32, varint, bytes, ...."""
     for varint, name in _VARINTS:
         if grammar is varint:
             return name
@@ -130,12 +130,12 @@ def kind_of(grammar: Any) -> str:
 
 
 def is_bits(grammar: Any) -> bool:
-    """Whether a grammar is a structure of bits."""
+    """Return whether a grammar is a structure of bits."""
     return isinstance(grammar, Transformed) and isinstance(grammar.subcon, Struct)
 
 
 def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
-    """Name, lowest bit, count and meaning of a structure's bits, highest first, and whether they are a boolean."""
+    """Return the bits of a structure, highest first: name, lowest bit, count, meaning, and whether boolean."""
     found = []
     left = 8 * grammar.sizeof()
     for subcon in grammar.subcon.subcons:
@@ -160,16 +160,16 @@ class _Stream:
         self.end = len(raw)
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._at
 
     def seek(self, position: int, whence: int = 0) -> int:
-        """Goes to a position, from the start (0), from here (1), or from the end (2)."""
+        """Go to a position, from the start (0), from here (1), or from the end (2)."""
         self._at = position + (0, self._at, self.end)[whence]
         return self._at
 
     def read(self, size: int = -1) -> Content:
-        """The next bytes, all that are left for -1."""
+        """Return the next bytes, all that are left for -1."""
         end = self.end if size < 0 else min(self._at + size, self.end)
         found = part_of(self._raw, self._at, end)
         self._at += len(found)
@@ -177,7 +177,7 @@ class _Stream:
 
 
 class _Walk:
-    """The bytes, and the position up to which they are read."""
+    """A walk over bytes up to a position."""
 
     def __init__(self, raw: Content, position: int) -> None:
         self.raw = raw
@@ -186,7 +186,7 @@ class _Walk:
         self.count = 0
 
     def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """Reads a field and adds it to `out`, even if only a part of it can be read; returns its value."""
+        """Read a field and add it to `out`, even if it is incomplete; return its value."""
         grammar, _, own_meaning = unwrapped(grammar)
         meaning = meaning or own_meaning
         match grammar:
@@ -239,7 +239,7 @@ class _Walk:
         return values
 
     def _counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """A list with its count in front."""
+        """Return a list with its count before it."""
         inner = _inner_context(context, self.stream)
         start, children = self.stream.tell(), list[ExplainedField]()
         try:
@@ -257,7 +257,7 @@ class _Walk:
         return self.visit(chosen, path, meaning, context, out)
 
     def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """What is in the next bytes; bytes that are left over become a field of their own."""
+        """Read a grammar from the next bytes; bytes left over become a field of their own."""
         start, outer_end = self.stream.tell(), self.stream.end
         end = start + max(size, 0)
         self.stream.end = min(end, len(self.raw))
@@ -359,7 +359,7 @@ class Row(NamedTuple):
 
 
 def format_rows(name: str) -> list[Row]:
-    """The fields of a format in order."""
+    """Return the fields of a format in order."""
     rows = list(_rows(FORMATS[name].grammar, ""))
     position: int | None = 0
     placed = []
@@ -371,7 +371,7 @@ def format_rows(name: str) -> list[Row]:
 
 
 def _rows(grammar: Any, path: str) -> Iterator[Row]:
-    """Rows without their positions."""
+    """Yield rows without their positions."""
     for subcon in grammar.subcons:
         inner, name, meaning = unwrapped(subcon)
         if not name or name.startswith("_"):
@@ -406,7 +406,7 @@ def _size(grammar: Any) -> int | None:
 
 
 def format_page(names: tuple[str, ...] = tuple(FORMATS)) -> str:
-    """Tables of formats in Markdown."""
+    """Return tables of formats in Markdown."""
     return "\n".join(section for name in names for section in _section(name))
 
 
@@ -433,5 +433,5 @@ variable size.
 
 
 def whole_page() -> str:
-    """All tables, as `kseg explain --grammar all` prints them."""
+    """Return all tables, as `kseg explain --grammar all` prints them."""
     return f"# Formats\n\n{HOW_TO_READ}\n{format_page()}"

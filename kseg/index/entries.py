@@ -1,4 +1,4 @@
-"""Offset, time and transaction indexes of a segment, and the files of entries that they are."""
+"""Offset, time and transaction indexes of a segment, as files of entries."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -26,18 +26,18 @@ ENTRIES_AT_ONCE = 2048
 BYTES_AT_ONCE = 1 << 20
 """Bytes read at once when entries don't matter."""
 ENTRIES_IN_VIEW = 256
-"""A search ends by reading this many entries at once: a block of the disk or less."""
+"""Entries that end a search and are read at once: a block of the disk or less."""
 
 
 class EntryFile:
-    """One such file, open for reading; a context manager.
+    """A file of entries, open for reading; a context manager.
 
-    name: its path as it was given. size: bytes of the file at opening. entry_size: of an entry. capacity: whole
-    entries, including unwritten (zero) ones. trailing: bytes after the last whole entry.
+    name: its path as given. size: bytes of the file at opening. entry_size: bytes of an entry. capacity: complete
+    entries, including unwritten (zero) ones. trailing: bytes after the last complete entry.
     """
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
-        """Opens the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
+        """Open the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
         self.name = path
         self._start = start
         self._struct = fields.struct
@@ -48,7 +48,7 @@ class EntryFile:
 
     @property
     def trailing_problem(self) -> str | None:
-        """What is wrong with the bytes after the last whole entry; None if there are none."""
+        """The problem of the bytes after the last complete entry; None if there are none."""
         return (
             f"the last {self.trailing} of its {counted(self.size, 'byte is', 'bytes are')} no whole entry"
             if self.trailing
@@ -56,7 +56,7 @@ class EntryFile:
         )
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -68,18 +68,18 @@ class EntryFile:
         self.close()
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer at its end. Raises UnreadableError if the disk can't read them."""
+        """Return bytes of the file, fewer at its end. Raises UnreadableError if the disk can't read them."""
         try:
             return os.pread(self._descriptor, size, position)
         except OSError as error:
             raise UnreadableError(f"can't be read: {error.strerror}", self.name, position) from error
 
     def entry(self, slot: int) -> tuple[int, ...]:
-        """The fields of one entry. Raises OpenError if the file was cut meanwhile."""
+        """Return the fields of one entry. Raises OpenError if the file was cut meanwhile."""
         return self.block(slot, 1)[0]
 
     def block(self, slot: int, count: int) -> list[tuple[int, ...]]:
-        """The fields of consecutive entries. Raises OpenError if the file was cut meanwhile."""
+        """Return the fields of consecutive entries. Raises OpenError if the file was cut meanwhile."""
         known, entries = self._last_block
         if known <= slot and slot + count <= known + len(entries):
             return entries[slot - known : slot - known + count]
@@ -92,7 +92,10 @@ class EntryFile:
         return self._last_block[1]
 
     def pieces(self, count: int | None = None) -> Iterator[list[tuple[int, ...]]]:
-        """Lists of entries, in file order: all whole ones, or the first `count`. Stops where the file was cut."""
+        """Yield lists of entries in file order: all complete ones, or the first `count`.
+
+        Stops where the file was cut.
+        """
         size = self._struct.size
         left = self.capacity if count is None else min(count, self.capacity)
         position = self._start
@@ -106,9 +109,9 @@ class EntryFile:
             position += whole * size
 
     def stored_pieces(self) -> Iterator[tuple[int, list[tuple[int, ...]]]]:
-        """Lists of entries, and the slot of each list's first, in file order; only one of the entries in a hole.
+        """Yield lists of entries with the slot of each list's first, in file order; one entry for each hole.
 
-        Those in holes are zeros. Stops where the file was cut.
+        Entries in holes are zeros. Stops where the file was cut.
         """
         size = self._struct.size
         slot = 0
@@ -122,17 +125,17 @@ class EntryFile:
                 slot += len(piece)
 
     def check_readable(self, count: int) -> None:
-        """Reads the first `count` entries, without holes. Raises UnreadableError if the disk can't read them."""
+        """Read the first `count` entries, without holes. Raises UnreadableError if the disk can't read them."""
         for start, end in stored_stretches(self._descriptor, 0, self._start + count * self._struct.size):
             for position in range(start, end, BYTES_AT_ONCE):
                 self.read(position, min(BYTES_AT_ONCE, end - position))
 
     def content_after(self, slot: int) -> int | None:
-        """Position of the first byte after an entry that isn't zero; None if only zeros follow."""
+        """Return the position of the first nonzero byte after an entry; None if only zeros follow."""
         return self.first_content(self._start + (slot + 1) * self._struct.size, self.size)
 
     def first_content(self, position: int, end: int) -> int | None:
-        """Position of the first byte that isn't zero, between a position and an end; None if all are zeros."""
+        """Return the position of the first nonzero byte between a position and an end; None if all are zeros."""
         for start, stored_end in stored_stretches(self._descriptor, position, end):
             at = start
             while piece := self.read(at, min(BYTES_AT_ONCE, stored_end - at)):
@@ -143,7 +146,7 @@ class EntryFile:
         return None
 
     def crc32c(self, position: int) -> int:
-        """CRC-32C of all bytes from a position on."""
+        """Compute the CRC-32C of all bytes from a position on."""
         from crc32c import crc32c
 
         crc = 0
@@ -153,7 +156,7 @@ class EntryFile:
         return crc
 
     def first_slot(self, holds: Callable[[tuple[int, ...]], bool], count: int) -> int:
-        """The first of `count` slots from which on `holds` is true for all; `count` if there is none.
+        """Return the first of `count` slots from which on `holds` is true for all; `count` if there is none.
 
         Reads few KiB whatever the size.
         """
@@ -170,7 +173,7 @@ class EntryFile:
         return high
 
     def count_written(self) -> int:
-        """Entries before the zero tail of a preallocated file.
+        """Count the entries before the zero tail of a preallocated file.
 
         A single zero entry counts: a closed time index with largest time 0 looks like this.
         """
@@ -190,7 +193,7 @@ class SlotRange(NamedTuple):
 
 
 def slot_range(file: EntryFile, count: int, target: int, column: int) -> SlotRange:
-    """The slots around a target among the first `count` entries, which are ordered by field number `column`."""
+    """Return the slots around a target among the first `count` entries, which are ordered by field number `column`."""
     above = file.first_slot(lambda entry: entry[column] > target, count)
     lower = above - 1
     if lower >= 0 and file.entry(lower)[column] == target:
@@ -201,13 +204,13 @@ def slot_range(file: EntryFile, count: int, target: int, column: int) -> SlotRan
 class OffsetIndex:
     """An .index, open for reading; a context manager. Offsets are absolute.
 
-    base_offset: the segment's, of the file's name unless given (0 if it has none). count: entries before the zero tail
-    of a preallocated file. size, capacity, trailing: as in EntryFile. Reading it doesn't check its contents:
-    see `sanity_problem`, and `kseg.index.health`. Source: OffsetIndex.
+    base_offset: the segment's, from the file's name unless given (0 if it has none). count: entries before the zero
+    tail of a preallocated file. size, capacity, trailing: as in EntryFile. Reading doesn't check the contents;
+    `sanity_problem` and `kseg.index.health` do. Source: OffsetIndex.
     """
 
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
-        """Opens the file. Raises OpenError if it can't be opened."""
+        """Open the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.capacity, self.trailing = self.file.size, self.file.capacity, self.file.trailing
@@ -221,7 +224,7 @@ class OffsetIndex:
         return as_path(self.file.name)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self.file.close()
 
     def __enter__(self) -> "OffsetIndex":
@@ -231,34 +234,34 @@ class OffsetIndex:
         self.close()
 
     def entry(self, slot: int) -> OffsetIndexEntry:
-        """The entry of a slot, from 0. Raises OpenError if the file was cut meanwhile."""
+        """Return the entry of a slot, from 0. Raises OpenError if the file was cut meanwhile."""
         relative_offset, position = self.file.entry(slot)
         return OffsetIndexEntry(self.base_offset + relative_offset, position)
 
     def entries(self) -> Iterator[OffsetIndexEntry]:
-        """All entries, in file order, up to the zero tail."""
+        """Yield all entries, in file order, up to the zero tail."""
         for piece in self.file.pieces(self.count):
             for relative_offset, position in piece:
                 yield OffsetIndexEntry(self.base_offset + relative_offset, position)
 
     def last_entry(self) -> OffsetIndexEntry:
-        """The last entry; the segment's base offset at position 0 if there is none."""
+        """Return the last entry; the segment's base offset at position 0 if there is none."""
         return self.entry(self.count - 1) if self.count else OffsetIndexEntry(self.base_offset, 0)
 
     def slot_range(self, offset: int) -> SlotRange:
-        """The slots around an offset. Source: AbstractIndex.indexSlotRangeFor."""
+        """Return the slots around an offset. Source: AbstractIndex.indexSlotRangeFor."""
         return slot_range(self.file, self.count, offset - self.base_offset, 0)
 
     def lookup(self, offset: int) -> OffsetIndexEntry:
-        """The floor entry: the last one at or below the offset; (base offset, 0) if there is none.
+        """Return the floor entry: the last one at or below the offset; (base offset, 0) if there is none.
 
-        Whichever release wrote it, the offset is at or after the entry's position.
+        With any release as writer, the offset is at or after the entry's position.
         """
         lower = self.slot_range(offset).lower
         return self.entry(lower) if lower >= 0 else OffsetIndexEntry(self.base_offset, 0)
 
     def upper_bound(self, position: int, size: int) -> OffsetIndexEntry | None:
-        """The first entry whose position is above position + size; None if there is none.
+        """Return the first entry whose position is above position + size; None if there is none.
 
         Source: OffsetIndex.fetchUpperBoundOffset.
         """
@@ -266,9 +269,9 @@ class OffsetIndex:
         return self.entry(upper) if upper >= 0 else None
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says about the file; None if it passes.
+        """Return the problem that a broker's check at start finds; None if the file passes.
 
-        A broker treats all whole entries as written, including zeros. Source: OffsetIndex.sanityCheck.
+        A broker treats all complete entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """
         if self.trailing:
             return f"{counted(self.size, 'byte')}, not a multiple of 8: last {self.trailing} ignored"
@@ -280,11 +283,11 @@ class OffsetIndex:
 class TransactionIndex:
     """A .txnindex, open for reading; a context manager. It is never preallocated.
 
-    base_offset, size, trailing: as in OffsetIndex; count: whole entries. Source: TransactionIndex.
+    base_offset, size, trailing: as in OffsetIndex; count: complete entries. Source: TransactionIndex.
     """
 
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
-        """Opens the file. Raises OpenError if it can't be opened."""
+        """Open the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, TRANSACTION_INDEX_ENTRY_FIELDS)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.count, self.trailing = self.file.size, self.file.capacity, self.file.trailing
@@ -295,7 +298,7 @@ class TransactionIndex:
         return as_path(self.file.name)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self.file.close()
 
     def __enter__(self) -> "TransactionIndex":
@@ -305,7 +308,7 @@ class TransactionIndex:
         self.close()
 
     def entries(self) -> Iterator[AbortedTransaction]:
-        """All whole entries, in file order; only the first of the zeros in a hole of the file."""
+        """Yield all complete entries in file order; of the zeros in a hole of the file only the first."""
         for _, entry in self._numbered():
             yield entry
 
@@ -314,7 +317,7 @@ class TransactionIndex:
             yield from enumerate(map(AbortedTransaction._make, piece), slot)
 
     def aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
-        """Aborted transactions that overlap the offsets from `start` to below `end`.
+        """Yield aborted transactions that overlap the offsets from `start` to below `end`.
 
         Ends at the first entry whose last stable offset is at or above `end`: no later one can overlap the range.
         Source: TransactionIndex.collectAbortedTxns.
@@ -326,7 +329,10 @@ class TransactionIndex:
                 return
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says; None if it passes. Source: TransactionIndex.sanityCheck."""
+        """Return the problem that a broker's check at start finds; None if there is none.
+
+        Source: TransactionIndex.sanityCheck.
+        """
         for number, entry in self._numbered():
             if entry.version > TRANSACTION_INDEX_VERSION:
                 return f"entry {number} has version {entry.version}, known is {TRANSACTION_INDEX_VERSION}"
@@ -344,7 +350,7 @@ class TimeIndex:
     """
 
     def __init__(self, path: str | os.PathLike[str], base_offset: int | None = None) -> None:
-        """Opens the file. Raises OpenError if it can't be opened."""
+        """Open the file. Raises OpenError if it can't be opened."""
         self.file = EntryFile(path, TIME_INDEX_ENTRY_FIELDS)
         self.base_offset = base_offset if base_offset is not None else parse_file_name(path).base_offset or 0
         self.size, self.capacity, self.trailing = self.file.size, self.file.capacity, self.file.trailing
@@ -356,7 +362,7 @@ class TimeIndex:
         return as_path(self.file.name)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self.file.close()
 
     def __enter__(self) -> "TimeIndex":
@@ -366,33 +372,33 @@ class TimeIndex:
         self.close()
 
     def entry(self, slot: int) -> TimeIndexEntry:
-        """The entry of a slot, from 0. Raises OpenError if the file was cut meanwhile."""
+        """Return the entry of a slot, from 0. Raises OpenError if the file was cut meanwhile."""
         timestamp, relative_offset = self.file.entry(slot)
         return TimeIndexEntry(timestamp, self.base_offset + relative_offset)
 
     def entries(self) -> Iterator[TimeIndexEntry]:
-        """All entries, in file order, up to the zero tail."""
+        """Yield all entries, in file order, up to the zero tail."""
         for piece in self.file.pieces(self.count):
             for timestamp, relative_offset in piece:
                 yield TimeIndexEntry(timestamp, self.base_offset + relative_offset)
 
     def last_entry(self) -> TimeIndexEntry:
-        """The last entry; (-1, base offset) if there is none."""
+        """Return the last entry; (-1, base offset) if there is none."""
         return self.entry(self.count - 1) if self.count else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 
     def slot_range(self, timestamp: int) -> SlotRange:
-        """The slots around a time. Source: AbstractIndex.indexSlotRangeFor."""
+        """Return the slots around a time. Source: AbstractIndex.indexSlotRangeFor."""
         return slot_range(self.file, self.count, timestamp, 0)
 
     def lookup(self, timestamp: int) -> TimeIndexEntry:
-        """The floor entry: the last one at or below the time; (-1, base offset) if there is none."""
+        """Return the floor entry: the last one at or below the time; (-1, base offset) if there is none."""
         lower = self.slot_range(timestamp).lower
         return self.entry(lower) if lower >= 0 else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 
     def sanity_problem(self) -> str | None:
-        """What a broker's check at start says about the file; None if it passes.
+        """Return the problem that a broker's check at start finds; None if the file passes.
 
-        A broker treats all whole entries as written, including zeros. Source: TimeIndex.sanityCheck.
+        A broker treats all complete entries as written, including zeros. Source: TimeIndex.sanityCheck.
         """
         if self.trailing:
             return f"{counted(self.size, 'byte')}, not a multiple of 12: last {self.trailing} ignored"

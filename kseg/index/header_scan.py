@@ -1,4 +1,4 @@
-"""Batch headers without their records, read with few bytes or taken from checked runs."""
+"""Headers of batches without their records, read with few bytes or taken from checked runs."""
 
 from collections.abc import Iterator
 
@@ -15,15 +15,15 @@ WINDOW_SIZE = 1 << 14
 LARGEST_WINDOW = 1 << 18
 """Bytes read at once while batches are small."""
 LARGE_BATCH = 1 << 12
-"""After a batch of this size, only the next header is read."""
+"""The size of a batch after which only the next header is read."""
 _WINDOW_ROWS = 1 << 12
 _HEADERS_FIRST, _HEADERS_MOST = 4, 256
-"""Headers made at once: few at first, often one is all that is wanted."""
+"""Headers made at once: few at first, since often only one is wanted."""
 _VALIDITY = {0: False, 1: True, UNCHECKED: None}
 
 
 def headers_of(run: Run) -> Iterator[BatchHeader]:
-    """The headers of a run's batches."""
+    """Yield the headers of a run's batches."""
     if run.row_count == 1:
         yield header_of(run, 0)
         return
@@ -44,13 +44,13 @@ def _headers_between(run: Run, first: int, last: int) -> Iterator[BatchHeader]:
 
 
 def header_of(run: Run, row: int) -> BatchHeader:
-    """The header of one of a run's batches."""
+    """Return the header of one of a run's batches."""
     start = run.rows[row * ROW + START]
     return parse_header(run.buffer, start, run.position + start, _VALIDITY[run.rows[row * ROW + VALID]])
 
 
 def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
-    """Headers of all batches from a batch's position on, CRCs checked, and damages; every byte is read."""
+    """Yield headers of all batches from a batch's position on, CRCs checked, and damages; every byte is read."""
     for item in log_file.runs(start):
         if isinstance(item, Damage):
             yield item
@@ -59,7 +59,7 @@ def checked_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader |
 
 
 def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Damage]:
-    """The headers of `header_runs`, one by one (`is_valid` None)."""
+    """Yield the headers of `header_runs`, one by one (`is_valid` None)."""
     for item in header_runs(log_file, start):
         if isinstance(item, Damage):
             yield item
@@ -68,12 +68,12 @@ def walk_headers(log_file: LogFile, start: int = 0) -> Iterator[BatchHeader | Da
 
 
 def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
-    """Runs of batches by their headers from a batch's position on, CRCs unchecked; reads little but headers.
+    """Yield runs of batches by their headers from a batch's position on, CRCs unchecked; reads little but headers.
 
-    As in Kafka, a length is trusted up to the end of the file. Where there can't be a header, LogFile reads carefully
-    what is there, and the walk continues after that. A run's buffer holds its batches' headers, not all of their bytes;
-    rows stay as they are until the next run is taken. A log that is read together with other copies is read as a whole,
-    as its holes are found only so. Source: FileLogInputStream.
+    As in Kafka, a length is trusted up to the end of the file. At an impossible header, LogFile examines the bytes,
+    and the walk continues after them. A run's buffer holds its batches' headers, not all of their bytes; its rows are
+    valid until the next run is taken. A log that is read together with other copies is read completely, since this
+    finds its holes. Source: FileLogInputStream.
     """
     if log_file.is_joined:
         yield from log_file.runs(start)
@@ -103,7 +103,7 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
 
 
 def _readable_headers(log_file: LogFile, position: int, rows: Rows, count: int, end: int) -> tuple[int, int]:
-    """The rows up to the first whose header the disk couldn't give, and where they end."""
+    """Return the rows up to the first header that the disk can't read, and their end."""
     for row in range(count):
         start = rows[row * ROW + START]
         if not log_file.is_readable(position + start, BATCH_HEADER_SIZE):
@@ -112,7 +112,7 @@ def _readable_headers(log_file: LogFile, position: int, rows: Rows, count: int, 
 
 
 def first_header(log_file: LogFile) -> BatchHeader | None:
-    """The first batch's header, its CRC unchecked, wherever that batch is; None if there is none."""
+    """Return the first batch's header, its CRC unchecked, at any position; None if there is none."""
     header = _plausible_header(log_file, 0)
     if header is not None and log_file.is_readable(0, BATCH_HEADER_SIZE):
         return header
@@ -120,13 +120,13 @@ def first_header(log_file: LogFile) -> BatchHeader | None:
 
 
 def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
-    """The header of the batch at a position, if there is one and its CRC is right; reads little but that batch."""
+    """Return the header of the batch at a position, if its CRC is right; reads little but that batch."""
     header = _plausible_header(log_file, position)
     return header._replace(is_valid=True) if header is not None and is_intact(log_file, header) else None
 
 
 def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
-    """Whether the CRC of the batch is right; reads the batch unless that is known, a large one in pieces."""
+    """Return whether the CRC of the batch is right; reads the batch unless that is known, a large one in pieces."""
     if header.is_valid is not None:
         return header.is_valid
     if header.size > BUFFER_SIZE:
@@ -140,14 +140,14 @@ def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
 
 
 def _plausible_header(log_file: LogFile, position: int) -> BatchHeader | None:
-    """The header at a position, if there can be one."""
+    """Return the header at a position if it is possible."""
     window = log_file.read(position, BATCH_HEADER_SIZE)
     count, _, _ = log_file.kernel.walk(window, 0, new_rows(1), log_file.size - position)
     return parse_header(window, 0, position) if count else None
 
 
 def end_of(item: Run | Damage) -> int:
-    """Position after a run's last batch, or after a damage."""
+    """Return the position after a run's last batch, or after a damage."""
     if isinstance(item, Damage):
         return item.position + item.size
     last = (item.row_count - 1) * ROW
@@ -156,10 +156,10 @@ def end_of(item: Run | Damage) -> int:
 
 
 def events(fold: HeaderFold, run: Run) -> Iterator[tuple[BatchHeader, int]]:
-    """Headers of a run's batches in which one of the fold's events happens, and the events, see Event.
+    """Yield headers of a run's batches in which one of the fold's events happens, and the events, see Event.
 
-    At each, the fold's state is what the batches before it left; it takes the header when the next one is asked for,
-    so a caller may set what it likes before.
+    At each, the fold's state is the result of the batches before it. The fold takes the header when the next one is
+    requested, so a caller may change the state before.
     """
     row = 0
     while True:
@@ -173,19 +173,19 @@ def events(fold: HeaderFold, run: Run) -> Iterator[tuple[BatchHeader, int]]:
 
 
 def pass_all(fold: HeaderFold, run: Run) -> None:
-    """Passes all of a run's batches, whatever happens in them."""
+    """Pass all of a run's batches, whatever happens in them."""
     for _ in events(fold, run):
         pass
 
 
 class FoldWithin:
-    """A fold over the batches whose last offsets are in a range; v0 and v1 entries are passed, like all outside of it.
+    """A fold over batches of v2 whose last offsets are in a range; all others are passed.
 
-    fold: takes no headers; a caller sets of its state what it needs.
+    fold: takes no headers; a caller sets the state that it needs.
     """
 
     def __init__(self, watched: int, offsets: range, producers: ProducerTable | None = None) -> None:
-        """Takes the events to stop at, the range, and the producers known so far."""
+        """Take the events to stop at, the range, and the producers known so far."""
         new_fold = kernel.load().HeaderFold
         below, self.fold, above = new_fold(0), new_fold(watched, producers), new_fold(0)
         self.fold.offset_floor = below.offset_bound = min(max(offsets.start, LEAST), MOST)
@@ -196,7 +196,7 @@ class FoldWithin:
             each.passes_legacy = True
 
     def events(self, run: Run) -> Iterator[BatchHeader]:
-        """Headers of the batches of a run that are in the range and in which one of the fold's events happens."""
+        """Yield headers of a run's batches in the range in which one of the fold's events happens."""
         row = 0
         while row < run.row_count:
             for fold in self._folds:

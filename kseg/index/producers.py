@@ -1,4 +1,4 @@
-"""State of a partition's producers: from its log, from snapshots, and the comparison of both."""
+"""The state of a partition's producers: from its log, from snapshots, and the comparison of both."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,11 +32,11 @@ _MARKERS = (ControlType.ABORT, ControlType.COMMIT)
 
 
 class ProducerState(NamedTuple):
-    """State of a producer, as in a snapshot's entry; -1 for what isn't there.
+    """The state of a producer, as in a snapshot's entry; -1 for missing values.
 
-    `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` are of its last data batch,
-    `timestamp` also of a later marker (from 2.4 on); `coordinator_epoch` is its last marker's.
-    Source: ProducerStateEntry.
+    `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` belong to its last data
+    batch, `timestamp` also to a later marker (from 2.4 on). `coordinator_epoch` belongs to its last marker. Source:
+    ProducerStateEntry.
     """
 
     producer_id: int
@@ -60,7 +60,7 @@ class EndMarker(NamedTuple):
 class CompletedTransaction(NamedTuple):
     """A transaction of the partition that a marker at `last_offset` ended.
 
-    `last_stable_offset` is the one right after it: the first offset of the oldest transaction still open, else the
+    `last_stable_offset` is the value right after it: the first offset of the oldest open transaction, else the
     marker's next offset. Source: CompletedTxn, ProducerStateManager.lastStableOffset.
     """
 
@@ -72,7 +72,7 @@ class CompletedTransaction(NamedTuple):
 
 
 def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
-    """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
+    """Parse the transaction's marker in a control batch; return None if there is none. Source: EndTransactionMarker."""
     usual = kernel.load().end_marker(raw)
     if usual is not None:
         kind, coordinator_epoch, timestamp = usual
@@ -87,7 +87,7 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
 
 
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
-    """Whether key and value can be those of a control record, of a known type or not.
+    """Return whether key and value can belong to a control record of any type.
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
@@ -103,12 +103,12 @@ def _has_size(content: bytes | None, least: int) -> TypeGuard[bytes]:
 
 
 def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
-    """The same for the batch with a header; reads only as many bytes as a marker has, whatever size it claims."""
+    """Parse the marker of the batch with a header; reads only a marker's size, whatever the batch claims."""
     return parse_end_marker(log_file.read(header.position, min(header.size, _LARGEST_MARKER)))
 
 
 def end_marker_in(run: Run, log_file: LogFile, header: BatchHeader) -> EndMarker | None:
-    """The same for a batch of a run, out of the run's bytes if it holds them."""
+    """Parse the marker of a run's batch, from the run's bytes if it holds them."""
     start, size = header.position - run.position, min(header.size, _LARGEST_MARKER)
     if start + size <= len(run.buffer):
         return parse_end_marker(run.buffer[start : start + size])
@@ -116,7 +116,7 @@ def end_marker_in(run: Run, log_file: LogFile, header: BatchHeader) -> EndMarker
 
 
 class Producers(Mapping[int, ProducerState]):
-    """States by producer id, in the order in which they came; in a table that a kernel's fold can update."""
+    """States by producer id, in order of appearance, in a table that a kernel's fold can update."""
 
     def __init__(self) -> None:
         self.table = kernel.load().ProducerTable()
@@ -128,7 +128,7 @@ class Producers(Mapping[int, ProducerState]):
         return state
 
     def known(self, producer_id: int) -> ProducerState | None:
-        """The state of a producer; None if it isn't there. Quicker than `get`."""
+        """Return the state of a producer; None if it is unknown. Faster than `get`."""
         values = self.table.get(producer_id)
         return None if values is None else ProducerState._make(values)
 
@@ -139,7 +139,7 @@ class Producers(Mapping[int, ProducerState]):
         return len(self.table)
 
     def put(self, state: ProducerState) -> None:
-        """Sets the state of a producer."""
+        """Set the state of a producer."""
         self.table.put(state)
 
 
@@ -151,14 +151,14 @@ class ProducerStates:
     """
 
     def __init__(self, entries: Iterable[ProducerState] = ()) -> None:
-        """Starts with the entries of a snapshot that ends where the batches begin."""
+        """Start with the entries of a snapshot that ends where the batches begin."""
         self.producers = Producers()
         self.open_transactions: dict[int, int] = {}
         self._begun: list[tuple[int, int]] = []
         self.start_with(entries)
 
     def start_with(self, entries: Iterable[ProducerState]) -> None:
-        """Takes the entries of the snapshot that ends where the first batch begins."""
+        """Take the entries of the snapshot that ends where the first batch begins."""
         for entry in entries:
             self.producers.put(entry)
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
@@ -167,7 +167,7 @@ class ProducerStates:
         self._begun = [(first_offset, producer_id) for producer_id, first_offset in self.open_transactions.items()]
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
-        """Adds a batch; returns the transaction that it ended, if it is a control batch with that marker."""
+        """Add a batch; return the transaction that it ended, if it is a control batch with that marker."""
         if header.producer_id < 0:
             return None
         known = self.producers.known(header.producer_id) or ProducerState(header.producer_id, header.producer_epoch)
@@ -212,7 +212,7 @@ class ProducerStates:
         )
 
     def _first_open_offset(self, default: int) -> int:
-        """The first offset of all open transactions."""
+        """Return the first offset of all open transactions."""
         begun = self._begun
         while begun and self.open_transactions.get(begun[0][1]) != begun[0][0]:
             heappop(begun)
@@ -226,13 +226,13 @@ LARGEST_READ = 2**31 - 1
 class ProducerSnapshot:
     """A .snapshot, open for reading; a context manager.
 
-    end_offset: up to which (not including) the log was seen, of the file's name; None if it has none. header_size:
-    bytes of the header that are there; in a cut one version, crc and count are 0 as far as they are missing. count:
-    entries that the file says it has; `whole_count` those that are there. Source: ProducerStateManager.
+    end_offset: the end (exclusive) of the offsets that it covers, from the file's name; None if it has none.
+    header_size: bytes of the header that are there; if it is cut, missing values of version, crc and count are 0.
+    count: the number of entries by the file's header; `whole_count`: the complete ones. Source: ProducerStateManager.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the file. Raises OpenError if it can't be opened or its header not be read."""
+        """Open the file. Raises OpenError if it can't be opened or its header not be read."""
         header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
         self.file = EntryFile(path, PRODUCER_ENTRY_FIELDS, header.size)
         self.path = as_path(path)
@@ -249,11 +249,11 @@ class ProducerSnapshot:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the file is too short for its header."""
+        """True if the file is too short for its header."""
         return self.header_size < PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self.file.close()
 
     def __enter__(self) -> "ProducerSnapshot":
@@ -263,21 +263,24 @@ class ProducerSnapshot:
         self.close()
 
     def entries(self) -> Iterator[ProducerState]:
-        """The producers, in file order; in a cut file only the whole ones."""
+        """Yield the producers in file order; of a cut file only the complete ones."""
         for piece in self.pieces():
             yield from piece
 
     def pieces(self) -> Iterator[list[ProducerState]]:
-        """The same in lists, as they are read."""
+        """Yield the same in lists, as they are read."""
         for piece in self.file.pieces(self.whole_count):
             yield list(map(ProducerState._make, piece))
 
     def compute_crc(self) -> int:
-        """The CRC-32C computed from the file's bytes."""
+        """Return the CRC-32C computed from the file's bytes."""
         return self.file.crc32c(SNAPSHOT_CRC.end)
 
     def problem(self) -> str | None:
-        """Why a broker would refuse it; None if it wouldn't. Source: ProducerStateManager.readSnapshot."""
+        """Return the reason why a broker would refuse it; None if it wouldn't.
+
+        Source: ProducerStateManager.readSnapshot.
+        """
         if self.is_cut:
             least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
             return f"{counted(self.header_size, 'byte')}, a producer snapshot has at least {least}"
@@ -296,9 +299,9 @@ class ProducerSnapshot:
 
 
 def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
-    """Why a broker wouldn't take a .snapshot, one that can't be opened too; None if it would.
+    """Return the reason why a broker wouldn't take a .snapshot, even an unreadable one; None if it would.
 
-    Raises ClusterError if a store fails at giving it.
+    Raises ClusterError if a store fails to return the file.
     """
     try:
         with ProducerSnapshot(path) as snapshot:
@@ -308,7 +311,7 @@ def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
 
 
 def build_producer_snapshot(states: ProducerStates) -> bytes:
-    """A .snapshot's bytes. Source: ProducerStateManager.writeSnapshot."""
+    """Build a .snapshot's bytes. Source: ProducerStateManager.writeSnapshot."""
     entries = b"".join(PRODUCER_ENTRY_FIELDS.struct.pack(*state) for state in states.producers.values())
     header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
     count = len(states.producers)
@@ -323,9 +326,8 @@ _FIELDS = ("epoch", "last_sequence", "last_offset", "current_txn_first_offset")
 class KnownProducers:
     """The producers of a partition, updated batch by batch.
 
-    states: their states, to find contradictions in a snapshot's entries. The broker may or may not know what is below
-    the log start offset, or below the first offset that is there.
-    Source: ProducerStateManager.
+    states: their states, to find contradictions in a snapshot's entries. Below the log start offset, or the first
+    available offset, the broker's knowledge is uncertain. Source: ProducerStateManager.
     """
 
     def __init__(self, first_offset: int, log_start_offset: int) -> None:
@@ -335,13 +337,13 @@ class KnownProducers:
         self._markers: dict[int, int] = {}
 
     def add(self, header: BatchHeader, marker: EndMarker | None) -> CompletedTransaction | None:
-        """Adds the next batch; returns the transaction that it ended."""
+        """Add the next batch; return the transaction that it ended."""
         if marker is not None:
             self._markers[header.producer_id] = header.last_offset
         return self.states.add(header, marker)
 
     def contradictions(self, entries: Iterable[ProducerState], end_offset: int) -> Iterator[str]:
-        """What is wrong with a snapshot taken at an offset, up to which all batches were added."""
+        """Yield the contradictions in a snapshot taken at an offset, up to which all batches were added."""
         left = {each: first for each, first in self.states.open_transactions.items() if first >= self._log_start}
         for entry in entries:
             left.pop(entry.producer_id, None)
@@ -369,17 +371,17 @@ class KnownProducers:
         return None
 
     def _explains(self, entry: ProducerState, known: ProducerState, name: str) -> bool:
-        """Whether a release's own behaviour makes a field differ from the log.
+        """Return whether a release's own behaviour makes a field differ from the log.
 
-        A broker that recovers its log knows nothing below the log start offset; before 2.4 it forgot that as soon as it
-        was deleted. 0.11 counted a marker as a batch of one record.
+        A broker that recovers its log knows nothing below the log start offset; before 2.4 it forgot deleted parts at
+        once. 0.11 counted a marker as a batch of one record.
         """
         if name == "epoch":
             return False
         if name == "current_txn_first_offset":
             stored, found = entry.current_txn_first_offset, known.current_txn_first_offset
             first = max(self._first_offset, self._log_start)
-            began_before = 0 <= stored < first <= found  # the log doesn't have what retention deleted
+            began_before = 0 <= stored < first <= found  # retention has deleted the start from the log
             return began_before or (0 <= found < self._log_start and not 0 <= stored < self._log_start)
         is_forgotten = known.last_offset < self._log_start and entry.last_offset < 0
         return is_forgotten or (name == "last_offset" and entry.last_offset == self._markers.get(entry.producer_id))

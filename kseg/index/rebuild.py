@@ -1,6 +1,6 @@
 """Indexes rebuilt from the log, byte for byte as a broker of 2.0 or later writes them at recovery.
 
-From 3.9.1, 4.0.1 and 4.1 on, a broker writes the same while it appends. Earlier, its entries are for whole appends,
+From 3.9.1, 4.0.1 and 4.1 on, a broker writes the same while it appends. Earlier, its entries are for complete appends,
 whose bounds aren't in the log. Source: LogSegment.recover.
 """
 
@@ -19,10 +19,10 @@ from kseg.reading.log_file import LogFile
 
 @dataclass(slots=True)
 class IndexBuilder:
-    """Builds a segment's indexes batch by batch; `finish` closes the time index.
+    """A builder of a segment's indexes, batch by batch; `finish` closes the time index.
 
-    interval: the least bytes between entries. states: the producers before the segment's first batch; its batches
-    update them. entries: of .index and .timeindex; Kafka would fail at those that are skipped.
+    interval: the least bytes between entries. states: the producers before the segment's first batch, updated by its
+    batches. entries: those of .index and .timeindex, without those at which Kafka would fail.
     """
 
     base_offset: int
@@ -38,7 +38,7 @@ class IndexBuilder:
         self.entries = kernel.load().EntryWriter(self.base_offset, self.interval)
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> None:
-        """Adds the segment's next batch, at position `size`; `marker` if it ends a transaction."""
+        """Add the segment's next batch, at position `size`; `marker` if it ends a transaction."""
         if header.max_timestamp > self._max_timestamp:
             self._max_timestamp, self._offset_of_max_timestamp = header.max_timestamp, header.last_offset
         self.entries.add(self.size, header.last_offset, self._max_timestamp, self._offset_of_max_timestamp)
@@ -46,7 +46,7 @@ class IndexBuilder:
         self.add_producer(header, marker)
 
     def add_producer(self, header: BatchHeader, marker: EndMarker | None) -> None:
-        """Adds to the producers' states and to the transaction index alone."""
+        """Add to the producers' states and to the transaction index alone."""
         completed = self.states.add(header, marker)
         if completed is not None and completed.is_aborted:
             self.transaction_index += TRANSACTION_INDEX_ENTRY_FIELDS.struct.pack(
@@ -58,19 +58,19 @@ class IndexBuilder:
             )
 
     def new_fold(self) -> HeaderFold:
-        """A fold that writes the entries of all that it passes or takes; `add_producer` is for what it stops at."""
+        """Return a fold that writes the entries of all batches it passes or takes; `add_producer` is for its stops."""
         fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, self.states.producers.table)
         fold.passes_legacy = True
         fold.entry_writer = self.entries
         return fold
 
     def add_passed(self, fold: HeaderFold) -> None:
-        """Takes over what such a fold has passed and taken."""
+        """Take the results of such a fold."""
         self.size = fold.end
         self._max_timestamp, self._offset_of_max_timestamp = fold.max_timestamp, fold.offset_of_max_timestamp
 
     def finish(self) -> None:
-        """Adds the time index's last entry, the segment's largest time, as closing a segment does."""
+        """Add the time index's last entry, the segment's largest time, as closing a segment does."""
         self.entries.finish(self._max_timestamp, self._offset_of_max_timestamp)
 
 
@@ -78,7 +78,7 @@ class IndexBuilder:
 class RebuiltIndexes:
     """The files' contents; an empty transaction index means no file.
 
-    valid_size: bytes of the log that they cover; recovery would cut the log there. damage: what is there, or None.
+    valid_size: bytes of the log that they cover; recovery would cut the log there. damage: the damage there, or None.
     """
 
     offset_index: bytes
@@ -96,14 +96,14 @@ def rebuild(
     interval: int = INDEX_INTERVAL_BYTES,
     states: ProducerStates | None = None,
 ) -> RebuiltIndexes:
-    """Indexes of a segment's log, up to its first damage, as recovery makes them.
+    """Rebuild the indexes of a segment's log, up to its first damage, as recovery makes them.
 
     Args:
         log_file: the segment's log.
         base_offset: the segment's; from the file's name if None.
         interval: `index.interval.bytes`.
-        states: the producers up to the segment's first batch, from the snapshot there or the segments before; they
-            are updated up to its end. Without them a transaction that began in an earlier segment isn't known.
+        states: the producers up to the segment's first batch, from the snapshot there or the segments before; they are
+            updated up to its end. Without them transactions from earlier segments are unknown.
     """
     base = base_offset if base_offset is not None else log_file.base_offset or 0
     builder = IndexBuilder(base, interval, states if states is not None else ProducerStates())
@@ -120,7 +120,7 @@ def rebuild(
 
 
 def _add_batches(log_file: LogFile, builder: IndexBuilder) -> Damage | None:
-    """Adds batches up to the first damage, which it returns."""
+    """Add batches up to the first damage, and return it."""
     fold = builder.new_fold()
     damage = _damage_after(log_file, builder, fold)
     builder.add_passed(fold)
@@ -128,7 +128,7 @@ def _add_batches(log_file: LogFile, builder: IndexBuilder) -> Damage | None:
 
 
 def _damage_after(log_file: LogFile, builder: IndexBuilder, fold: HeaderFold) -> Damage | None:
-    """Adds producers up to the first damage, while the fold passes the batches."""
+    """Add producers up to the first damage, while the fold passes the batches."""
     for item in log_file.runs():
         if isinstance(item, Damage):
             return item

@@ -1,4 +1,4 @@
-"""Puts a release's lines together into the kernel's program."""
+"""Programs of the kernel for a release's lines."""
 
 from functools import cache
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from kseg.layouts.template import compile_template, raw_program
 from kseg.releases import LATEST, Release, value_in
 
 DOCUMENTED = Release((2, 1, 1))
-"""The release whose record and batch lines the documentation shows: what kseg prints by default."""
+"""The release whose record and batch lines the documentation shows, kseg's default."""
 
 
 class LogOptions(NamedTuple):
-    """Kafka's options: which parts of a log to print."""
+    """Kafka's options for the parts of a log to print."""
 
     deep: bool = False
     print_data: bool = False
@@ -26,7 +26,7 @@ def _line(text: str) -> Template:
 
 @cache
 def release_program(release: Release, options: LogOptions) -> Program:
-    """The lines of a release's tool."""
+    """Return the lines of a release's tool."""
     payload = value_in(release, logs.KEY_AND_PAYLOAD) if options.print_data else ""
     messages = value_in(release, logs.MESSAGE_LINES)
     if messages is not None:
@@ -46,9 +46,9 @@ def release_program(release: Release, options: LogOptions) -> Program:
 
 @cache
 def documented_program(options: LogOptions) -> Program:
-    """The documentation's lines, with control records as the latest release names them.
+    """Return the documentation's lines, with control records as the latest release names them.
 
-    Unlike in that release, a record's `isvalid` says whether its batch's CRC is right, and texts are unchanged.
+    Unlike in that release, a record's `isvalid` means its batch's CRC, and texts are unchanged.
     """
     return raw_program(_documented_lines(options))
 

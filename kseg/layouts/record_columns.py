@@ -20,17 +20,17 @@ from kseg.system.terminal_text import json_escaped
 
 
 class Kind(Enum):
-    """How a column's values are written."""
+    """The form of a column's values."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
     WORD = "word"
-    "kseg's own text, which needs no escapes."
+    """kseg's own text, which needs no escapes."""
     TIME = "time"
     BYTES = "bytes"
     HEADERS = "headers"
     JSON = "json"
-    "Text that is JSON already; only there if it isn't null."
+    """Text that is JSON already; left out if it is null."""
 
 
 class Column(NamedTuple):
@@ -98,21 +98,21 @@ STORED_COLUMNS = (
     _only_v2("timestampDelta", Kind.NUMBER),
     _only_v2("recordAttributes", Kind.NUMBER),
 )
-"""What else a record stores: its own time if the batch has LogAppendTime, and unused bits."""
+"""Further stored values of a record: its own timestamp if the batch has LogAppendTime, and unused bits."""
 DECODED_COLUMNS = tuple(
     _everywhere(name, Kind.JSON) for name in ("keyDecoded", "valueDecoded", "keyError", "valueError")
 )
-"""The decoded contents of a record, and why decoding failed."""
+"""The decoded contents of a record, and the reason if decoding failed."""
 PLACE_COLUMNS = ("file", "topic", "partition")
-"""Columns that are the same in all of a log, from its path."""
+"""Columns with the same value in the complete log, from its path."""
 TOPIC_COLUMNS = PLACE_COLUMNS[1:]
-"""Those that rows of several partitions have."""
+"""Columns of rows from several partitions."""
 
 
 def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:
-    """The values of PLACE_COLUMNS: the path as it is shown, topic and partition by the name of its directory.
+    """Return the values of PLACE_COLUMNS: the displayed path, and topic and partition from its directory's name.
 
-    `bootstrap.checkpoint` lies in a log directory, which may be named like a partition.
+    `bootstrap.checkpoint` is in a log directory, which may be named like a partition.
     """
     here = as_path(path).absolute()
     directory = None if here.name == BOOTSTRAP_CHECKPOINT else parse_partition_directory(here.parent)
@@ -121,12 +121,12 @@ def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:
 
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
-"""Columns of tables; those of CSV also have what distinguishes records."""
+"""The columns of tables; CSV also has columns that distinguish records."""
 DEFAULT_CSV_FIELDS = ("file", "offset", "timestamp", "time", "timestampType", "key", "value", "headers", "isValid")
 COLUMNS: dict[str, Column] = {
     column.name: column for column in (*BATCH_COLUMNS, *RECORD_COLUMNS, *STORED_COLUMNS, *DECODED_COLUMNS)
 }
-"""By name; if batches and records have a column of one name, the record's."""
+"""The columns by name; if batches and records share a name, the record's."""
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
 """The names for `--fields`."""
 TIME_FIELDS = tuple(column.name for column in RECORD_COLUMNS if column.kind is Kind.TIME)
@@ -138,9 +138,9 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\0": "\0"}
 
 
 def template_program(template: str, path: str | PathLike[str]) -> Program:
-    r"""A program that prints a line for each record, with texts unchanged; `\n`, `\t`, `\0` in it are these characters.
+    r"""Return a program that prints a line per record, with unchanged texts.
 
-    `{file}`, `{topic}`, `{partition}` are those of the log at `path`.
+    `\n`, `\t` and `\0` in it are these characters. `{file}`, `{topic}`, `{partition}` are those of the log at `path`.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
@@ -152,7 +152,7 @@ def template_program(template: str, path: str | PathLike[str]) -> Program:
 
 
 def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str]) -> Program:
-    """A program that prints a row for each record: `form` is text, json, csv, SAFE_CSV, or table for JSON of texts.
+    """Return a program that prints a row per record. `form`: text, json, csv, SAFE_CSV, or table for JSON of texts.
 
     Raises UsageError for a name that isn't one of FIELD_NAMES.
     """
@@ -163,7 +163,7 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
 
 @lru_cache
 def _rows_program(form: str, names: tuple[str, ...], topic: object, partition: object) -> Program:
-    """The program for a partition's files, with PATH in place of each one's path."""
+    """Return the program for a partition's files, with PATH in place of each one's path."""
     values = (PATH, _template_text(form, topic), _template_text(form, partition))
     places = dict(zip(PLACE_COLUMNS, values, strict=True))
     rows = [_row(form, names, magic, places) for magic in range(3)]
@@ -171,7 +171,7 @@ def _rows_program(form: str, names: tuple[str, ...], topic: object, partition: o
 
 
 def check_fields(names: tuple[str, ...]) -> None:
-    """Raises UsageError for a name that isn't one of FIELD_NAMES."""
+    """Raise UsageError for a name that isn't one of FIELD_NAMES."""
     unknown = [name for name in names if name not in FIELD_NAMES]
     if unknown:
         raise UsageError(f"--fields: no field {unknown[0]}; there are {', '.join(FIELD_NAMES)}")
@@ -198,13 +198,13 @@ class _Column:
 
 
 def _template_text(form: str, value: object) -> str:
-    """A value that is the same in all rows, as text for a template, with its braces escaped."""
+    """Return a constant value as text for a template, with its braces escaped."""
     text = _value_text(form, value).encode("utf-8", "backslashreplace").decode()
     return text.replace("{", "\\{").replace("}", "\\}")
 
 
 def _value_text(form: str, value: object) -> str:
-    """A value as a form writes it."""
+    """Return a value as a form writes it."""
     if form in _JSON_FORMS:
         return json_escaped(json.dumps(value, ensure_ascii=False))
     if form in ("csv", SAFE_CSV) and isinstance(value, str):
@@ -237,7 +237,7 @@ def _json(name: str, value: str | _Column) -> str:
 
 
 def _table(name: str, value: str | _Column) -> str:
-    """As in JSON, but what is JSON already becomes text that is shown, so decoders don't quote it."""
+    """Return a member as in JSON, but with JSON values as text, so that decoders don't quote them."""
     if isinstance(value, _Column) and value.kind is Kind.JSON:
         return f'"{name}{{{name}:json}}'
     return _json(name, value)
@@ -259,7 +259,7 @@ def _safe_csv(name: str, value: str | _Column) -> str:
 
 
 def _time_or(name: str, column: _Column) -> str | None:
-    """The column's template; a time without JSON's quotes."""
+    """Return the column's template; a time without JSON's quotes."""
     return "{time}" if column.kind is Kind.TIME and column.template is not None else column.template
 
 
@@ -272,7 +272,7 @@ _CONTROL_DATA = ',"data":{decoded?{decoded}}{decoded!null}'
 
 _PLACES = "\0places\0"
 _NOTHING = compile_template("")
-"""For records that are read to find what is wrong with them, but aren't printed."""
+"""A template for records that are only checked and not printed."""
 
 
 def json_program(
@@ -283,10 +283,10 @@ def json_program(
     places: tuple[str, ...] = (),
     beside: Mapping[str, object] | None = None,
 ) -> Program:
-    """Objects of type batch and record; no `file` without a path.
+    """Return objects of type batch and record; no `file` without a path.
 
-    `places`: which of PLACE_COLUMNS records have: the file if several are read, all if several partitions are.
-    `beside`: what else is the same in all records; only with `places`.
+    `places`: the PLACE_COLUMNS of records: the file if several are read, all if several partitions are. `beside`:
+    further constant members of records; only with `places`.
     """
     program = _json_program(file_on_batches=path is not None, batches=batches, records=records, has_places=bool(places))
     if path is None:
@@ -299,7 +299,7 @@ def json_program(
 
 @cache
 def _json_program(*, file_on_batches: bool, batches: bool, records: bool, has_places: bool) -> Program:
-    """The program for all files, with PATH in place of the path, and _PLACES in that of records' places."""
+    """Return the program for all files, with PATH in place of the path, and _PLACES in place of records' places."""
     on_batch, on_record = f'"file":{PATH},' if file_on_batches else "", f"{_PLACES}," if has_places else ""
     batch = tuple(_batch(on_batch, magic) if batches else None for magic in range(3))
     if not records:
@@ -331,7 +331,7 @@ def _control_body(kind: str, content: str) -> str:
 
 
 def _stored_members() -> str:
-    """What else `build` needs to write a record as it was: its own time under LogAppendTime, and unused bits."""
+    """Return further members for `build`: a record's own timestamp under LogAppendTime, and unused bits."""
     delta, attributes = (f'{{{column.name}?,"{column.name}":{column.v2}}}' for column in STORED_COLUMNS)
     return f"{{timestampType?{delta}}}{attributes}"  # CreateTime is 0
 

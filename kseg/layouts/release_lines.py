@@ -1,4 +1,4 @@
-"""Lines that DumpLogSegments of each release prints, and the options that each release has."""
+"""Printed lines and options of DumpLogSegments by release."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -84,11 +84,11 @@ _R7_LEGACY = (
     "| offset: {offset} {timestampType}: {timestamp} keySize: {keySize} valueSize: {valueSize}"
     " isValid: {recordIsValid} crc: {recordCrc}"
 )
-_R6_LEGACY = _R7_LEGACY + "\\}"  # a slip that the tool kept for thirteen releases
+_R6_LEGACY = _R7_LEGACY + "\\}"  # an error that the tool kept for thirteen releases
 
 
 class Lines(NamedTuple):
-    """Templates of one kind of line, by format."""
+    """The templates of one kind of line, by format."""
 
     v2: str
     legacy: str
@@ -125,7 +125,7 @@ RECORD_LINES: Since[Lines] = (
 DEEP_WHEN_PRINTING: Since[bool] = (((0, 8), False), ((1, 1), True))
 
 DECODERS_PRINT: Since[bool] = (((0, 8), False), ((0, 10, 1), True))
-"""Whether a decoder's option implies --print-data-log."""
+"""True if a decoder's option implies --print-data-log."""
 
 KEY_AND_PAYLOAD: Since[str] = (
     ((0, 8), "{key? key: {key}} payload: {value?{value}}{value!null}"),
@@ -137,7 +137,7 @@ KEY_AND_PAYLOAD_ALONE: Since[str] = (
     ((2, 8), "{key?| key: {key}}{value? payload: {value}}"),
     ((4, 3), "{key?| key: {key}{value? payload: {value}}}{key!{value?| payload: {value}}}"),
 )
-"""With --skip-record-metadata."""
+"""The line with --skip-record-metadata."""
 
 # --- around the lines ------------------------------------------------------------------------------------------------
 
@@ -148,9 +148,9 @@ BOOTSTRAP_SNAPSHOT = "KRaft bootstrap snapshot"
 TRAILING_BYTES = "Found {size} invalid bytes at the end of {name}"
 
 GAP_RULE: Since[GapRule] = (((0, 8), GapRule.PLAIN_MESSAGES), ((0, 11), GapRule.ALL_RECORDS))
-"""For which records the tool checks whether their offsets are consecutive."""
+"""The records that the tool checks for consecutive offsets."""
 OFFSET_BEFORE_FIRST: Since[int | None] = (((0, 8), None), ((4, 3), -1))
-"""The offset that a log's first one must follow; otherwise it is a gap. None: it may be any."""
+"""The offset that must precede a log's first one, or else there is a gap. None: any."""
 
 # --- control records -------------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ CONTROL_BODIES: Since[dict[int, str]] = (
 
 
 def control_suffixes(release: Release) -> tuple[str, ...]:
-    """What follows a control record's line, for types 0 … 6, then for unknown ones, then for unreadable ones."""
+    """Return the text after a control record's line, for types 0 … 6, for unknown and for unreadable ones."""
     names, bodies = value_in(release, CONTROL_NAMES), value_in(release, CONTROL_BODIES)
     suffixes = []
     for kind in ControlType:
@@ -197,11 +197,11 @@ SANITY_PASSED = "{path} passed sanity check."
 IS_EMPTY = "{path} is empty."
 
 SAYS_EMPTY: Since[bool] = (((0, 8), False), ((2, 8), True))
-"""Whether the tool says that an .index without entries is empty, also instead of its sanity check."""
+"""True if the tool reports an .index without entries as empty, even instead of its sanity check."""
 
 
 class Compared(Enum):
-    """Which offset of the batch at an .index entry's position must equal the entry's offset."""
+    """The offset of the batch at an .index entry's position that must equal the entry's offset."""
 
     FIRST_RECORD = "offset of its first record"
     LAST_OFFSET = "last offset"
@@ -210,13 +210,14 @@ class Compared(Enum):
 COMPARED: Since[Compared] = (((0, 8), Compared.FIRST_RECORD), ((2, 3), Compared.LAST_OFFSET))
 
 STOPS_BEFORE_ZERO_ENTRY: Since[bool] = (((0, 8), False), ((2, 3), True))
-"""Whether a zero entry (after the first) ends the dump at once.
+"""True if a zero entry (after the first) ends the dump at once.
 
 Earlier releases compare it first; then an .index ends, but a .timeindex only if a batch ends at the base offset.
+
 """
 
 LAST_OFFSET_ABOVE_BASE: Since[bool] = (((0, 8), True), ((2, 0), False))
-"""Whether an .index is sane only if its last offset lies above the base offset; later it may be the base offset."""
+"""True if an .index needs a last offset above the base offset to be sane; later releases allow equality."""
 
 
 MISMATCHES = "Mismatches in :{path}"
@@ -238,7 +239,7 @@ NON_CONSECUTIVE: Since[str] = (
 FOLLOWED_BY = "  {} is followed by {}"
 
 LAST_FOUND_FIRST: Since[bool] = (((0, 8), True), ((4, 3), False))
-"""Order of mismatches and gaps; from 4.3 on, each offset appears once, mismatches descend and gaps ascend."""
+"""The order of mismatches and gaps; from 4.3 on, each offset appears once, mismatches descend and gaps ascend."""
 
 
 class ProducerLine(NamedTuple):
@@ -281,14 +282,14 @@ PRODUCER_LINES: Since[ProducerLine] = (
 )
 
 ALWAYS_SHOWS_LAST_BATCH: Since[bool] = (((0, 11), True), ((2, 4), False))
-"""Whether a producer without a batch (last offset -1) shows the fields of one."""
+"""True if a producer without a batch (last offset -1) shows the fields of one."""
 
 SEQUENCE_WRAPS: Since[bool] = (((0, 11), False), ((2, 1), True))
-"""Whether a first sequence below 0 wraps around to 2147483647."""
+"""True if a first sequence below 0 wraps around to 2147483647."""
 
 
 class OptionalWords(NamedTuple):
-    """Shows a number that may be missing."""
+    """The text of a number that may be missing."""
 
     missing: str
     present: str
@@ -313,11 +314,11 @@ UNKNOWN_VERSION: Since[str] = (
 )
 
 VERSION_COMES_FIRST: Since[bool] = (((0, 11), False), ((4, 0), True))
-"""Whether the version is checked before the rest is parsed."""
+"""True if the version is checked before the rest is parsed."""
 
 
 class SchemaReasons(NamedTuple):
-    """Why a snapshot can't be read: it ends within a field of its own or of a producer, or its count is impossible."""
+    """Reasons for an unreadable snapshot: it ends within its own or a producer's field, or its count is impossible."""
 
     cut_field: str
     cut_producer: str
@@ -326,7 +327,7 @@ class SchemaReasons(NamedTuple):
 
 
 NAMES_FIELDS = Release((3, 9, 2))
-"""The last release whose tool says which field can't be read; kseg's own messages are those."""
+"""The last release whose tool names the unreadable field, as kseg's own messages do."""
 
 SCHEMA_REASONS: Since[SchemaReasons] = (
     (
@@ -370,19 +371,19 @@ OPTION_RELEASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "remote-log-metadata-decoder": ("--remote-log-metadata-decoder", (3, 9)),
     "share-group-state-decoder": ("--share-group-state-decoder", (4, 0)),
 }
-"""Kafka's options that not every release has: their names, and since when."""
+"""Kafka's options that some releases lack: their names, and the first release that has them."""
 
 OLD_CLASS_PREFIX, CLASS_PREFIX = "kafka.serializer.", "org.apache.kafka.tools.api."
 """Packages of the decoder classes, up to 3.7 and from 3.8 on."""
 
 NAMES_OLD_CLASSES: Since[bool] = (((0, 8), False), ((3, 8), True), ((4, 0), False))
-"""Whether the tool prints a message if a class is given by its old name."""
+"""True if the tool prints a message if a class is given by its old name."""
 
 _DEPRECATED_CLASS = "{old} is deprecated. Please use {new} instead"
 
 
 def deprecated_class_lines(key_class: str | None, value_class: str | None, release: Release) -> list[str]:
-    """What a release prints for each old class name, the value's first."""
+    """Return the lines that a release prints for old class names, the value's first."""
     if not value_in(release, NAMES_OLD_CLASSES):
         return []
     old = [name for name in (value_class, key_class) if name is not None and name.startswith(OLD_CLASS_PREFIX)]

@@ -15,7 +15,7 @@ from kseg.releases import Since
 
 
 class LineField(NamedTuple):
-    """How a hole is filled: an operation, its slot or text, and the words for its numbers if it shows words."""
+    """The content of a hole: an operation, its slot or text, and the words for its numbers if it shows words."""
 
     op: Op
     source: Slot | Text | None
@@ -114,7 +114,7 @@ FIELDS: dict[str, LineField] = {
 OWN_FIELDS: dict[str, LineField] = {
     name: field._replace(op=Op.JSON_VALUE) if field.op is Op.JSON_TEXT else field for name, field in FIELDS.items()
 }
-"""The holes of a user's own lines: there, `{key:json}` is a whole value, not the part after a member's name."""
+"""The holes of a user's own lines: `{key:json}` is a complete value there, not the part after a member's name."""
 
 
 _INDEXED = frozenset({FileKind.LOG, FileKind.OFFSET_INDEX})
@@ -129,7 +129,7 @@ DUMPED_KINDS: Since[frozenset[FileKind]] = (
 )
 
 NAMES_UNKNOWN_FILES: Since[bool] = (((0, 8), False), ((0, 11), True))
-"""Whether the tool reports a file of another kind, on stdout and stderr; earlier releases skip it silently."""
+"""True if the tool reports a file of an unknown kind, on stdout and stderr; earlier releases skip it silently."""
 
 DUMPING = "Dumping {path}"
 UNREAD_RECORDS = "kseg: the records of {count} batches weren't checked; run without --shallow to check them"
@@ -141,7 +141,7 @@ _WEEK_MS = 7 * 86_400_000
 
 @lru_cache
 def zone_table(zone: tzinfo) -> Zone:
-    """A zone's offsets; empty for UTC. Finds them by asking for each week, since libraries don't list them."""
+    """Return a zone's offsets; empty for UTC. Tries each week, since libraries don't list them."""
     if zone == UTC:
         return ()
     if isinstance(zone, timezone):
@@ -155,7 +155,7 @@ def zone_table(zone: tzinfo) -> Zone:
 
 
 def _change(before: int, after: int, zone: tzinfo) -> int:
-    """The first second with another offset than before, in milliseconds."""
+    """Return the first second with another offset than before, in milliseconds."""
     old = _offset_at(before, zone)
     while after - before > 1000:
         middle = (before + after) // 2000 * 1000
@@ -171,13 +171,13 @@ def _offset_at(ms: int, zone: tzinfo) -> int:
 
 _LITERAL = int(Op.LITERAL)
 PATH = "\0path\0"
-"""Stands for a file's path in templates that are the same for all files."""
+"""The placeholder of a file's path in templates that are the same for all files."""
 _PIECE = re.compile(r"\\[{}]|\{([A-Za-z:]+)([}?!])|[{}]|[^{}\\]+|\\")
 
 
 @lru_cache(maxsize=256)
 def compile_template(text: str) -> Template:
-    """Compiles one line, with its line end if it has one; texts are decoded from UTF-8 as in Java.
+    """Compile one line, with its line end if it has one; texts are decoded from UTF-8 as in Java.
 
     Raises UsageError for an unknown field or unpaired braces.
     """
@@ -186,17 +186,17 @@ def compile_template(text: str) -> Template:
 
 @lru_cache(maxsize=256)
 def compile_raw(text: str) -> Template:
-    """The same for a line of OWN_FIELDS that shows texts unchanged."""
+    """Return the same for a line of OWN_FIELDS that shows texts unchanged."""
     return _compiled(text, OWN_FIELDS)._replace(is_raw=True)
 
 
 def raw_program(program: Program) -> Program:
-    """The program, changed to show texts unchanged."""
+    """Return the program, changed to show texts unchanged."""
     return mapped_program(program, lambda template: template._replace(is_raw=True))
 
 
 def zoned_program(program: Program, zone: Zone) -> Program:
-    """The program, changed to show times in a zone."""
+    """Return the program, changed to show times in a zone."""
     return mapped_program(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
@@ -210,7 +210,7 @@ def _compiled(text: str, fields: Mapping[str, LineField]) -> Template:
 
 
 def fill(template: Template, marker: str, text: str) -> Template:
-    """The template with a marker in its literal parts replaced by a text that differs from file to file.
+    """Replace a marker in the template's literal parts by a text that differs from file to file.
 
     Bytes that aren't UTF-8, as in file names, become \\udcNN.
     """
@@ -228,12 +228,12 @@ def fill(template: Template, marker: str, text: str) -> Template:
 
 
 def fill_program(program: Program, marker: str, text: str) -> Program:
-    """The program with its templates filled."""
+    """Return the program with its templates filled."""
     return mapped_program(program, lambda template: fill(template, marker, text))
 
 
 def mapped_program(program: Program, change: Callable[[Template], Template]) -> Program:
-    """The program with each of its templates changed."""
+    """Return the program with each of its templates changed."""
     batch, record = ([each and change(each) for each in templates] for templates in (program.batch, program.record))
     control = None if program.control is None else tuple(map(change, program.control))
     return Program((batch[0], batch[1], batch[2]), (record[0], record[1], record[2]), control)
@@ -251,7 +251,7 @@ class _Compiler:
         self.words: list[Words] = []
 
     def take(self, pieces: list[re.Match[str]], start: int, text: str) -> int:
-        """Compiles pieces up to the brace that closes this level, or to the end; returns the index of that."""
+        """Compile pieces up to the brace that closes this level, or to the end; return the index of that."""
         i = start
         while i < len(pieces):
             piece = pieces[i]
@@ -316,11 +316,11 @@ def _skip(field: LineField, *, shown_if_there: bool, text: str) -> Op:
 
 
 TIME_END = b";"
-"""Ends the time after the mark."""
+"""The end of the time after the mark."""
 
 
 def marked_program(program: Program, mark: bytes, heading: bytes = b"") -> Program:
-    """The program without lines of batches; before each record the mark, its time, TIME_END, and a heading."""
+    """Return the program without batch lines; each record begins with the mark, its time, TIME_END, and a heading."""
     marked = mapped_program(program, lambda template: _marked(template, mark, heading))
     return marked._replace(batch=(None, None, None))
 

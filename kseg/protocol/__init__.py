@@ -1,1 +1,1 @@
-"""Kafka's protocol: requests and responses from captures, frames and hex text, read with Kafka's own schemas."""
+"""Kafka's protocol: requests and responses from captures, frames and hex text, parsed with Kafka's own schemas."""

@@ -16,9 +16,9 @@ from kseg.protocol.messages import MAX_FRAME, SIZE_SIZE, SMALLEST_MESSAGE, is_re
 
 _MODULUS = 1 << 32
 MOST_HELD_BYTES = 1 << 24
-"""The most bytes that are held because they came too early; then what is missing is given up."""
+"""The most bytes that are held because they came too early; beyond this, missing bytes are given up."""
 MOST_HELD = 1 << 12
-"""The same in packets."""
+"""The same limit in packets."""
 
 
 class Direction:
@@ -28,16 +28,16 @@ class Direction:
     """
 
     def __init__(self, next_sequence: int | None) -> None:
-        """`next_sequence`: the number of the first byte; None if the connection's beginning wasn't seen."""
+        """Take the number of the first byte; None if the capture doesn't have the connection's beginning."""
         self._next_sequence = next_sequence
         self._position = 0
-        """Bytes up to the next one: sequence numbers begin again at 0, positions don't."""
+        """The position of the next byte: sequence numbers wrap around to 0, positions don't."""
         self._held: list[tuple[int, int, bytes]] = []
         """Position, size and available bytes of packets that came too early, in order."""
         self._held_bytes = 0
 
     def add(self, sequence: int, payload: bytes, size: int) -> Iterator[bytes | int]:
-        """A packet's payload, of which the capture may hold less than its size."""
+        """Yield a packet's payload, of which the capture may have less than its size."""
         if size == 0:
             return
         if self._next_sequence is None:
@@ -52,17 +52,17 @@ class Direction:
             yield from self._pass_over()
 
     def acknowledge(self, sequence: int) -> Iterator[bytes | int]:
-        """The other side has all bytes before this number: those that are missing here won't come any more."""
+        """Give up missing bytes before this number: the other side has them, so they won't be repeated."""
         while self._held and self._position_of(sequence) > self._position:
             yield from self._pass_over()
 
     def end(self) -> Iterator[bytes | int]:
-        """What was held back, at the end."""
+        """Yield the held bytes at the end."""
         while self._held:
             yield from self._pass_over()
 
     def _position_of(self, sequence: int) -> int:
-        """The position that a sequence number means: the one nearest to the next byte."""
+        """Return the position of a sequence number: the one nearest to the next byte."""
         distance = (sequence - (self._next_sequence or 0) + _MODULUS // 2) % _MODULUS - _MODULUS // 2
         return self._position + distance
 
@@ -71,7 +71,7 @@ class Direction:
         self._next_sequence = ((self._next_sequence or 0) + size) % _MODULUS
 
     def _pass_over(self) -> Iterator[bytes | int]:
-        """Continues at the first held packet, whatever is missing before it."""
+        """Continue at the first held packet; the bytes missing before it are lost."""
         missing = self._held[0][0] - self._position
         if missing > 0:
             self._advance(missing)
@@ -105,7 +105,7 @@ _POSITION_LINE = re.compile(r"[0-9A-Fa-f]{8}")
 
 
 class InputForm(StrEnum):
-    """The form of the input."""
+    """The forms of an input."""
 
     CAPTURE = "capture"
     FRAMES = "frames"
@@ -113,11 +113,11 @@ class InputForm(StrEnum):
 
 
 class HexError(KsegError):
-    """Text that isn't hexadecimal."""
+    """The text isn't hexadecimal."""
 
 
 class Replay:
-    """A stream whose first bytes can be seen before they are read."""
+    """A stream whose first bytes can be examined before they are read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -125,7 +125,7 @@ class Replay:
         self._kept = self.first
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Read at most `size` bytes; returns none at the end."""
         if self._kept:
             taken, self._kept = self._kept[:size], self._kept[size:]
             return taken
@@ -141,7 +141,7 @@ def _read(stream: BinaryIO, size: int) -> bytes:
 
 
 def form_of(first: bytes) -> InputForm:
-    """The form of an input, by its first bytes."""
+    """Return the form of an input, judging by its first bytes."""
     if first[:4] in (*PCAP_MAGICS, PCAPNG_MAGIC):
         return InputForm.CAPTURE
     is_text = first.strip() and _looks_like_hex(first)
@@ -150,7 +150,7 @@ def form_of(first: bytes) -> InputForm:
 
 def _looks_like_hex(first: bytes) -> bool:
     lines = first.split(b"\n")
-    # The last line may be cut within a character of its text.
+    # The last line may be cut in the middle of a character.
     whole = lines[:-1] if len(lines) > 1 else lines
     return all(_is_hex_line(line) for line in whole)
 
@@ -163,7 +163,7 @@ def _is_hex_line(line: bytes) -> bool:
 def read_frames(
     stream: Replay, *, max_frame: int = MAX_FRAME, response_to: tuple[int, int] | None = None
 ) -> Iterator[Frame | FrameDamage]:
-    """Frames one after another: size and message, requests and responses."""
+    """Yield frames one after another: size and message, requests and responses."""
     mixture = Mixture(Numbers(), max_frame, response_to=response_to)
     while piece := stream.read(PIECE):
         yield from mixture.feed(piece)
@@ -173,7 +173,7 @@ def read_frames(
 def read_hex(
     stream: Replay, *, max_frame: int = MAX_FRAME, response_to: tuple[int, int] | None = None
 ) -> Iterator[Frame | FrameDamage]:
-    """Messages in hexadecimal: a paragraph each, or several with their sizes; `#` begins a comment.
+    """Yield messages in hexadecimal: one per paragraph, or several with their sizes; `#` begins a comment.
 
     Positions count the bytes that the text represents. Raises HexError for other text.
     """
@@ -190,7 +190,7 @@ def read_hex(
 
 
 def _sizes(content: bytes) -> list[int]:
-    """Sizes of the frames in the bytes, if these are frames to the last byte; otherwise none."""
+    """Return the sizes of the frames in the bytes; none if other bytes are among them."""
     sizes, at = [], 0
     while at < len(content):
         size = int.from_bytes(content[at : at + SIZE_SIZE], "big", signed=True)
@@ -202,7 +202,7 @@ def _sizes(content: bytes) -> list[int]:
 
 
 def _paragraphs(stream: Replay, most: int) -> Iterator[bytes]:
-    """The bytes of each paragraph of hexadecimal text."""
+    """Yield the bytes of each paragraph of hexadecimal text."""
     parts: list[bytes] = []
     is_dump = False
     for number, line in enumerate(_lines(stream, most), 1):
@@ -220,7 +220,7 @@ def _paragraphs(stream: Replay, most: int) -> Iterator[bytes]:
 
 
 def _digits_of_dump(text: str) -> str | None:
-    """The digits of a line that begins with a position; None if it doesn't."""
+    """Return the hex digits of a line that begins with a position; None if it doesn't."""
     match = _DUMP_LINE.fullmatch(text) if ":" in text[:17] or "  " in text else None
     return None if match is None else match[1] or match[2]
 
@@ -233,7 +233,7 @@ def _bytes_of(digits: str, number: int) -> bytes:
 
 
 def _lines(stream: Replay, most: int) -> Iterator[str]:
-    """Lines of text. Raises HexError for one with more characters than any frame."""
+    """Yield lines of text. Raises HexError for a line longer than any frame."""
     rest = b""
     while piece := stream.read(PIECE):
         *lines, rest = (rest + piece).split(b"\n")
@@ -254,25 +254,25 @@ _TLS_HANDSHAKE = b"\x16\x03"
 _FIN, _SYN, _RST, _ACK = 0x01, 0x02, 0x04, 0x10
 _MIDDLE = "the capture begins in the middle of the connection"
 _BAD_PACKET = (ValueError, IndexError, KeyError, AttributeError, TypeError, struct.error)
-"""What dpkt raises for bytes that aren't a packet, besides its own errors."""
+"""Exceptions of dpkt, besides its own class, for bytes that aren't a packet."""
 
 
 class CaptureError(KsegError):
-    """A file that isn't a capture, or can't be read any further."""
+    """The file isn't a capture, or can't be read any further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is special about a connection, but isn't damage: it isn't Kafka's, or began before the capture."""
+    """A remark about a connection, not damage: it isn't Kafka's, or began before the capture."""
 
     peers: Peers
     size: int
-    """Bytes of both directions."""
+    """The bytes of both directions."""
     detail: str
 
 
 class Packet(NamedTuple):
-    """A TCP packet. `payload` may be less than `size`, what the sender sent; `time` in microseconds since 1970."""
+    """A TCP packet. `payload` may be less than `size`, the sent size; `time` in microseconds since 1970."""
 
     source: str
     target: str
@@ -285,7 +285,7 @@ class Packet(NamedTuple):
 
 
 def dpkt_library() -> ModuleType:
-    """The library dpkt. Raises UsageError if it isn't installed."""
+    """Return the library dpkt. Raises UsageError if it isn't installed."""
     try:
         import dpkt
     except ImportError as error:
@@ -295,7 +295,7 @@ def dpkt_library() -> ModuleType:
 
 
 class _Bounded:
-    """A stream for dpkt that allocates nothing for bytes that aren't there."""
+    """A stream for dpkt that allocates no memory for missing bytes."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -303,7 +303,7 @@ class _Bounded:
         self.is_cut = False
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end. Raises CaptureError for an impossible size."""
+        """Return the next `size` bytes, fewer at the end. Raises CaptureError for an impossible size."""
         if not 0 <= size <= LARGEST_PACKET:
             raise CaptureError(f"a packet can't have {counted(size, 'byte')}", position=self.position)
         pieces, left = [], size
@@ -316,7 +316,7 @@ class _Bounded:
 
 
 def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
-    """The TCP packets of a capture, and errors where a packet can't be read.
+    """Yield the TCP packets of a capture, and errors where a packet can't be read.
 
     Raises CaptureError if it isn't a capture at all, and UsageError if the library is missing.
     """
@@ -339,27 +339,27 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
             return
         except (dpkt.Error, *_BAD_PACKET) as error:
             yield CaptureError(f"a packet can't be read: {error}", position=position)
-            packets = iter(reader)  # continues after it
+            packets = iter(reader)  # yields more after an error
             continue
         if bounded.is_cut:
             yield CaptureError("the last packet is cut", position=position)
         try:
             packet = _packet(dpkt, unpack(raw), round(time * 1_000_000))
         except (dpkt.Error, *_BAD_PACKET):
-            continue  # not an IP packet, or too little of one
+            continue  # not an IP packet, or too short
         if packet is not None:
             yield packet
 
 
 class _Replayed:
-    """A stream whose first bytes were read already, to see what it is."""
+    """A stream whose first bytes were read already, to recognize its form."""
 
     def __init__(self, first: bytes, bounded: _Bounded) -> None:
         self._first = first
         self._bounded = bounded
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end."""
+        """Return the next `size` bytes, fewer at the end."""
         if size < 0:
             return self._bounded.read(size)
         first, self._first = self._first[:size], self._first[size:]
@@ -372,7 +372,7 @@ def _reader(dpkt: ModuleType, bounded: _Bounded, magic: bytes) -> Any:
 
 
 def _unpacker(dpkt: ModuleType, link: int) -> Any:
-    """The parser of a packet's link layer."""
+    """Return the parser of a packet's link layer."""
     unpackers = {
         0: dpkt.loopback.Loopback,
         108: dpkt.loopback.Loopback,
@@ -395,7 +395,7 @@ def _ip(dpkt: ModuleType, raw: bytes) -> Any:
 
 
 def _packet(dpkt: ModuleType, outer: Any, time: int) -> Packet | None:
-    """The TCP packet inside another one; None if there is none."""
+    """Return the TCP packet inside another one; None if there is none."""
     while isinstance(outer, dpkt.Packet) and not isinstance(outer, dpkt.ip.IP | dpkt.ip6.IP6):
         outer = outer.data
     if not isinstance(outer, dpkt.Packet) or not isinstance(outer.data, dpkt.tcp.TCP):
@@ -406,7 +406,7 @@ def _packet(dpkt: ModuleType, outer: Any, time: int) -> Packet | None:
         whole, headers = outer.len, outer.hl * 4
     else:
         whole, headers = outer.plen, sum(header.length for header in outer.all_extension_headers)
-    # A length of 0: the network card cuts the packet into smaller ones later.
+    # The length is 0 if the network card splits the packet later.
     size = max(whole - headers - tcp.off * 4, len(payload)) if whole else len(payload)
     source, target = _address(outer.src, tcp.sport), _address(outer.dst, tcp.dport)
     return Packet(source, target, tcp.seq, tcp.ack, tcp.flags, payload, size, time)
@@ -419,7 +419,7 @@ def _address(raw: bytes, port: int) -> str:
 
 @dataclass(slots=True)
 class _Connection:
-    """One TCP connection. `client` is None until it is known which end that is."""
+    """A TCP connection. `client` is None until it is known which end that is."""
 
     ends: tuple[str, str]
     client: str | None
@@ -430,25 +430,25 @@ class _Connection:
     sizes: dict[str, int] = field(default_factory=dict)
     first_bytes: bytes = b""
     held_back: list[FrameDamage] = field(default_factory=list)
-    """Before a frame was seen, the connection may not be Kafka's, and its bytes may not be damage."""
+    """Damage before the first frame: until then the connection may not be Kafka's."""
 
     @property
     def peers(self) -> Peers:
-        """Client and server; if that isn't known, in the order in which they were seen."""
+        """Client and server; if unknown, the ends in order of appearance."""
         if self.client == self.ends[1]:
             return Peers(self.ends[1], self.ends[0])
         return Peers(*self.ends)
 
 
 class Capture:
-    """Kafka's protocol in a capture.
+    """The Kafka protocol in a capture.
 
-    After everything is read, `unanswered` is the number of requests without a response, and `unreadable` that of places
-    where a packet can't be read.
+    At the end, `unanswered` is the number of requests without a response, and `unreadable` the number of places where
+    a packet can't be read.
     """
 
     def __init__(self, stream: BinaryIO, *, ports: frozenset[int] = frozenset(), max_frame: int = MAX_FRAME) -> None:
-        """`ports`: only connections to these; if empty, those whose first bytes are a request."""
+        """Take the ports of connections to read; if empty, read those whose first bytes are a request."""
         self._stream = stream
         self._ports = ports
         self._max_frame = max_frame
@@ -458,7 +458,7 @@ class Capture:
         self.unreadable = 0
 
     def items(self) -> Iterator[Frame | FrameDamage | Remark | CaptureError]:
-        """Frames and damages in the order of the packets, and the first place where a packet can't be read."""
+        """Yield frames and damages in the order of the packets, and the first place where a packet can't be read."""
         for packet in read_packets(self._stream):
             if isinstance(packet, CaptureError):
                 self.unreadable += 1
@@ -484,7 +484,7 @@ class Capture:
             return
         other = connection.directions.get(packet.target)
         if packet.flags & _ACK and other is not None:
-            # First: a response must find its request.
+            # This comes first, as a response must find its request.
             pieces = other.acknowledge(packet.acknowledged)
             yield from self._pieces(connection, packet.target, pieces, packet.time)
         direction = connection.directions.setdefault(packet.source, Direction(None))
@@ -492,7 +492,7 @@ class Capture:
         yield from self._pieces(connection, packet.source, pieces, packet.time)
 
     def _new(self, packet: Packet) -> _Connection:
-        """A connection with its first packet; if that opens or accepts it, it shows which end is the client."""
+        """Return a connection with its first packet, which shows the client if it opens or accepts the connection."""
         ends = (packet.source, packet.target)
         is_opening = bool(packet.flags & _SYN)
         client = None
@@ -511,7 +511,7 @@ class Capture:
     def _begin(self, connection: _Connection) -> None:
         lost = _MIDDLE if connection.is_from_middle else None
         conversation = Conversation(self._numbers, connection.peers, self._max_frame, lost=lost)
-        # What was skipped until it was known which end is the client.
+        # The bytes skipped before the client was known.
         conversation.pass_over(*(connection.sizes.get(end, 0) for end in connection.peers))
         connection.conversation = conversation
 
@@ -545,7 +545,7 @@ class Capture:
 
     @staticmethod
     def _sorted(connection: _Connection, items: Iterator[Frame | FrameDamage]) -> Iterator[Frame | FrameDamage]:
-        """Holds back damages until the connection has had a frame."""
+        """Hold back damages until the connection has had a frame."""
         for item in items:
             if isinstance(item, Frame):
                 yield from connection.held_back
@@ -572,7 +572,7 @@ class Capture:
 
 
 def _opens_another(connection: _Connection, packet: Packet) -> bool:
-    """Whether a packet opens another connection between the same ends."""
+    """Return whether a packet opens another connection between the same ends."""
     is_opening = packet.flags & (_SYN | _ACK) == _SYN
     return is_opening and packet.sequence != connection.first_sequence
 

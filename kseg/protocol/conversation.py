@@ -1,4 +1,4 @@
-"""What a client and a broker send to each other: frames in both directions, and the request of each response."""
+"""Frames that a client and a broker exchange, each response with its request."""
 
 import re
 from collections import deque
@@ -23,9 +23,9 @@ from kseg.protocol.messages import (
 )
 
 _MOST_CANDIDATES = 256
-"""The most places in a piece where a response is looked for: each try reads it."""
+"""The most places in a piece where a response is searched: each attempt parses it."""
 _MOST_TRIED = 64
-"""The most waiting requests whose numbers are looked for where a stream can't be followed."""
+"""The most waiting requests whose numbers are searched in a stream that can't be followed."""
 
 
 class Peers(NamedTuple):
@@ -37,12 +37,12 @@ class Peers(NamedTuple):
 
 @dataclass(slots=True)
 class Numbers:
-    """Counts frames of all conversations of an input; the first is 1."""
+    """A counter for the frames of all conversations in an input, starting at 1."""
 
     last: int = 0
 
     def next(self) -> int:
-        """The next frame's number."""
+        """Return the next frame's number."""
         self.last += 1
         return self.last
 
@@ -51,8 +51,9 @@ class Numbers:
 class Frame:
     """A request or response with its place.
 
-    `position` and `size` are bytes of its direction's stream, the size before the message included; `time` is in
-    microseconds since 1970, that of the packet with its last byte. A response has its request's number and time.
+    `position` and `size` count bytes of its direction's stream, including the size before the message. `time` is the
+    timestamp in microseconds since 1970 of the packet with its last byte. A response has its request's number and
+    time.
     """
 
     number: int
@@ -67,7 +68,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class FrameDamage:
-    """Bytes of a stream that don't belong to a frame. `stream`: requests, responses, or None for a file of both."""
+    """Bytes of a stream outside of frames. `stream`: requests, responses, or None for a file of both."""
 
     position: int
     size: int
@@ -77,7 +78,7 @@ class FrameDamage:
 
 
 class _Waiting(NamedTuple):
-    """A request that has no response yet."""
+    """A request without response so far."""
 
     number: int
     time: int | None
@@ -86,7 +87,7 @@ class _Waiting(NamedTuple):
 
 
 class _Requests:
-    """Requests by their correlation ids, which a client may use again."""
+    """Requests by their correlation ids, which a client may reuse."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[_Waiting]] = {}
@@ -101,17 +102,17 @@ class _Requests:
         return iter(self._waiting)
 
     def add(self, frame: Frame) -> None:
-        """A request that will be answered."""
+        """Add a request that expects a response."""
         message = frame.message
         waiting = _Waiting(frame.number, frame.time, message.api_key, message.api_version)
         self._waiting.setdefault(message.correlation_id, deque()).append(waiting)
 
     def first(self, correlation_id: int) -> _Waiting | None:
-        """The first waiting request with this number."""
+        """Return the first waiting request with this number."""
         return self._waiting[correlation_id][0] if correlation_id in self._waiting else None
 
     def remove_first(self, correlation_id: int) -> None:
-        """Removes a request that has been answered."""
+        """Remove a request that has been answered."""
         waiting = self._waiting[correlation_id]
         waiting.popleft()
         if not waiting:
@@ -119,12 +120,12 @@ class _Requests:
 
 
 class Conversation:
-    """One connection: a stream of requests, and one of responses."""
+    """A connection: a stream of requests and a stream of responses."""
 
     def __init__(
         self, numbers: Numbers, peers: Peers | None, max_frame: int = MAX_FRAME, *, lost: str | None = None
     ) -> None:
-        """`lost`: why the streams don't begin with whole frames; None if they do."""
+        """Take the reason why the streams don't begin with complete frames in `lost`; None if they do."""
         self._numbers = numbers
         self._peers = peers
         self._max_frame = max_frame
@@ -136,32 +137,32 @@ class Conversation:
 
     @property
     def unanswered(self) -> int:
-        """Requests that should have been answered, but weren't."""
+        """The number of requests that lack a response."""
         return len(self._waiting)
 
     def pass_over(self, requests: int, responses: int) -> None:
-        """Skips bytes at the beginning of both streams."""
+        """Skip bytes at the beginning of both streams."""
         self._requests.pass_over(requests)
         self._responses.pass_over(responses)
 
     def from_client(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Requests that these bytes complete."""
+        """Take the client's bytes, and yield the requests that they complete."""
         yield from self._read_requests(self._requests.feed(piece), time)
 
     def from_server(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Responses that these bytes complete."""
+        """Take the server's bytes, and yield the responses that they complete."""
         yield from self._read_responses(self._responses.feed(piece), time)
 
     def skip_from_client(self, size: int, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Bytes of the client are missing."""
+        """Note missing bytes of the client."""
         yield from self._read_requests(self._requests.skip(size), time)
 
     def skip_from_server(self, size: int, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Bytes of the server are missing."""
+        """Note missing bytes of the server."""
         yield from self._read_responses(self._responses.skip(size), time)
 
     def end(self) -> Iterator[Frame | FrameDamage]:
-        """What is left at the end."""
+        """Yield the rest at the end."""
         yield from self._read_requests(self._requests.end(), None)
         yield from self._read_responses(self._responses.end(), None)
 
@@ -207,9 +208,9 @@ class Conversation:
         return Frame(self._numbers.next(), message, item.position, item.size, self._peers, time, number, request_time)
 
     def _find_response(self, buffer: bytearray, start: int, piece_at: int) -> int:
-        """Where a response to one of the requests begins that can be read to its end.
+        """Return the start of a complete response to one of the requests; -1 if there is none.
 
-        A response that isn't complete yet must begin at the start of a packet's bytes.
+        An incomplete response must begin at the start of a packet's bytes.
         """
         tried = [re.escape(number.to_bytes(4, "big", signed=True)) for number in islice(self._waiting, _MOST_TRIED)]
         if not tried:
@@ -239,15 +240,15 @@ def _read_answer(content: bytes, waiting: _Waiting | None) -> ApiMessage:
 
 
 class Mixture:
-    """One stream of frames that may be requests or responses, as in a file of frames.
+    """A stream of frames that may be requests or responses, as in a file of frames.
 
-    A frame that can be read as a request to its end is one; otherwise it is a response if a request waits for it.
+    A frame is a request if it can be parsed completely as one. Otherwise it is a response if a request waits for it.
     """
 
     def __init__(
         self, numbers: Numbers, max_frame: int = MAX_FRAME, *, response_to: tuple[int, int] | None = None
     ) -> None:
-        """`response_to`: api key and version, to which all frames are responses."""
+        """Take api key and version in `response_to`, if all frames are responses to these."""
         self._numbers = numbers
         self._response_to = response_to
         self._waiting = _Requests()
@@ -255,19 +256,19 @@ class Mixture:
 
     @property
     def unanswered(self) -> int:
-        """Requests that should have been answered, but weren't."""
+        """The number of requests that lack a response."""
         return len(self._waiting)
 
     def feed(self, piece: bytes) -> Iterator[Frame | FrameDamage]:
-        """Frames that these bytes complete."""
+        """Take bytes, and yield the frames that they complete."""
         yield from self._read(self._splitter.feed(piece))
 
     def end(self) -> Iterator[Frame | FrameDamage]:
-        """What is left at the end."""
+        """Yield the rest at the end."""
         yield from self._read(self._splitter.end())
 
     def read(self, content: bytes, position: int, size: int) -> Frame | FrameDamage:
-        """A message at a position of the input; its size may not be there before it."""
+        """Parse a message at a position of the input, where its size may be missing."""
         try:
             return self._frame(content, position, size)
         except FrameError as error:

@@ -1,4 +1,4 @@
-"""Requests and responses as values, the frames that hold them, and the records in them."""
+"""Requests and responses as values, their frames, and the records in them."""
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sized
@@ -17,18 +17,18 @@ from kseg.reading.log_file import Run
 from kseg.releases import NEWEST
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
-"""Keys of apis with special rules."""
+"""Keys of APIs with special rules."""
 UNSUPPORTED_VERSION = 35
-"""The error with which a broker answers an ApiVersions request that is too new for it."""
+"""The error in a broker's answer to an ApiVersions request of a newer version."""
 MOST_ELEMENTS = 1 << 20
-"""The most elements and tagged fields that are read from one message; each takes a hundred bytes of memory or more."""
+"""The most elements and tagged fields of one message; each takes a hundred bytes of memory or more."""
 _SMALLEST_HEADER = 8
 _NEWEST_VERSION = 64
-"""No api will have more versions soon: bytes with a higher one aren't a request."""
+"""A limit that no API's version will exceed soon; bytes with a higher version aren't a request."""
 
 
 class FrameError(KsegError):
-    """Bytes that can't be the beginning of a request or response."""
+    """The bytes can't begin a request or response."""
 
 
 class MessageHeader(NamedTuple):
@@ -39,18 +39,18 @@ class MessageHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     version: int | None
-    """The version of the header itself; None (read as version 1) if the api isn't known."""
+    """The version of the header itself; None (parsed as version 1) if the API is unknown."""
     tagged_fields: dict[int, bytes]
     size: int
-    """Bytes."""
+    """Bytes of the header."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiMessage:
     """A request or a response.
 
-    `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response without a
-    known request has no api. `trailing_size`: bytes of the frame after a body that was read.
+    `body` is None if the schemas don't have it, or if it can't be parsed; `problem` is the reason then. A response
+    without a known request has no API. `trailing_size`: the bytes of the frame after a parsed body.
     """
 
     kind: Literal["request", "response"]
@@ -69,17 +69,17 @@ class ApiMessage:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is wrong with its body, and no bytes follow it."""
+        """True if its body has no problem, and no bytes follow it."""
         return self.problem is None and not self.trailing_size
 
     @property
     def api(self) -> str | None:
-        """The api's name, without Request or Response; None if it isn't known."""
+        """The API's name, without Request or Response; None if unknown."""
         return None if self.api_key is None else api_name(self.api_key)
 
     @property
     def unknown(self) -> str | None:
-        """Why its body isn't read although nothing is wrong with it: the schemas don't have its api or its version."""
+        """The reason why a sound body isn't parsed: the schemas don't have its API or its version."""
         if self.schema is not None or self.api_key is None or self.api_version is None:
             return None
         known = version_range(REQUESTS[self.api_key].versions if self.api_key in REQUESTS else "none")
@@ -90,18 +90,18 @@ class ApiMessage:
 
     @property
     def is_answered(self) -> bool:
-        """Whether a broker answers this request: a Produce request with acks 0 gets no response."""
+        """True if a broker answers this request: a Produce request with acks 0 gets no response."""
         return not (self.api_key == PRODUCE and self.body is not None and self.body["acks"] == 0)
 
 
 def api_name(api_key: int) -> str | None:
-    """The name of an api; None if the newest known Kafka has none with this key."""
+    """Return the name of an API; None if the newest known Kafka has none with this key."""
     name = REQUESTS.names.get(api_key)
     return None if name is None else name.removesuffix("Request")
 
 
 def request_header_version(api_key: int, api_version: int) -> int | None:
-    """The version of a request's header: 2 with flexible bodies, else 1; None if the api isn't known."""
+    """Return the version of a request's header: 2 with flexible bodies, else 1; None if the API is unknown."""
     if (api_key, api_version) == (CONTROLLED_SHUTDOWN, 0):
         return 0
     if not _is_known(api_key):
@@ -110,9 +110,9 @@ def request_header_version(api_key: int, api_version: int) -> int | None:
 
 
 def response_header_version(api_key: int, api_version: int) -> int | None:
-    """The version of a response's header: 1 with flexible bodies, else 0; None if the api isn't known.
+    """Return the version of a response's header: 1 with flexible bodies, else 0; None if the API is unknown.
 
-    0 for ApiVersions whatever its version: every client must be able to read the response.
+    ApiVersions always has 0, so that every client can read the response.
     """
     if not _is_known(api_key):
         return None
@@ -124,7 +124,7 @@ def _is_known(api_key: int) -> bool:
 
 
 def read_request_header(data: bytes) -> MessageHeader:
-    """The header at the start of a request, given without its size. Raises FrameError if there is none."""
+    """Parse the header of a request, given without its size. Raises FrameError if there is none."""
     if len(data) < _SMALLEST_HEADER:
         raise FrameError(f"{counted(len(data), 'byte is', 'bytes are')} too few for a request")
     api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
@@ -142,7 +142,7 @@ def read_request_header(data: bytes) -> MessageHeader:
 
 
 def read_request(data: bytes) -> ApiMessage:
-    """A request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
+    """Parse a request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
     header = read_request_header(data)
     found = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
     return ApiMessage(
@@ -163,14 +163,14 @@ def read_request(data: bytes) -> ApiMessage:
 
 
 def correlation_id_of(response: bytes) -> int:
-    """The number of the request that a response answers. Raises FrameError if there are too few bytes."""
+    """Return the correlation id of a response. Raises FrameError if there are too few bytes."""
     if len(response) < 4:
         raise FrameError(f"{counted(len(response), 'byte is', 'bytes are')} too few for a response")
     return int.from_bytes(response[:4], "big", signed=True)
 
 
 def read_response(data: bytes, api_key: int | None, api_version: int | None) -> ApiMessage:
-    """A response to a request of this api, given without its size.
+    """Parse a response to a request of this API, given without its size.
 
     Raises FrameError if it doesn't begin with a response's header.
     """
@@ -186,7 +186,7 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
     found = _read_body(RESPONSES.get(api_key), api_version, data, size)
     is_read = found.body is not None and not found.trailing_size
     if api_key == API_VERSIONS and not is_read and data[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
-        # The broker doesn't know the version: it answers in the first one, with the list of those that it knows.
+        # A broker that doesn't know the version answers in version 0, with the versions that it knows.
         body_version = 0
         found = _read_body(RESPONSES[api_key], 0, data, size)
     return ApiMessage(
@@ -206,7 +206,7 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
 
 
 class _Body(NamedTuple):
-    """A body, what is wrong with it, and how many bytes follow it; no schema if none has the version."""
+    """A body, its problem, and the number of bytes after it; no schema if none has the version."""
 
     schema: MessageSchema | None = None
     body: Fields | None = None
@@ -215,7 +215,7 @@ class _Body(NamedTuple):
 
 
 def _read_body(schema: MessageSchema | None, version: int, data: bytes, start: int) -> _Body:
-    """Reads the body that begins at a position. Brokers and clients ignore bytes after it: librdkafka sends some."""
+    """Parse the body at a position. Brokers and clients ignore bytes after it: librdkafka sends some."""
     if schema is None or version not in version_range(schema.versions):
         return _Body()
     try:
@@ -231,7 +231,7 @@ _CODECS = 0b111
 
 
 def record_slices(records: bytes, *, deep: bool) -> Iterator[Slice | Damage]:
-    """The batches in slices, with their bodies if they are wanted, and damages. Positions are within the bytes."""
+    """Yield the batches in slices, with their bodies if `deep`, and damages. Positions are within the bytes."""
     if deep:
         yield from with_bodies(_runs(records), len(records), LARGEST_BODY)
         return
@@ -240,7 +240,7 @@ def record_slices(records: bytes, *, deep: bool) -> Iterator[Slice | Damage]:
 
 
 def _runs(records: bytes) -> Iterator[Run | Damage]:
-    """Runs of batches; a batch with a wrong CRC is a run of its own. Everything from a non-batch on is lost."""
+    """Yield runs of batches; a batch with a wrong CRC is a run of its own. Everything from a non-batch on is lost."""
     buffer, at = memoryview(records), 0
     while at < len(records):
         rows = new_rows(min(len(records) // ENTRY_MINIMUM_SIZE + 1, 1 << 12))
@@ -273,31 +273,31 @@ SIZE_SIZE = 4
 SMALLEST_MESSAGE = 4
 """The size of a response with only its correlation id."""
 MAX_FRAME = 104_857_600
-"""The largest request that a broker takes by default: `socket.request.max.bytes`."""
+"""The largest request that a broker accepts by default: `socket.request.max.bytes`."""
 _HEADER_SIZE = 14
-"""Bytes of a request and its size, up to the client id."""
+"""Bytes of a request with its size, up to the client id."""
 _REQUEST = re.compile(
     rb"(?=[\0-\x7f](?!\0\0\0).{3}\0[\0-\x7f]\0[\0-\x3f].{4}(?:\0[^\xff]|[\1-\x7f]|\xff\xff))", re.DOTALL
 )
-"""What may be a size, an api key and a version, a correlation id, and the size of a client id."""
+"""The pattern of a size, an API key and a version, a correlation id, and the size of a client id."""
 _NEWEST_API_VERSIONS = 16
-"""Clients may send versions of ApiVersions that are newer than the schemas."""
+"""The newest version of ApiVersions that is expected: clients may send newer ones than the schemas have."""
 
 
 class SizedMessage(NamedTuple):
-    """The message after a size. `position`: of the size in the stream."""
+    """A message after its size. `position`: the size's position in the stream."""
 
     position: int
     content: bytes
 
     @property
     def size(self) -> int:
-        """Bytes, including those of the size itself."""
+        """The size in bytes, including the size field."""
         return SIZE_SIZE + len(self.content)
 
 
 class Lost(NamedTuple):
-    """Bytes of a stream that don't belong to a frame, or are missing."""
+    """Bytes of a stream that are missing or outside of frames."""
 
     position: int
     size: int
@@ -305,36 +305,36 @@ class Lost(NamedTuple):
 
 
 Find = Callable[[bytearray, int, int], int]
-"""Finds where a frame may begin in the bytes from a position on; -1 if nowhere. Third: start of their last piece."""
+"""A search for a possible frame from a position on; -1 if there is none. Third: the start of the last piece."""
 
 
 class Splitter:
-    """Splits a stream that comes piece by piece. Keeps only an incomplete frame.
+    """A splitter of a stream into messages, piece by piece. Keeps only an incomplete frame.
 
     Sizes of messages and losses add up to the size of the stream.
     """
 
     def __init__(self, find: Find, max_frame: int = MAX_FRAME, lost: str | None = None) -> None:
-        """`lost`: why the stream doesn't begin with a frame; None if it does."""
+        """Take the reason in `lost` if the stream doesn't begin with a frame."""
         self._find = find
         self._max_frame = max_frame
         self._buffer = bytearray()
         self._position = 0
         """The buffer's position in the stream."""
         self._reason = lost
-        """Why bytes are being lost; None while frames follow one another."""
+        """The reason why bytes are being lost; None while frames follow one another."""
         self._lost_from = 0
         self._search_from = 0
         self._piece_at = 0
 
     def feed(self, piece: bytes) -> Iterator[SizedMessage | Lost]:
-        """Messages that these bytes complete."""
+        """Take bytes, and yield the messages that they complete."""
         self._piece_at = len(self._buffer)
         self._buffer += piece
         yield from self._split()
 
     def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
-        """Continues after bytes that are missing."""
+        """Continue after missing bytes."""
         yield from self._give_up()
         reason = f"{counted(size, 'byte is', 'bytes are')} missing"
         if self._reason is None:
@@ -346,11 +346,11 @@ class Splitter:
         self._buffer.clear()
 
     def pass_over(self, size: int) -> None:
-        """Skips the stream's first bytes."""
+        """Skip the stream's first bytes."""
         self._position = self._search_from = size
 
     def end(self) -> Iterator[SizedMessage | Lost]:
-        """What is left at the end."""
+        """Yield the rest at the end."""
         yield from self._give_up()
         end = self._position + len(self._buffer)
         if self._reason is not None and end > self._lost_from:
@@ -359,7 +359,7 @@ class Splitter:
         self._buffer.clear()
 
     def _lose(self, position: int, reason: str) -> None:
-        """Counts bytes as lost from here on, up to the next frame after the first of them."""
+        """Count bytes as lost from here on, up to the next frame after the first of them."""
         self._lost_from, self._search_from, self._reason = position, position + 1, reason
 
     def _split(self) -> Iterator[SizedMessage | Lost]:
@@ -388,7 +388,7 @@ class Splitter:
         self._position += at
 
     def _give_up(self) -> Iterator[SizedMessage | Lost]:
-        """Gives up a frame that will stay incomplete: others may be within it."""
+        """Give up a frame that stays incomplete, since other frames may be within it."""
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
             claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
@@ -397,7 +397,7 @@ class Splitter:
 
 
 def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> int:
-    """Where a request may begin: size, a known api and version, and a client id that is text; -1 if nowhere."""
+    """Return the start of a possible request: size, known API and version, and a text as client id; -1 if none."""
     at = start
     while match := _REQUEST.search(buffer, at):
         at = match.start()
@@ -408,7 +408,7 @@ def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> i
 
 
 def is_request(buffer: bytes | bytearray, at: int, max_frame: int = MAX_FRAME) -> bool:
-    """Whether a request with its size may begin there, judging by the bytes that are there."""
+    """Return whether the available bytes at a position can be a request with its size."""
     head = buffer[at : at + _HEADER_SIZE]
     if len(head) < _HEADER_SIZE:
         return False
@@ -428,17 +428,17 @@ def is_request(buffer: bytes | bytearray, at: int, max_frame: int = MAX_FRAME) -
 
 
 Stored = TypeVar("Stored", bound=Sized)
-"""Bytes that are somewhere else; their length is known."""
+"""Bytes in another place; their length is known."""
 SIZE_BYTES = 4
-"""Of the size that comes before each request and response."""
+"""Bytes of the size before each request and response."""
 
 
 _PIECE = 1 << 16
-"""Bytes of a response in one piece, at most but for a field that is larger."""
+"""The most bytes in a piece of a response, except for a larger field."""
 
 
 class _Pieces(Generic[Stored]):
-    """What grammars write to: bytes are joined, stored bytes stay as they are. held: bytes so far, without these."""
+    """The output of grammars: bytes are joined, stored bytes stay separate. held: joined bytes so far."""
 
     def __init__(self) -> None:
         self.size = self.held = 0
@@ -446,7 +446,7 @@ class _Pieces(Generic[Stored]):
         self._bytes = bytearray()
 
     def write(self, piece: "bytes | Stored") -> int:
-        """Takes a piece; gives its length, as files do."""
+        """Take a piece; return its length, as files do."""
         size = len(piece)
         if isinstance(piece, bytes):
             if len(self._bytes) + size > _PIECE:
@@ -460,7 +460,7 @@ class _Pieces(Generic[Stored]):
         return size
 
     def end_bytes(self) -> None:
-        """Puts what is joined so far among the pieces."""
+        """Add the joined bytes to the pieces."""
         if self._bytes:
             self.done.append(bytes(self._bytes))
             self._bytes.clear()
@@ -469,12 +469,12 @@ class _Pieces(Generic[Stored]):
 def build_response(
     api_key: int, api_version: int, correlation_id: int, body: Fields, stored: type[Stored] | None = None
 ) -> list[bytes | Stored]:
-    """A response after its size, in pieces whose lengths add up to what the size says.
+    """Build a response after its size, in pieces whose lengths add up to the size.
 
-    A field of type records may be something of type `stored`, which has a length: it is a piece of its own.
+    A field of type records may be of type `stored`, which has a length; it becomes a separate piece.
 
     Raises:
-        MessageError: the body isn't a response of this api and version.
+        MessageError: the body isn't a response of this API and version.
     """
     steps = build_response_in_steps(api_key, api_version, correlation_id, body, stored)
     while True:
@@ -488,7 +488,7 @@ def build_response(
 def build_response_in_steps(
     api_key: int, api_version: int, correlation_id: int, body: Fields, stored: type[Stored] | None = None
 ) -> Generator[int, None, list[bytes | Stored]]:
-    """The same in steps, each of which tells how many bytes there are so far, without those that are stored."""
+    """Build the same in steps; each yields the number of bytes so far, without stored ones."""
     pieces: _Pieces[Stored] = _Pieces()
     header_version = response_header_version(api_key, api_version) or 0
     header, schema = message_schema("ResponseHeader"), RESPONSES[api_key]

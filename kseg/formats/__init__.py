@@ -1,1 +1,1 @@
-"""Grammars of Kafka's files: every field once, with its meaning."""
+"""Grammars of Kafka's files, with each field and its meaning declared once."""

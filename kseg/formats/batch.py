@@ -43,7 +43,7 @@ from kseg.formats.header_fields import (
 
 
 def nullable_bytes(length_field: str) -> Any:
-    """As many bytes as the field `length_field` says; None if that is negative.
+    """Return the grammar of as many bytes as the field `length_field` says; None if that is negative.
 
     Kafka writes -1 for null, and reads every negative length as null.
     """
@@ -51,7 +51,7 @@ def nullable_bytes(length_field: str) -> Any:
 
 
 def length_or_null(field: str) -> Callable[[Any], int]:
-    """Builds the length of the nullable bytes `field`: -1 for None."""
+    """Return the length of the nullable bytes `field` for building: -1 for None."""
 
     def length(context: Any) -> int:
         value = context[field]
@@ -74,7 +74,7 @@ MESSAGE_V0 = _message(MESSAGE_V0_FIELDS)
 MESSAGE_V1 = _message(MESSAGE_V1_FIELDS)
 ATTRIBUTES_V0, ATTRIBUTES_V1 = (message.attributes.subcon.subcon for message in (MESSAGE_V0, MESSAGE_V1))
 MESSAGES = {0: MESSAGE_V0, 1: MESSAGE_V1}
-"""Magic to the message's grammar."""
+"""The grammars of messages by magic."""
 
 
 def _message_magic(context: Any) -> int | None:
@@ -97,7 +97,7 @@ LOG_ENTRY = Struct(
 
 
 class _EndsAt(Construct):  # type: ignore[misc]  # construct has no types
-    """Takes no bytes; raises CheckError if the stream isn't where the lengths before say that it should be."""
+    """A check without bytes: raises CheckError if the stream isn't where the preceding lengths say."""
 
     def __init__(self, position: Callable[[Any], int]) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ RECORD = Struct(
     *_RECORD_BODY.subcons,
     _EndsAt(this._body + this.length),
 )
-"""A record of an uncompressed or decompressed body; its end must be where its length says. Source: DefaultRecord."""
+"""A record of an uncompressed or decompressed body; its end must match its length. Source: DefaultRecord."""
 
 RECORD_BATCH = Struct(
     "_start" / Tell,
@@ -160,7 +160,7 @@ RECORD_BATCH = Struct(
     "records" / Array(this.header.records_count, RECORD) * "the records, one after another",
     _EndsAt(this._start + LOG_OVERHEAD + this.header.length),
 )
-"""A whole uncompressed batch. Length, count and CRC are built as given, so building returns the stored bytes."""
+"""A complete uncompressed batch. Length, count and CRC are built as given, so building returns the stored bytes."""
 
 COMPRESSED_RECORD_BATCH = Struct(
     "header" / BATCH_HEADER * "the batch's header",
@@ -168,13 +168,13 @@ COMPRESSED_RECORD_BATCH = Struct(
     / Bytes(this.header.length + LOG_OVERHEAD - BATCH_HEADER.sizeof())
     * "the records, compressed as one piece",
 )
-"""A whole compressed batch, with its records as compressed bytes."""
+"""A complete compressed batch, with its records as compressed bytes."""
 
 
 class BinaryFormat(NamedTuple):
     """A format: its title, a sentence about it, and its grammar.
 
-    kind: of files that hold nothing but entries of this format.
+    kind: the kind of files that consist of entries of this format.
     """
 
     title: str
@@ -212,4 +212,4 @@ FORMATS: dict[str, BinaryFormat] = {
     "kraft-version": BinaryFormat("Value of KRAFT_VERSION", "KRaft, from 3.8.", control.KRAFT_VERSION),
     "kraft-voters": BinaryFormat("Value of KRAFT_VOTERS", "KRaft, from 3.8.", control.VOTERS),
 }
-"""By the name that `kseg explain --grammar` takes."""
+"""The formats by their names for `kseg explain --grammar`."""

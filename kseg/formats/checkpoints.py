@@ -18,7 +18,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _WHITE_SPACE = re.compile(r"[ \t\n\x0b\f\r]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
-# As brokers write these files. A disk has thousands of them; what doesn't match is read line by line.
+# The form in which brokers write these files. A disk has thousands of them; other forms are parsed line by line.
 _PLAIN_EPOCHS = re.compile(rb"0\n[0-9]{1,9}\n(?:[0-9]{1,10} [0-9]{1,18}\n)*")
 _PLAIN_METADATA = re.compile(rb"version: ([0-9]{1,9})\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
 
@@ -32,7 +32,7 @@ class PartitionOffset(NamedTuple):
 
 
 class EpochStart(NamedTuple):
-    """Entry of a leader-epoch-checkpoint: the first offset that was written in a leader epoch."""
+    """An entry of a leader-epoch-checkpoint: a leader epoch and its first offset."""
 
     epoch: int
     start_offset: int
@@ -70,7 +70,7 @@ class MetaProperties:
     properties: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str | None:
-        """The value of a property like `cluster.id`; None if it is missing. The last one counts, as in Java."""
+        """Return the value of a property like `cluster.id`; None if it is missing. The last one counts, as in Java."""
         return dict(self.properties).get(name)
 
 
@@ -101,7 +101,7 @@ class CleanShutdown:
 
 
 def parse_offset_checkpoint(content: bytes) -> OffsetCheckpoint:
-    """The entries `topic partition offset`. Source: OffsetCheckpointFile."""
+    """Parse the entries `topic partition offset`. Source: OffsetCheckpointFile."""
     version, rows = _parse_checkpoint(content, "topic partition offset")
     return OffsetCheckpoint(
         version,
@@ -113,12 +113,12 @@ def parse_offset_checkpoint(content: bytes) -> OffsetCheckpoint:
 
 
 def build_offset_checkpoint(checkpoint: OffsetCheckpoint) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return _build_checkpoint(checkpoint.version, checkpoint.entries)
 
 
 def parse_leader_epoch_checkpoint(content: bytes) -> LeaderEpochCheckpoint:
-    """The entries `epoch startOffset`. Source: LeaderEpochCheckpointFile."""
+    """Parse the entries `epoch startOffset`. Source: LeaderEpochCheckpointFile."""
     if _PLAIN_EPOCHS.fullmatch(content):
         _, count, *numbers = map(int, content.split())
         if len(numbers) == 2 * count and max(numbers[::2], default=0) <= _INT32[1]:
@@ -134,12 +134,12 @@ def parse_leader_epoch_checkpoint(content: bytes) -> LeaderEpochCheckpoint:
 
 
 def build_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
-    """The file's bytes."""
+    """Return the file's bytes."""
     return _build_checkpoint(checkpoint.version, checkpoint.entries)
 
 
 def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[tuple[int, list[str]]]]:
-    """The version, and each entry's line number and fields, as many as `names` has. Source: CheckpointFile."""
+    """Return the version, and each entry's line number and fields, as many as `names` has. Source: CheckpointFile."""
     lines = _lines(content)
     if not lines:
         return None, iter(())
@@ -172,7 +172,7 @@ def _build_checkpoint(version: int | None, entries: tuple[PartitionOffset | Epoc
 
 
 def parse_partition_metadata(content: bytes) -> PartitionMetadata:
-    """The topic's id. Source: PartitionMetadataFile."""
+    """Parse the topic's id. Source: PartitionMetadataFile."""
     if plain := _PLAIN_METADATA.fullmatch(content):
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
@@ -193,12 +193,12 @@ def _named_value(line: str, name: str, number: int) -> str:
 
 
 def build_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """The file's bytes; the second line has no line end."""
+    """Return the file's bytes; the second line has no line end."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
 def parse_quorum_state(content: bytes) -> QuorumState:
-    """The quorum's state as a KRaft node last wrote it. Unknown members are ignored, as in Kafka."""
+    """Parse the quorum's state as last written by a KRaft node. Unknown members are ignored, as in Kafka."""
     fields = _json_object(content)
     version = _member(fields, "data_version", int)
     if version not in _QUORUM_STATE_MEMBERS:
@@ -210,12 +210,12 @@ def parse_quorum_state(content: bytes) -> QuorumState:
 
 
 def build_quorum_state(state: QuorumState) -> bytes:
-    """The file's bytes: one line of JSON without line end."""
+    """Return the file's bytes: one line of JSON without line end."""
     return _build_json(quorum_state_members(state))
 
 
 def quorum_state_members(state: QuorumState) -> dict[str, object]:
-    """The members of the file's JSON, in Kafka's order."""
+    """Return the members of the file's JSON, in Kafka's order."""
     members: dict[str, object] = {
         name: getattr(state, field) for name, field, _kind in _QUORUM_STATE_MEMBERS[state.data_version]
     }
@@ -251,7 +251,7 @@ def _voter_id(voter: object) -> int:
 
 
 def parse_clean_shutdown(content: bytes) -> CleanShutdown:
-    """The broker's epoch at a clean stop, if the file has one (3.7 on). Source: CleanShutdownFileHandler."""
+    """Parse the broker's epoch at a clean stop, if the file has one (3.7 on). Source: CleanShutdownFileHandler."""
     if not content:
         return CleanShutdown()
     fields = _json_object(content)
@@ -259,22 +259,22 @@ def parse_clean_shutdown(content: bytes) -> CleanShutdown:
 
 
 def build_clean_shutdown(marker: CleanShutdown) -> bytes:
-    """The file's bytes: nothing, or one line of JSON without line end."""
+    """Return the file's bytes: nothing, or one line of JSON without line end."""
     members = clean_shutdown_members(marker)
     return _build_json(members) if members else b""
 
 
 def clean_shutdown_members(marker: CleanShutdown) -> dict[str, object]:
-    """The members of the file's JSON; none where the file is empty."""
+    """Return the members of the file's JSON; none if the file is empty."""
     return {} if marker.version is None else {"version": marker.version, "brokerEpoch": marker.broker_epoch}
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
     try:
-        value, _ = json.JSONDecoder().raw_decode(_text(content).lstrip())  # as Jackson does, up to the value's end
+        value, _ = json.JSONDecoder().raw_decode(_text(content).lstrip())  # up to the value's end, as Jackson does
     except json.JSONDecodeError as error:
         raise FileError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or arrays in arrays
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deeply nested arrays
         raise FileError("line 1: JSON with too long a number or too many levels") from error
     if not isinstance(value, dict):
         raise FileError(f"line 1: JSON {type(value).__name__} instead of an object")
@@ -295,7 +295,7 @@ def _build_json(members: dict[str, object]) -> bytes:
 
 
 def parse_meta_properties(content: bytes) -> MetaProperties:
-    """The comments and properties, unescaped. Source: java.util.Properties."""
+    """Parse the comments and properties, and unescape them. Source: java.util.Properties."""
     comments: list[str] = []
     properties: list[tuple[str, str]] = []
     for number, line in _logical_lines(_LINE_END.split(content.decode("latin-1"))):
@@ -307,13 +307,13 @@ def parse_meta_properties(content: bytes) -> MetaProperties:
 
 
 def build_meta_properties(properties: MetaProperties) -> bytes:
-    """The file's bytes: the comments first, then a line per property."""
+    """Return the file's bytes: the comments first, then a line per property."""
     rows = (f"{_escape(name, spaces=True)}={_escape(value)}" for name, value in properties.properties)
     return "".join(f"{line}\n" for line in (*properties.comments, *rows)).encode("latin-1")
 
 
 def _logical_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Lines with content, and their numbers; one that ends in an odd number of backslashes continues."""
+    """Yield lines with content, and their numbers; one that ends in an odd number of backslashes continues."""
     numbered = enumerate((line.lstrip(" \t\f") for line in lines), 1)
     for number, line in numbered:
         if not line:
@@ -354,12 +354,12 @@ def _unescape(text: str, number: int) -> str:
 
 
 def _joined_surrogates(text: str) -> str:
-    """Java's and JSON's escapes are UTF-16: two may stand for one character; a lone half becomes U+FFFD."""
+    """Join surrogate pairs: Java's and JSON's escapes are UTF-16. A single half becomes U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _escape(text: str, *, spaces: bool = False) -> str:
-    """Escapes as Properties.store does: all spaces in names, but in values only a space at the start."""
+    """Escape as Properties.store does: all spaces in names, but in values only a space at the start."""
     escaped = []
     for index, char in enumerate(text):
         if char == " ":
@@ -388,7 +388,7 @@ def _text(content: bytes) -> str:
 
 
 def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
-    """The number as Java's parseInt or parseLong reads it."""
+    """Parse the number as Java's parseInt or parseLong does."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not bounds[0] <= number <= bounds[1]:
         raise FileError(f"line {line}: {quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
@@ -402,8 +402,8 @@ Members = Mapping[str, object]
 class TextFile(NamedTuple):
     """A kind of text file.
 
-    entries: reads a file's bytes; raises KsegError with the line and what is wrong there, before the first entry.
-    first_lines, other_lines: what the first lines are, and all after them.
+    entries: parses a file's bytes; raises KsegError with the line and its problem, before the first entry.
+    first_lines, other_lines: the types of the first lines, and of all others.
     """
 
     entries: Callable[[bytes], Iterator[Members]]

@@ -1,4 +1,4 @@
-"""Codes, limits, defaults and positions of Kafka's formats, without construct: shared by the kernels."""
+"""Codes, limits, defaults and positions in Kafka's formats, shared with the kernels, so without construct."""
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
@@ -24,15 +24,15 @@ from kseg.formats.header_fields import (
 )
 
 LOG_OVERHEAD = BATCH_LENGTH.end
-"""Bytes of offset and size in front of each v0/v1 message and v2 batch."""
+"""Bytes of offset and size before each v0/v1 message and v2 batch."""
 MAGIC_POSITION = BATCH_MAGIC.position
-"""Where the magic stands in an entry or batch of any format."""
+"""The position of the magic in an entry or batch of any format."""
 MINIMUM_HEADER_SIZE = BATCH_MAGIC.end + 1
-"""Bytes that must be left for Kafka to look for another batch: up to and including the magic, and one more."""
+"""The least bytes in which Kafka looks for another batch: up to and including the magic, and one more."""
 MINIMUM_SIZE_FIELD = {magic: size - LOG_OVERHEAD for magic, size in LEAST_SIZES.items()}
 """Magic to the least value of the size field (message size, batch length)."""
 ENTRY_MINIMUM_SIZE = LEAST_SIZES[0]
-"""Bytes of the smallest thing that a log can hold: a v0 entry whose key and value are null."""
+"""The size of the smallest item of a log: a v0 entry with null key and value."""
 BATCH_HEADER_SIZE = BATCH_HEADER_FIELDS.struct.size
 MAXIMUM_RELATIVE_OFFSET = 2**31 - 1
 """The largest distance of an offset from its segment's base offset."""
@@ -43,7 +43,7 @@ TIMESTAMP_TYPE_MASK = ATTRIBUTES["timestamp_type"]
 TRANSACTIONAL_MASK = ATTRIBUTES["is_transactional"]
 CONTROL_MASK = ATTRIBUTES["is_control"]
 DELETE_HORIZON_MASK = ATTRIBUTES["has_delete_horizon"]
-"""Bits of the attributes; a format without one of them has 0 there."""
+"""Masks of the attributes' bits; a format without one of them has 0 there."""
 
 
 class Codec(IntEnum):
@@ -57,7 +57,7 @@ class Codec(IntEnum):
 
 
 def codec_name(codec: int) -> str | None:
-    """A codec's name in small letters, as Kafka's configurations have it; None for 5 to 7, which Kafka doesn't know."""
+    """Return a codec's name in small letters, as in Kafka's configurations; None for the unknown codecs 5 to 7."""
     return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else None
 
 
@@ -66,7 +66,7 @@ CODEC_NAMES = tuple(codec.name.lower() for codec in Codec)
 
 
 CODECS_SINCE = {Codec.ZSTD: "2.1"}
-"""The releases that brought codecs to format 2 after its beginning."""
+"""The releases that added codecs to format 2 later."""
 
 
 class TimestampType(IntEnum):
@@ -90,7 +90,7 @@ class ControlType(IntEnum):
 
 
 class DamageKind(StrEnum):
-    """What can be wrong with bytes of a log that can't be read as Kafka defines them."""
+    """Problems of a log's bytes that can't be read as Kafka defines them."""
 
     UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
@@ -107,13 +107,13 @@ class DamageKind(StrEnum):
 
 
 LIKENESSES = (DamageKind.CHANGED_AS_TEXT, DamageKind.FOREIGN_CONTENT)
-"""What is known of by what the bytes look like: nothing need be lost."""
+"""Kinds that the bytes' appearance shows, so that nothing may be lost."""
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
-"""The damage at a log's end that is normal while a broker writes it, or after one died."""
+"""Damage that is normal at a log's end while a broker writes it, or after a crash."""
 
 
 BOOTSTRAP_SERVER = "localhost:9092"
-"""Where a broker listens on its own machine: `listeners`."""
+"""A broker's address on its own machine: `listeners`."""
 SEGMENT_BYTES = 1 << 30
 """`log.segment.bytes` / `segment.bytes`."""
 SEGMENT_MS = 604_800_000
@@ -125,40 +125,40 @@ INDEX_INTERVAL_BYTES = 4096
 RETENTION_MS = 604_800_000
 """`log.retention.ms`, `.minutes`, `.hours` / `retention.ms`."""
 UNLIMITED = -1
-"""No retention. Default of `log.retention.bytes` / `retention.bytes`."""
+"""The value for no retention. Default of `log.retention.bytes` / `retention.bytes`."""
 DELETE_RETENTION_MS = 86_400_000
 """`log.cleaner.delete.retention.ms` / `delete.retention.ms`."""
 PRODUCER_EXPIRATION_MS = 86_400_000
 """`producer.id.expiration.ms`."""
 DEDUPE_BUFFER_SIZE = 134_217_728
-"""`log.cleaner.dedupe.buffer.size`, of all threads of the cleaner together."""
+"""`log.cleaner.dedupe.buffer.size`, for all threads of the cleaner together."""
 LOAD_FACTOR = 0.9
-"""`log.cleaner.io.buffer.load.factor`: how full the cleaner's table of keys may become."""
+"""`log.cleaner.io.buffer.load.factor`: the most load of the cleaner's table of keys."""
 MIN_CLEANABLE_DIRTY_RATIO = 0.5
 """`log.cleaner.min.cleanable.ratio` / `min.cleanable.dirty.ratio`."""
 MAX_COMPACTION_LAG_MS = 2**63 - 1
 """`log.cleaner.max.compaction.lag.ms` / `max.compaction.lag.ms`."""
 MAXIMUM_TRANSACTION_MS = 900_000
-"""The longest that a transaction may be open: `transaction.max.timeout.ms`."""
+"""The longest duration of a transaction: `transaction.max.timeout.ms`."""
 INTERNAL_TOPICS = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
 )
-"""Topics that brokers create themselves, and that clients don't subscribe to by a pattern."""
+"""Topics that brokers create themselves, and that pattern subscriptions leave out."""
 
 
 SIZE_POSITION = BATCH_LENGTH.position
-"""The same in all formats; the size doesn't count the bytes up to its own end."""
+"""The position of the size in all formats; the size doesn't count the bytes up to its own end."""
 BATCH_FLAGS = FixedField(BATCH_ATTRIBUTES.end - 1, 1, "B")
 FLAGS_POSITION = BATCH_FLAGS.position
-"""The lower byte of a batch's attributes: codec, timestamp type, and all flags there are."""
+"""The lower byte of a batch's attributes: codec, timestamp type, and all flags."""
 LEGACY_FLAGS_POSITION = ENTRY_V0_ATTRIBUTES.position
 LENGTH = ENTRY_V0_KEY_LENGTH._replace(position=0)
-"""The length of a v0 or v1 message's key or value, wherever it stands; negative for null."""
+"""The length of a v0 or v1 message's key or value, at any position; negative for null."""
 KEY_LENGTH_POSITION = {0: ENTRY_V0_KEY_LENGTH.position, 1: ENTRY_V1_KEY_LENGTH.position}
 PLAUSIBLE_ATTRIBUTES = {magic: rb"[\0-\x%02x]" % bits for magic, bits in KNOWN_ATTRIBUTES.items()}
 """Magic to a pattern of the byte that holds the attributes' known bits, from the lowest on."""
 VERSION = CONTROL_KEY_VERSION
-"""What keys and values of Kafka's internal topics begin with, as those of control records do."""
+"""The version at the beginning of keys and values of control records and of Kafka's internal topics."""
 
 
 class Checksum(NamedTuple):
@@ -168,7 +168,7 @@ class Checksum(NamedTuple):
     covers_from: int
 
     def stored(self, header: Bytes) -> int:
-        """The checksum in a header."""
+        """Return the checksum in a header."""
         return self.field.read(header)
 
 
@@ -177,12 +177,12 @@ _LEGACY_CHECKSUM = Checksum(ENTRY_V0_CRC, ENTRY_V0_CRC.end)
 
 
 def checksum_of(magic: int) -> Checksum:
-    """A v2 batch's checksum, which is a CRC-32C; that of a v0 or v1 message, a CRC-32."""
+    """Return the place of a v2 batch's CRC-32C, or of a v0 or v1 message's CRC-32."""
     return _BATCH_CHECKSUM if magic == 2 else _LEGACY_CHECKSUM
 
 
 def crc_function(magic: int) -> Callable[[bytes | memoryview, int], int]:
-    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
+    """Return the checksum function of a magic; it takes bytes and the result for the preceding bytes."""
     if magic == 2:
         from crc32c import crc32c
 
@@ -193,22 +193,22 @@ def crc_function(magic: int) -> Callable[[bytes | memoryview, int], int]:
 
 
 def stored_offset(header: Bytes) -> int:
-    """A batch's base offset; a log entry's offset."""
+    """Return a batch's base offset; a log entry's offset."""
     return BATCH_BASE_OFFSET.read(header)
 
 
 def size_field(header: Bytes, at: int = 0) -> int:
-    """The size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
+    """Return the size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
     return BATCH_LENGTH.read(header, at)
 
 
 def signed_magic(header: Bytes) -> int:
-    """The magic as a signed byte, as in Java."""
+    """Return the magic as a signed byte, as in Java."""
     return BATCH_MAGIC.read(header)
 
 
 def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
-    """Bytes of the batch or entry at `at`, by its size field; None if its magic can't have so few."""
+    """Return the size of the batch or entry at `at`, by its size field; None if that is impossible for its magic."""
     if len(buffer) - at <= MAGIC_POSITION:
         return None
     size = size_field(buffer, at)
@@ -217,7 +217,7 @@ def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
 
 
 def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
-    """Codec, magic, and start and end of the body of the batch that lies in the buffer between start and end.
+    """Return codec, magic, and start and end of the body of the batch between start and end of the buffer.
 
     The codec is 0 for an uncompressed batch; if a wrapper has no value, start and end of the body are -1.
     """
@@ -231,7 +231,7 @@ def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int,
 
 
 def wrapper_value(entry: memoryview) -> memoryview | None:
-    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
+    """Return the value of a v0 or v1 log entry; None if it is null or exceeds the entry."""
     at, end = _wrapper_value(entry, 0, len(entry))
     return entry[at:end] if at >= 0 else None
 

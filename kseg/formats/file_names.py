@@ -1,4 +1,4 @@
-"""Names of Kafka's files and of partition directories, and what they mean."""
+"""Names of Kafka's files and of partition directories, and their meanings."""
 
 import re
 from enum import StrEnum
@@ -13,7 +13,7 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 
 
 class FileKind(StrEnum):
-    """What a file holds, according to its name."""
+    """Kinds of files by their names."""
 
     LOG = "log"
     OFFSET_INDEX = "index"
@@ -32,7 +32,7 @@ class FileKind(StrEnum):
 
 
 LOG_KINDS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
-"""Files of batches: a metadata snapshot is one too."""
+"""Files of batches, including metadata snapshots."""
 
 KIND_OF_NAME = {
     "recovery-point-offset-checkpoint": FileKind.OFFSET_CHECKPOINT,
@@ -46,7 +46,7 @@ KIND_OF_NAME = {
     ".kafka_cleanshutdown": FileKind.CLEAN_SHUTDOWN,
     ".lock": FileKind.LOCK,
 }
-"""Files that always have the same name."""
+"""Files with a fixed name."""
 
 KIND_OF_EXTENSION = {
     ".log": FileKind.LOG,
@@ -57,10 +57,10 @@ KIND_OF_EXTENSION = {
     ".checkpoint": FileKind.METADATA_SNAPSHOT,
     ".leader_epoch_checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,  # local tiered storage
 }
-"""Files whose name begins with an offset, and `bootstrap.checkpoint`."""
+"""Files whose names begin with an offset, and `bootstrap.checkpoint`."""
 
 KINDS_BESIDE = (FileKind.LEADER_EPOCH_CHECKPOINT, FileKind.PARTITION_METADATA, FileKind.QUORUM_STATE)
-"""Files of a partition that have no offset in their names."""
+"""Files of a partition without an offset in their names."""
 
 KINDS_WITH_OFFSET = tuple(
     kind for kind in KIND_OF_EXTENSION.values() if kind not in (FileKind.METADATA_SNAPSHOT, *KINDS_BESIDE)
@@ -77,11 +77,11 @@ SUFFIXES = {
     ".tmp": "left from an interrupted write",
     ".part": "unfinished metadata snapshot",
 }
-"""What Kafka appends to a name, and what it means."""
+"""Suffixes that Kafka appends to names, with their meanings."""
 
 _ALL_SUFFIXES = tuple(SUFFIXES)
 _DIGITS = 20
-"""So many Kafka writes in a name; its tool reads up to as many."""
+"""The number of digits in a name that Kafka writes, and the most that its tool reads."""
 _KIND_AFTER_OFFSET = {
     extension: kind for extension, kind in KIND_OF_EXTENSION.items() if kind is not FileKind.METADATA_SNAPSHOT
 }
@@ -91,7 +91,7 @@ _METADATA_SNAPSHOT_STEM = r"([0-9]{20})-([0-9]{10})(?:-.*)?"
 
 
 class FileName(NamedTuple):
-    """What a file's name says; None for what it doesn't say.
+    """The parts of a file's name; None for missing ones.
 
     `base_offset` is a segment's base offset, the end offset of a producer or metadata snapshot; `epoch` a metadata
     snapshot's; `suffix` one of SUFFIXES; `remote_id` the uuid of a segment in remote storage.
@@ -105,9 +105,10 @@ class FileName(NamedTuple):
 
 
 def parse_file_name(path: str | PathLike[str]) -> FileName:
-    """What the last part of `path` says about the file; opens nothing, and accepts any name."""
+    """Parse the last part of `path`; opens nothing, and accepts any name."""
     if isinstance(path, str) and path[_DIGITS:] in _KIND_AFTER_OFFSET and path[:_DIGITS].isdecimal() and path.isascii():
-        return FileName(_KIND_AFTER_OFFSET[path[_DIGITS:]], _offset(path[:_DIGITS]))  # most files of a broker, soonest
+        # Most of a broker's files end here.
+        return FileName(_KIND_AFTER_OFFSET[path[_DIGITS:]], _offset(path[:_DIGITS]))
     name = _last_part(path)
     suffix = None
     if name.endswith(_ALL_SUFFIXES):
@@ -125,13 +126,13 @@ def parse_file_name(path: str | PathLike[str]) -> FileName:
 
 
 def _last_part(path: str | PathLike[str]) -> str:
-    """The same as PurePath's name, but many times faster."""
+    """Return the same as PurePath's name, but many times faster."""
     name = fspath(path).rpartition("/")[2]
     return PurePath(path).name if name in ("", ".") else name
 
 
 def _metadata_snapshot_name(stem: str, suffix: str | None) -> FileName:
-    # While a snapshot is written, random characters stand between the epoch and `.checkpoint.part`.
+    # While a snapshot is written, random characters are between the epoch and `.checkpoint.part`.
     match = re.fullmatch(_METADATA_SNAPSHOT_STEM, stem)
     if match is None:
         return FileName(FileKind.METADATA_SNAPSHOT, suffix=suffix)
@@ -152,7 +153,7 @@ def _offset(digits: str) -> int | None:
 
 
 class DirectoryState(StrEnum):
-    """State of a partition directory by the end of its name; without such an end it is in use."""
+    """The state of a partition directory by the end of its name; without such an end it is in use."""
 
     DELETE = "delete"
     FUTURE = "future"
@@ -162,7 +163,7 @@ class DirectoryState(StrEnum):
 class PartitionDirectory(NamedTuple):
     """A partition directory's name; `state` and `unique_id` (32 hex digits) are None if it is in use.
 
-    Kafka cuts a long topic name so that the whole fits 255 characters: `topic` is then only its beginning.
+    Kafka shortens a long topic name so that the complete name has 255 characters: `topic` is only its beginning then.
     """
 
     topic: str
@@ -176,16 +177,16 @@ _PARTITION_DIRECTORY = rf"([A-Za-z0-9._-]+)-([0-9]{{1,10}})(?:\.([0-9a-f]{{32}})
 
 
 def plain_text(name: str) -> str:
-    """A name as text for columns; bytes that aren't UTF-8 are escaped."""
+    """Return a name as text for columns; bytes that aren't UTF-8 are escaped."""
     return name if name.isascii() else name.encode(errors="backslashreplace").decode()
 
 
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
-    """Topic and partition that the last part of `path` names; None if that isn't a partition directory's name."""
+    """Return topic and partition in the last part of `path`; None if that isn't a partition directory's name."""
     return _parse_directory_name(_last_part(path))
 
 
-@lru_cache(1 << 14)  # each name is asked for several times while a log directory is listed
+@lru_cache(1 << 14)  # listing a log directory parses each name several times
 def _parse_directory_name(name: str) -> PartitionDirectory | None:
     match = re.fullmatch(_PARTITION_DIRECTORY, name)
     if match is None or int(match[2]) > MAXIMUM_PARTITION:

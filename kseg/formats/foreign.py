@@ -1,4 +1,4 @@
-"""Files that aren't Kafka's: what their names and first bytes tell of them."""
+"""Recognition of other programs' files by their names and first bytes."""
 
 import re
 from typing import NamedTuple
@@ -20,7 +20,7 @@ ARCHIVES = (
     ".7z",
     ".rar",
 )
-"""Ends of archives' names; kseg reads some of them."""
+"""Suffixes of archives; kseg reads some of them."""
 
 _ARCHIVE = "an archive: unpack it, or give its own path"
 _DELETED = "deleted while a process had it open"
@@ -39,10 +39,10 @@ _NAMES = (
     (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed: give its own path if it ends in .gz or .zst, else unpack it"),
     (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "Redpanda's, which kseg doesn't read"),
 )
-"""Patterns of names, and what has such a name. A group's text must be a name of Kafka's."""
+"""Patterns of names, and descriptions of such files. A pattern's group must be a Kafka name."""
 
 LARGEST_MARK = 512
-"""Bytes that `what_begins_so` looks at."""
+"""Bytes that `what_begins_so` examines."""
 _MARKS = (
     (0, b"\x1f\x8b", "gzip: name it *.gz, or unpack it"),
     (0, b"\x28\xb5\x2f\xfd", "zstd: name it *.zst, or unpack it"),
@@ -59,7 +59,7 @@ _MARKS = (
     (0, b"SQLite format 3\x00", "a SQLite database"),
     (0, b"\x7fELF", "a program"),
 )
-"""Where some bytes stand in a file, the bytes, and what such a file is."""
+"""Positions of bytes in a file, the bytes, and the description of such a file."""
 _LFS_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/[^\n]*\n(?:.*\n)*?size ([0-9]{1,19})\r?(?:\n|$)")
 _ANNEX_POINTER = re.compile(rb"/annex/objects/|(?:\.\./)*\.git/annex/objects/")
 _PAGE = re.compile(rb"\s*<(?:\?xml|!doctype|html|Error>)", re.IGNORECASE)
@@ -68,14 +68,14 @@ _TEXT = re.compile(rb"[\t\n\r\x20-\x7e]+")
 
 
 class Marked(NamedTuple):
-    """What a file is by its first bytes. is_known: whether nothing else begins so, whatever follows."""
+    """A file's type by its first bytes. is_known: whether nothing else begins with them."""
 
     text: str
     is_known: bool
 
 
 def what_has_name(name: str) -> str | None:
-    """What leaves files of a name among Kafka's; None if it is one of Kafka's or isn't known."""
+    """Return the origin of other programs' files with a name; None for Kafka's names and unknown ones."""
     if name.lower().endswith(ARCHIVES):
         return _ARCHIVE
     for pattern, what in _NAMES:
@@ -91,7 +91,7 @@ def _is_kafkas(name: str) -> bool:
 
 
 def what_begins_so(first: bytes) -> Marked | None:
-    """What a file is whose first bytes these are, at best LARGEST_MARK of them; None if nothing tells."""
+    """Return the type of a file with these first bytes, at best LARGEST_MARK of them; None if they are unknown."""
     if pointer := _LFS_POINTER.match(first):
         size = int(pointer[1])
         return Marked(
@@ -117,17 +117,17 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/\r\n]{8,}=*\s*")
 
 
 def is_base64(first: bytes) -> bool:
-    """Whether bytes are base64 alone, and enough of it not to be so by chance."""
+    """Return whether bytes are base64 alone, and enough of it to exclude chance."""
     return _BASE64.fullmatch(first) is not None
 
 
 def is_text(first: bytes) -> bool:
-    """Whether bytes are text in ASCII, and enough of it not to be so by chance."""
+    """Return whether bytes are text in ASCII, and enough of it to exclude chance."""
     return len(first) >= _SAMPLE and _TEXT.fullmatch(first) is not None
 
 
 def is_redpandas(first: bytes) -> bool:
-    """Whether bytes begin with a header of Redpanda's, by the CRC-32C of its own fields."""
+    """Return whether bytes begin with a Redpanda header, by the CRC-32C of its own fields."""
     from construct import ConstructError
     from crc32c import crc32c
 

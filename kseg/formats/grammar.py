@@ -1,4 +1,4 @@
-"""Construct parts that are made from declared fields, and the grammar of varints."""
+"""Construct grammars made from declared fields, and the grammar of varints."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -27,11 +27,11 @@ from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, from_zigz
 
 
 class _Base128(Construct):  # type: ignore[misc]  # construct has no types
-    """Unsigned integer in groups of 7 bits, lowest first; a high bit says that more follow.
+    """An unsigned integer in groups of 7 bits, lowest first; a high bit says that more follow.
 
-    Reads over-long encodings as Kafka does, and drops bits of the last byte that don't fit into `bits`.
-    Builds the shortest encoding. Raises IntegerError if the last allowed byte says that more follow, and when
-    it builds a number that doesn't fit. Source: ByteUtils.readUnsignedVarint, readVarlong.
+    Reads over-long encodings as Kafka does, and drops bits of the last byte that don't fit into `bits`. Builds the
+    shortest encoding. Raises IntegerError if the last allowed byte says that more follow, and when it builds a number
+    that doesn't fit. Source: ByteUtils.readUnsignedVarint, readVarlong.
     """
 
     def __init__(self, bits: int, maximum_size: int) -> None:
@@ -83,12 +83,12 @@ _INTEGERS = {INT8: Int8sb, INT16: Int16sb, INT32: Int32sb, UINT32: Int32ub, INT6
 def grammars(
     fields: FixedFields, meanings: Mapping[str, str] = MappingProxyType({}), **rebuilt: Callable[[Any], int]
 ) -> list[Any]:
-    """The grammars of declared fields, in order.
+    """Return the grammars of declared fields, in order.
 
     Args:
         fields: the fields.
-        meanings: of bits whose declaration doesn't have all of it, by name.
-        rebuilt: what computes a field when it is built, by name.
+        meanings: complete meanings of bits whose declaration is shorter, by name.
+        rebuilt: functions that compute a field when it is built, by name.
     """
     return [grammar(field, rebuilt.get(field.name), meanings) for field in fields.fields]
 
@@ -96,7 +96,7 @@ def grammars(
 def grammar(
     field: Field, rebuild: Callable[[Any], int] | None = None, meanings: Mapping[str, str] = MappingProxyType({})
 ) -> Any:
-    """The grammar of a field, with its name and meaning."""
+    """Return the grammar of a field, with its name and meaning."""
     inner = _bits(field.bits, meanings) if field.bits else _INTEGERS[field.type]
     return field.name / (inner if rebuild is None else Rebuild(inner, rebuild)) * field.meaning
 

@@ -1,4 +1,4 @@
-"""Fields of headers and entries, each declared once; structs, positions and values are made from them."""
+"""Fields of headers and entries, each declared once, and the structs, positions and values made from them."""
 
 from collections.abc import Iterator
 from struct import Struct, calcsize
@@ -11,7 +11,7 @@ INT8, INT16, INT32, UINT32, INT64 = "b", "h", "i", "I", "q"
 """Types of fields, as struct names them; all are big-endian."""
 
 
-# Plain classes: to make a NamedTuple takes 0.2 ms, and every start of kseg would wait for it.
+# These are plain classes: making a NamedTuple takes 0.2 ms at every start of kseg.
 
 
 class Bits:
@@ -33,7 +33,7 @@ class Field:
 
 
 class FixedField(NamedTuple):
-    """An integer at a fixed position: the bytes of its structure before it, its own, and what struct calls such."""
+    """An integer at a fixed position: the bytes of its structure before it, its size, and its type in struct."""
 
     position: int
     size: int
@@ -41,7 +41,7 @@ class FixedField(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Position of the first byte after it."""
+        """The position after its last byte."""
         return self.position + self.size
 
     @property
@@ -51,22 +51,22 @@ class FixedField(NamedTuple):
         return range(-(1 << bits - 1), 1 << bits - 1) if self.code.islower() else range(1 << bits)
 
     def read(self, content: Bytes, at: int = 0) -> int:
-        """Its value in the structure that begins at byte `at`. Where bytes are missing it means nothing."""
+        """Return its value in the structure at byte `at`. If bytes are missing, the value means nothing."""
         start = at + self.position
         return int.from_bytes(content[start : start + self.size], "big", signed=self.code.islower())
 
     def packed(self, value: int) -> bytes:
-        """A value's bytes. Raises OverflowError if it doesn't fit."""
+        """Return a value's bytes. Raises OverflowError if it doesn't fit."""
         return value.to_bytes(self.size, "big", signed=self.code.islower())
 
     def write(self, content: bytearray, value: int, at: int = 0) -> None:
-        """Puts a value into the structure that begins at byte `at`. Raises OverflowError if it doesn't fit."""
+        """Put a value into the structure at byte `at`. Raises OverflowError if it doesn't fit."""
         start = at + self.position
         content[start : start + self.size] = self.packed(value)
 
 
 class FixedFields:
-    """A structure of fields that always take the same bytes: `struct` unpacks what `names` names, in order."""
+    """A structure of fields with fixed sizes; `struct` unpacks the fields of `names`, in order."""
 
     __slots__ = ("fields", "names", "struct")
 
@@ -76,16 +76,16 @@ class FixedFields:
         self.struct = Struct(">" + "".join([field.type for field in fields]))
 
     def position(self, name: str) -> int:
-        """Bytes before a field."""
+        """Return the number of bytes before a field."""
         return calcsize(self.struct.format[: 1 + self.names.index(name)])
 
     def field(self, name: str) -> FixedField:
-        """A field by its name."""
+        """Return a field by its name."""
         code = self.fields[self.names.index(name)].type
         return FixedField(self.position(name), calcsize(">" + code), code)
 
     def bits(self, name: str) -> Iterator[tuple[Bits, int, int]]:
-        """The parts of a field from the lowest on, each with its lowest bit and its mask."""
+        """Yield the parts of a field from the lowest on, each with its lowest bit and its mask."""
         shift = 0
         for bits in reversed(self.fields[self.names.index(name)].bits):
             yield bits, shift, (1 << bits.width) - 1 << shift
@@ -93,13 +93,13 @@ class FixedFields:
 
 
 def camel_case(name: str) -> str:
-    """A value's name as Kafka writes it in lines and JSON: `baseOffset` for base_offset."""
+    """Return a value's name as Kafka writes it in lines and JSON: `baseOffset` for base_offset."""
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
 
 def struct_of(*fields: FixedField) -> Struct:
-    """Unpacks some fields, whose positions rise, and passes over the bytes between them."""
+    """Return a struct that unpacks some fields with increasing positions, and skips the bytes between them."""
     form, position = ">", 0
     for field in fields:
         form += "x" * (field.position - position) + field.code
@@ -114,13 +114,13 @@ _WRAPPER_CODEC = Bits("codec", 3, "0 none, 1 gzip, 2 snappy, 3 lz4; not 0: a wra
 _MESSAGE_CRC = Field("crc", UINT32, "CRC-32 of all bytes from the magic to the message's end")
 _KEY_LENGTH = Field("key_length", INT32, "bytes of the key; -1: null key, no key bytes")
 VALUE_LENGTH = Field("value_length", INT32, "bytes of the value; -1: null value (tombstone)")
-"""After the key of a v0 or v1 message."""
+"""The field after the key of a v0 or v1 message."""
 
 LOG_OVERHEAD_FIELDS = FixedFields(
     Field("offset", INT64, "offset of the message; a wrapper's: of its last inner message"),
     Field("message_size", INT32, "bytes of the message that follows"),
 )
-"""What a v0 or v1 log entry has before its message."""
+"""The fields of a v0 or v1 log entry before its message."""
 
 MESSAGE_V0_FIELDS = FixedFields(
     _MESSAGE_CRC,
@@ -183,9 +183,9 @@ BATCH_HEADER_FIELDS = FixedFields(
 
 _NAMES_OF_VALUES = {"length": "size", "last_offset_delta": "last_offset"}
 HEADER_NAMES = ("position", *(_NAMES_OF_VALUES.get(name, name) for name in BATCH_HEADER_FIELDS.names), "is_valid")
-"""Values of a header as readers give them: its position, its fields, and whether its CRC is right.
+"""Values of a header in readers' order: its position, its fields, and whether its CRC is right.
 
-The size includes the bytes that the length doesn't count, and the last offset stands for its delta.
+The size includes the bytes that the length doesn't count, and the last offset replaces its delta.
 """
 PRODUCER_NAMES = ("producer_id", "producer_epoch", "base_sequence")
 """Values of a batch's producer; -1 for each if there is none."""
@@ -211,7 +211,7 @@ _MASKS = {
     for magic, fields in enumerate((LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS, BATCH_HEADER_FIELDS))
 }
 ATTRIBUTES = _MASKS[2]
-"""Masks of the attributes' bits: what a format has of them stands at the same bits in all."""
+"""Masks of the attributes' bits: all formats have a flag at the same bits."""
 KNOWN_ATTRIBUTES = {magic: sum(masks.values()) for magic, masks in _MASKS.items()}
 """Magic to the bits that have a meaning; all others are 0."""
 LEAST_SIZES = {
@@ -219,7 +219,7 @@ LEAST_SIZES = {
     1: LOG_ENTRY_HEADER_V1_FIELDS.struct.size + calcsize(VALUE_LENGTH.type),
     2: BATCH_HEADER_FIELDS.struct.size,
 }
-"""Magic to the bytes of the least batch or entry: without records; with null for key and value."""
+"""The size of the smallest batch or entry by magic: without records; with null for key and value."""
 
 # --- control records -------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ CONTROL_KEY_TYPE = CONTROL_RECORD_KEY_FIELDS.field("type")
 MARKER_VERSION = END_TXN_MARKER_FIELDS.field("version")
 MARKER_COORDINATOR_EPOCH = END_TXN_MARKER_FIELDS.field("coordinator_epoch")
 
-# --- files beside the log --------------------------------------------------------------------------------------------
+# --- files next to the log -------------------------------------------------------------------------------------------
 
 _RELATIVE_OFFSET = Field("relative_offset", INT32, "offset minus the segment's base offset")
 
@@ -308,7 +308,7 @@ class TimeIndexEntry(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """Entry of a .txnindex: a transaction of this partition that ended with an abort marker at `last_offset`."""
+    """An entry of a .txnindex: a transaction of this partition that ended with an abort marker at `last_offset`."""
 
     version: int
     producer_id: int
@@ -318,6 +318,6 @@ class AbortedTransaction(NamedTuple):
 
 
 TRANSACTION_INDEX_VERSION = 0
-"""The version that Kafka writes into each entry of a .txnindex, and the newest that it reads."""
+"""The version in each entry of a .txnindex, and the newest that Kafka reads."""
 PRODUCER_SNAPSHOT_VERSION = 1
-"""The version of a .snapshot that Kafka writes, and the only one that it reads."""
+"""The version of a .snapshot, the only one that Kafka reads."""

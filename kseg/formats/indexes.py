@@ -55,7 +55,7 @@ PRODUCER_SNAPSHOT = Struct(
     "entries" / Array(this.entries_count, PRODUCER_ENTRY) * "one per producer",
     "trailing" / Default(GreedyBytes, b"") * "bytes after the last entry; Kafka never writes any, and ignores them",
 )
-"""The whole file; the CRC is built as given. Source: ProducerStateManager."""
+"""The complete file; the CRC is built as given. Source: ProducerStateManager."""
 
 
 _FEW = 1
@@ -79,12 +79,12 @@ _SEVERAL = Struct(
 
 
 def most_bytes_of_sizes(count: int) -> int:
-    """The most bytes that the sizes of `count` chunks take."""
+    """Return the most bytes for the sizes of `count` chunks."""
     return _SIZES_OVERHEAD + MOST_VALUE_BYTES * count
 
 
 def parse_chunk_sizes(content: bytes, count: int) -> tuple[int, ...]:
-    """The sizes of `count` chunks. Raises KsegError if the bytes are something else."""
+    """Parse the sizes of `count` chunks. Raises KsegError for other contents."""
     try:
         fields = (_SEVERAL if count > _FEW else CHUNK_SIZES).parse(content)
     except ConstructError as error:

@@ -40,10 +40,10 @@ Fields = dict[str, Any]
 """A message's or structure's value."""
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
-"""Key of the tagged fields that the schema doesn't know: {tag: bytes}; absent if there are none."""
+"""The key of the tagged fields that the schema doesn't know: {tag: bytes}; absent if there are none."""
 MAXIMUM_STRING_SIZE = 0x7FFF
 NO_TEXT = "null"
-"""What Java shows for an exception without a message, for example when a buffer ends too early."""
+"""Java's text of an exception without message, for example when a buffer ends too early."""
 ZERO_UUID = "A" * 22
 ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 JSON_WORDS = {None: "null", True: "true", False: "false"}
@@ -64,7 +64,7 @@ class MessageError(FileError):
 
 
 class LazyList:
-    """A list of known length for writing only: each element is made when it is written, and then forgotten."""
+    """A list of known length for writing only: each element is made when it is written, and not kept."""
 
     def __init__(self, count: int, elements: Iterable[Any]) -> None:
         self._count, self._elements = count, elements
@@ -75,24 +75,24 @@ class LazyList:
     def __iter__(self) -> Iterator[Any]:
         try:
             yield from self._elements
-        except (TypeError, ValueError, AttributeError) as error:  # which would be blamed on the message
+        except (TypeError, ValueError, AttributeError) as error:  # construct would blame the message for it
             raise RuntimeError(f"an element can't be made: {error!r}") from error
 
 
 class ParsedMessage(NamedTuple):
-    """A message's value, and where it ends in the given bytes."""
+    """A message's value, and its end in the given bytes."""
 
     value: Fields
     end: int
 
 
 class _FieldSource(BytesIO):
-    """Bytes of a message, with a limit on the elements and tagged fields that are read."""
+    """The bytes of a message, with a limit for parsed elements and tagged fields."""
 
     elements_left: int | None = None
 
     def take(self, count: int) -> None:
-        """Counts elements before they are read."""
+        """Count elements before they are read."""
         if self.elements_left is not None:
             self.elements_left -= count
             if self.elements_left < 0:
@@ -107,14 +107,14 @@ def parse_message(
     *,
     most_elements: int | None = None,
 ) -> ParsedMessage:
-    """Parses the message that begins at a position of the bytes; ignores what follows it.
+    """Parse the message at a position of the bytes; ignores the bytes after it.
 
-    A version that the schema doesn't know is read as the nearest one that it knows, as in Kafka; a newer one can't have
+    A version that the schema doesn't know is read as the nearest known one, as in Kafka; a newer one can't have
     structures then. An element of one byte becomes an object of hundreds of bytes, so `most_elements` limits elements
     and tagged fields in bytes from unknown sources.
 
     Raises:
-        MessageError: the bytes end too early, a length, count or null can't be, or there are too many elements.
+        MessageError: the bytes end too early; a length, count or null is impossible; or there are too many elements.
     """
     return _end_of(parse_in_steps(message, version, data, position, most_elements=most_elements))
 
@@ -127,7 +127,7 @@ def parse_in_steps(
     *,
     most_elements: int | None = None,
 ) -> Generator[None, None, ParsedMessage]:
-    """The same with a step after each element and tagged field: a long message is parsed a little at a time."""
+    """Parse the same with a step after each element and tagged field, for long messages."""
     stream = _FieldSource(data)
     stream.elements_left = most_elements
     stream.seek(position)
@@ -139,7 +139,7 @@ def parse_in_steps(
 
 
 def _end_of(steps: Generator[None, None, Result]) -> Result:
-    """What comes of some steps."""
+    """Return the result of some steps."""
     while True:
         try:
             next(steps)
@@ -149,10 +149,10 @@ def _end_of(steps: Generator[None, None, Result]) -> Result:
 
 
 def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
-    """The bytes of a message; fields that the value lacks get their defaults.
+    """Build the bytes of a message; fields that the value lacks get their defaults.
 
     Raises:
-        MessageError: a value is of the wrong type, too large, or null where null can't be.
+        MessageError: a value has the wrong type, is too large, or is null in a field that can't be null.
     """
     stream = BytesIO()
     for _ in write_in_steps(message, version, value, stream):
@@ -161,9 +161,9 @@ def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
 
 
 def write_in_steps(message: MessageSchema, version: int, value: Fields, stream: Any) -> Iterator[None]:
-    """Writes a message's bytes to something with `write`, with a step after each element of a list.
+    """Write a message's bytes to an object with `write`, with a step after each element of a list.
 
-    A blob is written as it is, of whatever type. Errors as above.
+    A blob of any type is written unchanged. Raises as `build_message` does.
     """
     try:
         yield from grammar(message, version).steps(value, stream)
@@ -173,39 +173,39 @@ def write_in_steps(message: MessageSchema, version: int, value: Fields, stream: 
 
 
 def known_version(message: MessageSchema, version: int) -> int:
-    """The version, or the nearest one that the message's schema knows."""
+    """Return the version, or the nearest one that the message's schema knows."""
     first, last = version_range(message.versions)
     return max(first, min(version, last))
 
 
 class Shape(NamedTuple):
-    """The version of a message that its fields are read as."""
+    """The version in which a message's fields are read."""
 
     version: int
     is_flexible: bool
     wanted: int
-    """The version that was asked for; higher than `version` if the schema doesn't know it."""
+    """The requested version; higher than `version` if the schema doesn't know it."""
 
 
 @lru_cache(maxsize=1024)
 def grammar(message: MessageSchema, version: int) -> Construct:
-    """The grammar of a message in a version, for parsing and building."""
+    """Return the grammar of a message in a version, for parsing and building."""
     known = known_version(message, version)
     return Structure(message.fields, Shape(known, known in version_range(message.flexible), version))
 
 
 def is_tagged(field: Field, version: int) -> bool:
-    """Whether a field is one of the tagged fields."""
+    """Return whether a field is one of the tagged fields."""
     return version in version_range(field.tagged)
 
 
 def is_structure(kind: str) -> bool:
-    """Whether a type is a structure's name."""
+    """Return whether a type is a structure's name."""
     return kind[0].isupper()
 
 
 def default_of(field: Field, version: int) -> Any:
-    """The value of a field that is not there."""
+    """Return the value of a missing field."""
     if field.default is not None:
         return None if field.default == NULL else field.default
     if field.type.startswith("[]"):
@@ -228,19 +228,19 @@ ZERO_VALUES: dict[str, bool | float | str | bytes] = {
 
 
 def remaining(stream: BytesIO) -> int:
-    """Bytes that are left."""
+    """Return the number of remaining bytes."""
     return stream.getbuffer().nbytes - stream.tell()
 
 
 def read_exactly(stream: BytesIO, size: int) -> bytes:
-    """The next `size` bytes; allocates nothing for bytes that aren't there."""
+    """Return the next `size` bytes; allocates no memory for missing bytes."""
     if size > (left := remaining(stream)):
         raise MessageError(f"Error reading byte array of {size} byte(s): only {left} byte(s) available")
     return stream.read(size)
 
 
 COMPACT_LENGTH = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
-"""Length or count plus one, so that 0 is null."""
+"""A length or count plus one, so that 0 is null."""
 
 
 class Sized(Construct):  # type: ignore[misc]
@@ -257,7 +257,7 @@ class Sized(Construct):  # type: ignore[misc]
         return None if length is None else self.parse_sized(stream, length, context, path)
 
     def read_length(self, stream: BytesIO) -> int | None:
-        """The length or count; None for null."""
+        """Return the length or count; None for null."""
         length: int = self.length._parsereport(stream, None, "")
         if length >= 0:
             return length
@@ -275,11 +275,11 @@ class Sized(Construct):  # type: ignore[misc]
         return obj
 
     def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> Any:
-        """The value that follows its length."""
+        """Return the value after its length."""
         raise NotImplementedError
 
     def build_sized(self, value: Any, stream: BytesIO, context: Any, path: str) -> None:
-        """Writes length and value."""
+        """Write length and value."""
         raise NotImplementedError
 
 
@@ -287,11 +287,11 @@ class Blob(Sized):
     """Bytes."""
 
     def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return read_exactly(stream, length)
 
     def build_sized(self, value: bytes, stream: BytesIO, context: Any, path: str) -> None:
-        """Length and bytes."""
+        """Write length and bytes."""
         self.length._build(len(value), stream, context, path)
         stream.write(value)
 
@@ -300,13 +300,13 @@ class TextType(Sized):
     """A string in UTF-8; invalid bytes become U+FFFD as in Java."""
 
     def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> str:
-        """The text."""
+        """Return the text."""
         if length > MAXIMUM_STRING_SIZE:
             raise MessageError(f"string field {self.field.name} had invalid length {length}")
         return java_text(read_exactly(stream, length))
 
     def build_sized(self, value: str, stream: BytesIO, context: Any, path: str) -> None:
-        """Length and text."""
+        """Write length and text."""
         data = value.encode()
         if len(data) > MAXIMUM_STRING_SIZE:
             raise MessageError(f"{self.field.name} has {len(data)} bytes, {MAXIMUM_STRING_SIZE} are allowed")
@@ -325,7 +325,10 @@ class List(Sized):
         return _end_of(self.read_in_steps(stream))
 
     def read_in_steps(self, stream: BytesIO) -> Generator[None, None, list[Any] | None]:
-        """The elements; Kafka refuses a count larger than the bytes that are left, which bounds the loop."""
+        """Read the elements with a step after each.
+
+        As in Kafka, a count larger than the remaining bytes is refused, which bounds the loop.
+        """
         length = self.read_length(stream)
         if length is None:
             return None
@@ -346,13 +349,13 @@ class List(Sized):
         return elements
 
     def build_sized(self, value: list[Any] | LazyList, stream: BytesIO, context: Any, path: str) -> None:
-        """Count and elements."""
+        """Write count and elements."""
         self.length._build(len(value), stream, context, path)
         for element in value:
             self.element._build(element, stream, context, path)
 
     def steps(self, value: list[Any] | LazyList | None, stream: BytesIO) -> Iterator[None]:
-        """Writes count and elements, with a step after each."""
+        """Write count and elements, with a step after each."""
         if value is None:
             self._build(value, stream, None, "")
             return
@@ -389,7 +392,7 @@ class Optional(Construct):  # type: ignore[misc]
 
 
 class TooNew(Construct):  # type: ignore[misc]
-    """A structure inside a message of a version that the schema doesn't know: Kafka reads such a message without it."""
+    """A structure in a message of a version that the schema doesn't know: Kafka reads such a message without it."""
 
     def __init__(self, name: str, version: int) -> None:
         super().__init__()
@@ -421,7 +424,7 @@ class Structure(Construct):  # type: ignore[misc]
         return _end_of(self.read_in_steps(stream))
 
     def read_in_steps(self, stream: BytesIO) -> Generator[None, None, Fields]:
-        """The fields, with a step after each element of a list and each tagged field."""
+        """Read the fields, with a step after each element of a list and each tagged field."""
         read: Fields = {}
         for name, inner in self.grammars.items():
             if isinstance(inner, List):
@@ -436,7 +439,7 @@ class Structure(Construct):  # type: ignore[misc]
         return value
 
     def read_tagged_in_steps(self, read: Fields, stream: BytesIO) -> Generator[None, None, None]:
-        """Adds the tagged fields, with a step after each. The size of a known one is ignored, as in Kafka."""
+        """Read the tagged fields, with a step after each. The size of a known one is ignored, as in Kafka."""
         for _ in range(UVARINT._parsereport(stream, None, "")):
             if isinstance(stream, _FieldSource):
                 stream.take(1)
@@ -455,7 +458,7 @@ class Structure(Construct):  # type: ignore[misc]
         return obj
 
     def steps(self, obj: Fields, stream: BytesIO) -> Iterator[None]:
-        """Writes the fields, with a step after each element of a list."""
+        """Write the fields, with a step after each element of a list."""
         value = {name: obj.get(name, default) for name, default in self.defaults.items()}
         for name, inner in self.grammars.items():
             if isinstance(inner, List):
@@ -466,7 +469,7 @@ class Structure(Construct):  # type: ignore[misc]
             self.build_tagged({**value, UNKNOWN_TAGGED_FIELDS: obj.get(UNKNOWN_TAGGED_FIELDS, {})}, stream)
 
     def build_tagged(self, value: Fields, stream: BytesIO) -> None:
-        """Writes the tagged fields that differ from their defaults, and the unknown ones, ordered by tag."""
+        """Write the tagged fields that differ from their defaults, and the unknown ones, ordered by tag."""
         tagged = {int(tag): data for tag, data in value[UNKNOWN_TAGGED_FIELDS].items()}
         for tag, name in self.tags.items():
             if value[name] != self.defaults[name]:
@@ -479,7 +482,7 @@ class Structure(Construct):  # type: ignore[misc]
 
 
 def copied(default: Any) -> Any:
-    """A default that its reader may change."""
+    """Return a copy of a default that its reader may change."""
     if isinstance(default, dict):
         return {name: copied(value) for name, value in default.items()}
     return [] if isinstance(default, list) else default
@@ -510,12 +513,12 @@ FIXED: dict[str, Construct] = {
 
 
 def field_grammar(field: Field, shape: Shape) -> Construct:
-    """The grammar of a field."""
+    """Return the grammar of a field."""
     version = shape.version
     if field.flexible is not None:
         shape = shape._replace(is_flexible=version in version_range(field.flexible))
     if field.type.startswith("[]"):
-        # An element can't be null, whatever the list may be.
+        # An element can't be null, even if the list can.
         element = field_grammar(field._replace(type=field.type[2:], nullable="none"), shape)
         return List(field, version, COMPACT_LENGTH if shape.is_flexible else Int32sb, element)
     if is_structure(field.type):
@@ -529,7 +532,7 @@ def field_grammar(field: Field, shape: Shape) -> Construct:
 
 
 def java_text(data: bytes) -> str:
-    """UTF-8 as Java decodes it: an encoded surrogate becomes one U+FFFD, where Python has two or three."""
+    """Decode UTF-8 as Java does: an encoded surrogate becomes one U+FFFD, where Python makes two or three."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -537,12 +540,12 @@ def java_text(data: bytes) -> str:
 
 
 def json_value(message: MessageSchema, version: int, value: Fields) -> Fields:
-    """A message as Kafka's JSON: without unknown tagged fields and tagged defaults, bytes in base64."""
+    """Return a message as Kafka's JSON: without unknown tagged fields and tagged defaults, bytes in base64."""
     return structure_json(message.fields, known_version(message, version), value)
 
 
 def structure_json(fields: tuple[Field, ...], version: int, value: Fields) -> Fields:
-    """A structure as Kafka's JSON."""
+    """Return a structure as Kafka's JSON."""
     shown = {}
     for field in fields:
         if version in version_range(field.versions):
@@ -554,7 +557,7 @@ def structure_json(fields: tuple[Field, ...], version: int, value: Fields) -> Fi
 
 
 def field_json(field: Field, version: int, value: Any) -> Any:
-    """A field, or an element of it, as Kafka's JSON."""
+    """Return a field, or an element of it, as Kafka's JSON."""
     if isinstance(value, list):
         return [field_json(field, version, element) for element in value]
     if isinstance(value, dict):
@@ -563,7 +566,7 @@ def field_json(field: Field, version: int, value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """JSON as Jackson writes it: no blanks, few escapes (with capital digits), floating-point numbers as in Java."""
+    """Return JSON as Jackson writes it: no blanks, few escapes (with capital digits), Java's floating-point numbers."""
     match value:
         case str():
             return '"' + value.translate(JSON_ESCAPES) + '"'
@@ -581,7 +584,7 @@ def json_text(value: Any) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as Java (19 and later) prints it. Source: Double.toString."""
+    """Return a double as Java (19 and later) prints it. Source: Double.toString."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

@@ -1,4 +1,4 @@
-"""The header of Redpanda's batches, by which they are told from Kafka's. Source: model::record_batch_header."""
+"""The header of Redpanda's batches, which distinguishes them from Kafka's. Source: model::record_batch_header."""
 
 from construct import Int8sl, Int16sl, Int32sl, Int32ul, Int64sl, Struct
 
@@ -17,4 +17,4 @@ REDPANDA_HEADER = Struct(
     "base_sequence" / Int32sl,
     "record_count" / Int32sl,
 )
-"""header_crc: the CRC-32C of the header's other fields. size_bytes: of the batch with its header."""
+"""header_crc: the CRC-32C of the header's other fields. size_bytes: the size of the batch with its header."""

@@ -1,7 +1,7 @@
 """Kafka's message schemas: messages and their fields, with version ranges in Kafka's notation.
 
 They are data in `message_schemas/`, one line per message in Kafka's schema language, written by tools/read_schemas.py.
-A file is read when one of its messages is first asked for, and only that message's line is parsed.
+A file is read at the first use of one of its messages, and only that message's line is parsed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 NULL = "null"
-"""A field's default that stands for null, as in Kafka's schemas."""
+"""The default of a field that is null, as in Kafka's schemas."""
 
 _FOLDER = Path(__file__).with_name("message_schemas")
 _NEWEST_FILES = (
@@ -32,19 +32,19 @@ class Field(NamedTuple):
     """A field of a message or of a structure in it."""
 
     name: str
-    """As Kafka's JSON spells it."""
+    """The name as in Kafka's JSON."""
     type: str
     """`int32`, `string`, `[]string`, … or a structure's name, `[]` before it for a list."""
     versions: str
-    """In which the field is there: `0+`, `1-3`, `2`, `none`."""
+    """The versions that have the field: `0+`, `1-3`, `2`, `none`."""
     nullable: str = "none"
     tag: int | None = None
     tagged: str = "none"
-    """In which it stands among the tagged fields."""
+    """The versions in which it is a tagged field."""
     default: bool | int | str | None = None
-    """None: the type's own (0, false, empty, the zero uuid, a structure of defaults); `NULL`: null."""
+    """The default; None: the type's own (0, false, empty, the zero uuid, a structure of defaults); `NULL`: null."""
     flexible: str | None = None
-    """Overrides the message's."""
+    """The flexible versions, if they differ from the message's."""
     fields: "tuple[Field, ...]" = ()
 
 
@@ -53,17 +53,17 @@ class MessageSchema(NamedTuple):
 
     name: str
     kind: str
-    """Kafka's: request, response, header, data, metadata, coordinator-key, coordinator-value."""
+    """The kind in Kafka's words: request, response, header, data, metadata, coordinator-key, coordinator-value."""
     api_key: int | None
-    """Number of the request or record type."""
+    """The number of the request or record type."""
     versions: str
-    """That can be read and written; `none` for requests that were given up."""
+    """The versions that can be read and written; `none` for abandoned requests."""
     flexible: str
-    """In which lengths are compact and tagged fields are there."""
+    """The versions with compact lengths and tagged fields."""
     fields: tuple[Field, ...]
 
     def __hash__(self) -> int:
-        """The name's: messages are keys of caches, and hashing all fields each time would cost more than they save."""
+        """Return the name's hash: messages are keys of caches, and hashing all fields would cost more than it saves."""
         return hash(self.name)
 
 
@@ -74,12 +74,12 @@ class VersionRange(NamedTuple):
     last: int
 
     def __contains__(self, version: object) -> bool:
-        """Whether a version lies in the range."""
+        """Return whether a version is in the range."""
         return isinstance(version, int) and self.first <= version <= self.last
 
 
 def version_range(text: str) -> VersionRange:
-    """The range that Kafka writes as `0-4`, `3+`, `2` or `none`."""
+    """Parse a range in Kafka's notation: `0-4`, `3+`, `2` or `none`."""
     if text == "none":
         return VersionRange(0, -1)
     if text.endswith("+"):
@@ -89,7 +89,7 @@ def version_range(text: str) -> VersionRange:
 
 
 class _Line(NamedTuple):
-    """A message's line, with the kind and number that it begins with."""
+    """A message's line, with the kind and number at its beginning."""
 
     kind: str
     api_key: int | None
@@ -98,19 +98,19 @@ class _Line(NamedTuple):
 
 @cache
 def message_schema(name: str) -> MessageSchema:
-    """The newest release's message with this name, as Kafka spells it; a KeyError if there is none."""
+    """Return the newest release's message with this name, as Kafka spells it. Raises KeyError if there is none."""
     return _message(next((file for file in _NEWEST_FILES if name in _lines(file)), _NEWEST_FILES[0]), name)
 
 
 def messages_in(file: str) -> list[MessageSchema]:
-    """All messages of a file, ordered by number and name."""
+    """Return all messages of a file, ordered by number and name."""
     return [_message(file, name) for name in _lines(file)]
 
 
 class MessageTable(Mapping[int, MessageSchema]):
-    """Messages of a file and kind by their number, each read when it is first asked for.
+    """Messages of a file and kind by their number, each read on first use.
 
-    `added` names messages of the file under numbers that its lines don't give them.
+    `added` names messages of the file under numbers that its lines don't have.
     """
 
     def __init__(self, file: str, kind: str, added: Mapping[int, str] = MappingProxyType({})) -> None:
@@ -138,7 +138,7 @@ class MessageTable(Mapping[int, MessageSchema]):
 
 METADATA_RECORDS = MessageTable("cluster_metadata", "metadata")
 PREVIEW_METADATA_RECORDS = MessageTable("cluster_metadata_2_8", "metadata")
-"""Of the 2.8 preview, after frame version 0."""
+"""Records of the 2.8 preview, after frame version 0."""
 REMOTE_LOG_RECORDS = MessageTable("remote_log_metadata", "metadata")
 OFFSETS_KEYS = MessageTable("consumer_offsets", "coordinator-key")
 OFFSETS_VALUES = MessageTable("consumer_offsets", "coordinator-value")
@@ -154,7 +154,7 @@ RESPONSES = MessageTable("protocol", "response")
 
 @cache
 def _lines(file: str) -> Mapping[str, _Line]:
-    """The lines of a file by the name of their message."""
+    """Return the lines of a file by the name of their message."""
     lines = {}
     for text in (_FOLDER / f"{file}.jsonl").read_text(encoding="utf-8").splitlines():
         head = loads(text[: text.index(',"validVersions"')] + "}")
@@ -172,7 +172,7 @@ def _message(file: str, name: str) -> MessageSchema:
 
 
 def _fields(stored: list[dict[str, Any]], structures: Mapping[str, list[dict[str, Any]]]) -> tuple[Field, ...]:
-    """Fields as they are stored; those of a structure stand in the field, or once for several fields of its type."""
+    """Return fields from their stored form; a structure's are in its field, or once for all fields of its type."""
     return tuple(
         Field(
             name=field["name"],

@@ -1,4 +1,4 @@
-"""Varints read and written without construct; tests compare them with the grammar in `formats.varint`."""
+"""Varints read and written without construct; tests compare them with the grammar in `formats.grammar`."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ LONGEST_VARINT, LONGEST_VARLONG = 5, 10
 
 
 def read_uvarint(data: bytes | memoryview, at: int, longest: int) -> tuple[int, int]:
-    """The unsigned number at a place, and where it ends. Raises EOFError if it takes more than `longest` bytes.
+    """Return the unsigned number at a position, and its end. Raises EOFError if it takes more than `longest` bytes.
 
-    Bits of the last byte for which Kafka's integers have no room are there. Source: ByteUtils.readUnsignedVarint.
+    Keeps bits of the last byte for which Kafka's integers have no room. Source: ByteUtils.readUnsignedVarint.
     """
     value = 0
     for index, byte in enumerate(data[at : at + longest]):
@@ -20,7 +20,7 @@ def read_uvarint(data: bytes | memoryview, at: int, longest: int) -> tuple[int, 
 
 
 def from_zigzag(number: int) -> int:
-    """The signed number: 0, 1, 2, 3 stand for 0, -1, 1, -2."""
+    """Return the signed number for a zig-zag number: 0, 1, 2, 3 become 0, -1, 1, -2."""
     return number >> 1 ^ -(number & 1)
 
 
@@ -40,15 +40,15 @@ def _encode(number: int) -> bytes:
 
 @cache
 def few_varints() -> dict[int, bytes]:
-    """The varints of small numbers, by the number; making them takes milliseconds, which only writing needs."""
+    """Return the varints of small numbers, by number; making them takes milliseconds, which only writing needs."""
     return {number: _encode(number) for number in range(-_FEW, _FEW)}
 
 
 def varint(number: int) -> bytes:
-    """A number in zig-zag and groups of 7 bits, lowest first. Source: ByteUtils.writeVarint, writeVarlong."""
+    """Encode a number in zig-zag and groups of 7 bits, lowest first. Source: ByteUtils.writeVarint, writeVarlong."""
     return few_varints().get(number) or _encode(number)
 
 
 def varint_size(number: int) -> int:
-    """Bytes of the number's varint. Source: ByteUtils.sizeOfVarint, sizeOfVarlong."""
+    """Return the size of the number's varint. Source: ByteUtils.sizeOfVarint, sizeOfVarlong."""
     return len(varint(number))

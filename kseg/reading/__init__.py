@@ -1,1 +1,1 @@
-"""Log files as batches and damages: what stands at a position, and where to go on after damage."""
+"""Log files as batches and damages, with the continuation after damage."""

@@ -57,12 +57,11 @@ _LARGEST_SEQUENCE = 2**31 - 1
 
 
 class BatchHeader(NamedTuple):
-    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
+    """The header of a batch, or of a v0 or v1 log entry. Values that a format doesn't have are -1.
 
-    The values that HEADER_NAMES names, in its order. `position` and `size`
-    are bytes of the file, the first 12 included. `base_offset` and `records_count` are None for a v0 or v1 wrapper:
-    they lie in its compressed value. `last_offset` stands for the delta. `is_valid`: the CRC holds; None if nobody
-    looked.
+    The values are those of HEADER_NAMES, in its order. `position` and `size` are bytes of the file, including the
+    first 12. `base_offset` and `records_count` are None for a v0 or v1 wrapper: they are in its compressed value.
+    `last_offset` replaces the delta. `is_valid`: the CRC is right; None if unchecked.
     """
 
     position: int
@@ -83,7 +82,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_legacy(self) -> bool:
-        """Whether it is that of a v0 or v1 entry."""
+        """True for a v0 or v1 entry."""
         return self.magic < 2
 
     @property
@@ -93,29 +92,29 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """The origin of the timestamps."""
         if self.magic < 1:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else TimestampType.CREATE_TIME
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the broker's clock set the times."""
+        """True if the broker's clock set the timestamps."""
         return self.magic >= 1 and bool(self.attributes & TIMESTAMP_TYPE_MASK)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """True if the batch belongs to a transaction."""
         return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL_MASK)
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds control records."""
+        """True if the batch holds control records."""
         return self.magic >= 2 and bool(self.attributes & CONTROL_MASK)
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers in the batch may go, if that is set."""
+        """The time from which tombstones and markers in the batch may be removed, if it is set."""
         is_set = self.magic >= 2 and bool(self.attributes & DELETE_HORIZON_MASK)
         return self.base_timestamp if is_set else None
 
@@ -126,27 +125,27 @@ class BatchHeader(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Position after the batch."""
+        """The position after the batch."""
         return self.position + self.size
 
     @property
     def producer(self) -> tuple[int, int, int]:
-        """The values that PRODUCER_NAMES names: id, epoch, sequence of the first record."""
+        """The values of PRODUCER_NAMES: id, epoch, sequence of the first record."""
         return self.producer_id, self.producer_epoch, self.base_sequence
 
     def of_producer(self, producer_id: int, epoch: int, sequence: int) -> "BatchHeader":
-        """The same header with other values of the producer."""
+        """Return the same header with other values of the producer."""
         return self._replace(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record, -1 for none; 0 follows 2³¹ - 1."""
+        """The sequence of the last record, -1 for none; 0 follows 2³¹ - 1."""
         if self.base_sequence < 0 or self.base_offset is None:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & _LARGEST_SEQUENCE
 
     def cut(self, first_offset: int, last_offset: int) -> "BatchHeader":
-        """The header of a batch with only the records between two offsets; its count stays."""
+        """Return the header of a batch with only the records between two offsets; its count stays."""
         sequence = self.base_sequence
         if sequence >= 0:
             sequence = (sequence + first_offset - self.first_offset) & _LARGEST_SEQUENCE
@@ -156,7 +155,7 @@ class BatchHeader(NamedTuple):
 def parse_header(
     buffer: bytes | bytearray | memoryview, at: int, position: int, is_valid: bool | None = None
 ) -> BatchHeader:
-    """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
+    """Parse the header at byte `at` of a buffer, which holds all of it; `position` is its position in the file."""
     magic = buffer[at + MAGIC_POSITION]
     if 2 <= magic < 128:
         base_offset, length, epoch, magic, crc, attributes, delta, *others = _BATCH.unpack_from(buffer, at)
@@ -189,20 +188,20 @@ def parse_header(
 
 
 NEW_HEADER = BatchHeader(0, 0, 0, -1, 2, 0, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, -1, -1, -1, 0, None)
-"""A v2 header in which nothing is set yet: what a writer begins with."""
+"""An empty v2 header, from which a writer starts."""
 
 
 _NOTHING = Template((), b"", ())
 _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)
-"""Reads all records and prints none."""
+"""A program that reads all records and prints none."""
 
 
 OnDamage: TypeAlias = Literal["raise", "skip"] | Callable[[Damage], object]
-"""What to do about records that can't be read: raise DamagedError, go on without them, or call this and go on."""
+"""The reaction to unreadable records: raise DamagedError, skip them, or call a function and continue."""
 
 
 class BatchProblem(NamedTuple):
-    """Why not all records of a batch can be read: the body doesn't decompress, or a record or their count is wrong."""
+    """The reason why not all records of a batch can be read: a wrong body, record or count."""
 
     problem: Problem | None
     detail: str
@@ -212,7 +211,7 @@ class BatchProblem(NamedTuple):
 class Batch:
     """A v2 batch, or a v0 or v1 log entry: a message, or a wrapper of compressed ones.
 
-    `header` and the batch's bytes, `raw`. What a format doesn't have is -1, as Kafka's own classes say it.
+    Has `header`, and `raw`, the batch's bytes. Values that a format doesn't have are -1, as in Kafka's own classes.
     Source: RecordBatch.
     """
 
@@ -224,18 +223,18 @@ class Batch:
 
     @classmethod
     def parse(cls, raw: bytes, position: int, *, is_valid: bool) -> "Batch":
-        """The batch of these bytes, which stand at a position of a file and must hold its header."""
+        """Parse the batch of these bytes, which must hold its header; `position`: their position in a file."""
         header = parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position, is_valid)
         return cls(header if header.size == len(raw) else header._replace(size=len(raw)), raw)
 
     @property
     def position(self) -> int:
-        """Where it begins, in bytes of the file."""
+        """Its position in the file."""
         return self.header.position
 
     @property
     def size(self) -> int:
-        """Its bytes, the first 12 included."""
+        """Its size in bytes, including the first 12."""
         return self.header.size
 
     @property
@@ -245,7 +244,7 @@ class Batch:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record as written."""
+        """The offset of its last record when it was written."""
         return self.header.last_offset
 
     @property
@@ -260,42 +259,42 @@ class Batch:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the checksum holds."""
+        """True if the checksum is right."""
         return bool(self.header.is_valid)
 
     @property
     def attributes(self) -> int:
-        """Codec, timestamp type and flags, as they stand in the header."""
+        """Codec, timestamp type and flags, as in the header."""
         return self.header.attributes
 
     @property
     def base_timestamp(self) -> int:
-        """What the records' times count from; a message's or wrapper's own time."""
+        """The base of the records' timestamps; a message's or wrapper's own timestamp."""
         return self.header.base_timestamp
 
     @property
     def max_timestamp(self) -> int:
-        """The largest time of its records, milliseconds since 1970."""
+        """The largest timestamp of its records, milliseconds since 1970."""
         return self.header.max_timestamp
 
     @property
     def producer_id(self) -> int:
-        """The idempotent or transactional producer."""
+        """The id of its idempotent or transactional producer."""
         return self.header.producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """That producer's epoch."""
+        """The epoch of its producer."""
         return self.header.producer_epoch
 
     @property
     def base_sequence(self) -> int:
-        """Sequence of the first record."""
+        """The sequence of its first record."""
         return self.header.base_sequence
 
     @property
     def is_legacy(self) -> bool:
-        """Whether it is a v0 or v1 entry."""
+        """True for a v0 or v1 entry."""
         return self.header.is_legacy
 
     @property
@@ -305,34 +304,34 @@ class Batch:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamps."""
+        """The origin of the timestamps."""
         return self.header.timestamp_type
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
+        """True if it belongs to a transaction."""
         return self.header.is_transactional
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a control record."""
+        """True if it holds a control record."""
         return self.header.is_control
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers in it may go, if that is set."""
+        """The time from which tombstones and markers in it may be removed, if it is set."""
         return self.header.delete_horizon_ms
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record as written; of a wrapper the first inner one's, for which it is decompressed."""
+        """The offset of its first record when it was written; a wrapper is decompressed to find it."""
         if self.header.base_offset is not None:
             return self.header.base_offset
         return next((record.offset for record in self.records(on_damage="skip")), self.last_offset)
 
     @property
     def count(self) -> int:
-        """Records that it says it has; of a wrapper those that are in it, for which it is decompressed."""
+        """The number of records by its header; a wrapper is decompressed to count them."""
         return self._readable_count if self.header.records_count is None else self.header.records_count
 
     @property
@@ -341,17 +340,17 @@ class Batch:
         return self.last_offset + 1
 
     def compute_crc(self) -> int:
-        """The checksum that its bytes give: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
+        """Compute the checksum of its bytes: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
         if self.is_legacy:
             return crc32(self.raw[MAGIC_POSITION:])
         return kernel.load().crc32c(memoryview(self.raw)[BATCH_ATTRIBUTES.position :])
 
     def records(self, *, on_damage: OnDamage = "raise") -> Iterator[Record]:
-        """Its records, those before damage too. A wrong CRC isn't damage here: `is_valid` reports it.
+        """Yield its records, including those before damage. A wrong CRC isn't damage here: `is_valid` reports it.
 
         Args:
-            on_damage: what to do where the codec is unknown, the body can't be decompressed, or a record or the count
-                of records is wrong: "raise", "skip", or a function that is called with the Damage.
+            on_damage: the reaction to an unknown codec, a body that can't be decompressed, or a wrong record or count
+                of records: "raise", "skip", or a function that is called with the Damage.
 
         Raises:
             DamagedError: at such damage, after the records before it, unless `on_damage` says otherwise.
@@ -370,11 +369,11 @@ class Batch:
             meet(body_damage(self.position, failure), on_damage)
 
     def __iter__(self) -> Iterator[Record]:
-        """Its records. Raises DamagedError where they can't be read."""
+        """Yield its records. Raises DamagedError if they can't be read."""
         return self.records()
 
     def __repr__(self) -> str:
-        """What its header tells, in one line: nothing is decompressed for it."""
+        """Return its header in one line: nothing is decompressed for it."""
         codec = codec_name(self.codec) or self.codec
         first = "" if self.header.base_offset is None else f"base_offset={self.header.base_offset}, "
         count = "" if self.header.records_count is None else f"count={self.header.records_count}, "
@@ -384,7 +383,7 @@ class Batch:
         )
 
     def problem(self) -> BatchProblem | None:
-        """What keeps its records from being read to the end; None if nothing does."""
+        """Return the reason why not all of its records can be read; None if they can."""
         if self.body.failure is not None:
             return BatchProblem(None, self.body.failure)
         rows, bodies = self._row()
@@ -414,20 +413,20 @@ class Batch:
         return kernel.load().records(memoryview(self.raw), rows, 0, 1, self.position, bodies)
 
     def _row(self) -> tuple[Rows, list[bytes | None] | None]:
-        """The table of this one batch for the kernel, and its body."""
+        """Return the table of this one batch for the kernel, and its body."""
         rows = new_rows(1)
         rows[1], rows[2] = self.size, int(self.is_valid)
         return rows, None if self.codec == Codec.NONE else [self.body.data]
 
 
 def check_on_damage(on_damage: OnDamage) -> None:
-    """Raises UsageError for what `on_damage` can't be."""
+    """Raise UsageError for an invalid `on_damage`."""
     if on_damage not in ("raise", "skip") and not callable(on_damage):
         raise UsageError(f'on_damage is {on_damage!r}: give "raise", "skip" or a function that takes a Damage')
 
 
 def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
-    """Does about a damage what is asked. Raises DamagedError if that is it."""
+    """React to a damage as `on_damage` says. Raises DamagedError for "raise"."""
     if callable(on_damage):
         on_damage(damage)
     elif on_damage == "raise":
@@ -436,7 +435,7 @@ def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
 
 
 def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
-    """Batches and damages of an open log, in order, from a batch's position on."""
+    """Yield batches and damages of an open log, in order, from a batch's position on."""
     for item in log_file.runs(start):
         if isinstance(item, Damage):
             yield item
@@ -445,22 +444,22 @@ def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
 
 
 def intact_records(log_file: LogFile) -> Iterator[Record]:
-    """The records of an open log whose CRC holds, control records too; damage is passed over."""
+    """Yield the records of valid batches of an open log, control records too; damage is skipped."""
     for item in with_bodies(log_file.runs(), log_file.stored_size):
         for part in record_lists(item, lambda _: None) if isinstance(item, Slice) else ():
             yield from (record for record in part if record.is_valid)
 
 
 def batch_of(run: Run, row: int) -> Batch:
-    """The batch of a run's row, with a copy of its bytes."""
+    """Return the batch of a run's row, with a copy of its bytes."""
     start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
     return Batch.parse(bytes(run.buffer[start : start + size]), run.position + start, is_valid=bool(valid))
 
 
 def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
-    """A slice's records, in order, and what is wrong with a batch after those that could be read of it.
+    """Yield a slice's records in order, and a batch's damage after its readable records.
 
-    Of a body that can't be had whole only that is reported, not what follows from it.
+    Of an incomplete body only that is reported, not its consequences.
     """
     first = piece.first
     for row, damage in piece.damages:
@@ -472,7 +471,7 @@ def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterato
 
 
 def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
-    """The records of some rows of a slice."""
+    """Yield the records of some rows of a slice."""
     run = piece.run
     for part in kernel.load().records(run.buffer, run.rows, first, last, run.position, piece.bodies, piece.first):
         if isinstance(part, list):
@@ -482,7 +481,7 @@ def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage
 
 
 def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
-    """What is wrong with a slice's batches, in the file's order: of a body that can't be had only that is reported."""
+    """Return the damages of a slice's batches in the file's order; an incomplete body has only one."""
     damages = {problem.position: problem_damage(problem) for problem in columns.problems}
     damages |= {damage.position: damage for _, damage in piece.damages}
     return [damages[position] for position in sorted(damages)]

@@ -1,4 +1,4 @@
-"""Blocks of a file whose disk may fail, damages, and the search for the next batch behind one."""
+"""Blocks of a file whose disk may fail, damages, and the search for the next batch after damage."""
 
 import errno
 import os
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 SMALLEST_BLOCK = 512
-"""Bytes of a disk's smallest block: a read that fails is tried again by pieces down to this size."""
+"""The smallest block of a disk: a failed read is repeated in pieces down to this size."""
 PATIENCE = 30.0
-"""Seconds that reads may fail for in one file before pieces are no longer tried again by smaller ones."""
+"""The seconds of failing reads in one file after which pieces aren't divided any more."""
 _PIECES = (64 << 10, 4 << 10, SMALLEST_BLOCK)
 _FILL = b"\xff"
-"""Stands for what can't be read: no header of any format begins so, and no file's zero tail."""
+"""The replacement of unreadable bytes: no header of any format begins with it, and no file's zero tail."""
 _OWN_FAULTS = (errno.EBADF, errno.EINVAL, errno.EFAULT)
-"""What a system says of a wrong call; all other errors are the disk's."""
+"""The system's errors for a wrong call; all other errors are the disk's."""
 
 
 class UnreadableRange(NamedTuple):
-    """Bytes `start` to before `end` of a file, and what the system says of them."""
+    """Bytes `start` to before `end` of a file, and the system's error for them."""
 
     start: int
     end: int
@@ -62,12 +62,12 @@ class UnreadableRange(NamedTuple):
 class BlockReader:
     """An open file of which some blocks may be unreadable; these read as 0xFF.
 
-    size: bytes of the file. unreadable: what was found so far, by position; ranges don't touch unless their reasons
-    differ.
+    size: bytes of the file. unreadable: the unreadable ranges found so far, by position; adjacent ones differ in their
+    reasons.
     """
 
     def __init__(self, descriptor: int, size: int, source: RangedBytes | None = None) -> None:
-        """Takes an open file, and what it stands for if its bytes lie elsewhere."""
+        """Take an open file, and its source if its bytes are in another place."""
         self._descriptor = descriptor
         self._source = source
         self._size = size
@@ -77,13 +77,13 @@ class BlockReader:
 
     @classmethod
     def without_file(cls, size: int, reason: str) -> "BlockReader":
-        """A file of which nothing can be read, since it can't even be opened."""
+        """Return a completely unreadable file, for one that can't be opened."""
         reader = cls(-1, size)
         reader.unreadable.append(UnreadableRange(0, size, reason))
         return reader
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends."""
+        """Return bytes of the file, fewer at its end."""
         if not self.unreadable:
             try:
                 found = self._bytes_at(position, size)
@@ -97,7 +97,7 @@ class BlockReader:
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fills a buffer; gives how many bytes were there."""
+        """Fill a buffer; return the number of available bytes."""
         filled = 0
         while filled < len(buffer):
             at = position + filled
@@ -114,7 +114,7 @@ class BlockReader:
         return filled
 
     def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
-        """The unreadable ranges found so far that have bytes from `start` to before `end`."""
+        """Yield the unreadable ranges found so far that overlap `start` to before `end`."""
         slot = max(bisect_right(self.unreadable, start, key=_start_of) - 1, 0)
         for found in self.unreadable[slot:]:
             if found.start >= end:
@@ -123,7 +123,7 @@ class BlockReader:
                 yield found
 
     def _read(self, position: int, buffer: memoryview) -> int:
-        """One read; where it fails the same by smaller pieces, as long as patience lasts."""
+        """Read once; on failure in smaller pieces, as long as patience lasts."""
         began = time.monotonic()
         try:
             return self._fill(position, buffer)
@@ -147,7 +147,7 @@ class BlockReader:
         return filled
 
     def _read_by_stretches(self, position: int, buffer: memoryview, source: RangedBytes, reason: str) -> int:
-        """The same chunk by chunk: one that can't be had is given up as a whole."""
+        """Read chunk by chunk; an unreadable chunk is given up as a whole."""
         end = min(source.stretch_end(position), self._size)
         if end - position < len(buffer):
             return self._read(position, buffer[: end - position])
@@ -168,7 +168,7 @@ class BlockReader:
         return len(found)
 
     def _give_up(self, position: int, buffer: memoryview, reason: str) -> int:
-        """Remembers the blocks that some bytes lie in; without patience ever larger stretches that follow, too."""
+        """Record the blocks of some bytes as unreadable; without patience, also ever larger stretches after them."""
         end = position + len(buffer)
         if self._waited > PATIENCE:
             end, self._skip = max(end, position + self._skip), 2 * self._skip
@@ -194,16 +194,16 @@ def _start_of(found: UnreadableRange) -> int:
 
 
 RECORDS_LOOKED_AT = 1 << 12
-"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
+"""The most records whose lengths are checked for a large batch with a wrong CRC."""
 SMALLEST_RECORD = 6
-"""Bytes of a record after its length: attributes, two deltas, two sizes, the number of headers."""
+"""The least bytes of a record after its length: attributes, two deltas, two sizes, the number of headers."""
 
 Read = Callable[[int, int], bytes]
 """(position, size) → bytes of the file."""
 
 
 def records_fill(read: Read, position: int, end: int) -> bool:
-    """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
+    """Return whether the lengths of a batch's records, or of a sufficient number, lead to its end."""
     for _ in range(RECORDS_LOOKED_AT):
         if position == end:
             return True
@@ -221,7 +221,7 @@ def records_fill(read: Read, position: int, end: int) -> bool:
 
 
 def message_fills(read: Read, position: int, end: int) -> bool:
-    """Whether a message's key and value, of which the key is at a position, lead to its end."""
+    """Return whether a message's key and value, of which the key is at a position, lead to its end."""
     for _ in range(2):
         position += LENGTH.size + max(LENGTH.read(read(position, LENGTH.size)), 0)
     return position == end
@@ -231,7 +231,7 @@ class Damage(NamedTuple):
     """Bytes of a log that can't be read as Kafka means them.
 
     `position` and `size` are bytes of the file; a damage inside a batch (its body, its records) has the batch's
-    position and size 0, since the batch stands for the bytes. `next_offset` is the first offset known to follow.
+    position and size 0, since the batch covers the bytes. `next_offset` is the first offset known to follow.
     """
 
     kind: DamageKind
@@ -242,33 +242,33 @@ class Damage(NamedTuple):
 
     @property
     def brief(self) -> str:
-        """Its kind and place; and what the bytes look like, if that is known."""
+        """Its kind and place, and the bytes' likely origin if known."""
         like = f": {self.detail}" if self.kind in LIKENESSES else ""
         return f"{self.kind} at position {self.position}{like}"
 
 
 TRUSTED_SIZE = 8 << 20
-"""Up to this size a length is believed before the batch's CRC has been looked at."""
+"""The largest length that is trusted before the batch's CRC is checked."""
 SMALL_PIECE = 1 << 12
 SEARCH_COST_LIMIT = 32
-"""Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
+"""The work, in bytes, of all searches for the next batch, per byte that the file takes on disk."""
 SEARCH_COST_FREE = 1 << 30
-"""What they may cost in any file: a second's work."""
+"""The work allowed in any file: about a second."""
 MOST_LOOKS = 8
-"""Damages of a file that may look like nothing known: after so many no more are looked at."""
+"""The most damages of a file that are compared with known origins in vain."""
 HEADER_WINDOW = ENTRY_MINIMUM_SIZE
-"""Bytes that a look at a header needs: the smallest entry."""
+"""The bytes needed to check a header: the smallest entry."""
 
 
 class LogBytes(Protocol):
-    """A log whose bytes can be read anywhere. size: bytes that are looked at, file_size: all of them."""
+    """A log with random access to its bytes. size: the examined bytes, file_size: all of them."""
 
     size: int
     file_size: int
 
     @property
     def stored_size(self) -> int:
-        """The bytes that are on disk: holes aren't."""
+        """The bytes on disk, without holes."""
         ...
 
     @property
@@ -277,38 +277,38 @@ class LogBytes(Protocol):
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes, fewer where the log ends; 0xFF for those that the disk can't give."""
+        """Return bytes, fewer at the log's end; unreadable ones are 0xFF."""
         ...
 
     def pieces(self, position: int, size: int) -> Iterator[bytes]:
-        """Bytes piece by piece."""
+        """Yield bytes piece by piece."""
         ...
 
     def window(self, position: int, end: int) -> memoryview:
-        """Bytes from a position on, as many as are at hand or are read at once."""
+        """Return bytes from a position on, as many as are cached or read at once."""
         ...
 
     def first_content(self, position: int) -> int:
-        """Where the first byte from there on stands that isn't zero; the end if there is none."""
+        """Return the position of the next nonzero byte; the end if there is none."""
         ...
 
     def next_stretch(self, position: int) -> tuple[int, int]:
-        """Where the next bytes stand that aren't in a hole, and where the next hole begins."""
+        """Return the position of the next bytes outside of holes, and of the hole after them."""
         ...
 
     def is_readable(self, position: int, size: int) -> bool:
-        """Whether the disk gave all of some bytes that were read."""
+        """Return whether the disk could read all of some bytes."""
         ...
 
     def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
-        """Ranges of bytes that the disk couldn't give."""
+        """Yield ranges of bytes that the disk couldn't read."""
         ...
 
 
 class Resync:
-    """Judges what stands in a log after what could be read. Its searches together have a budget of work.
+    """A judge of the bytes after the last readable batch. Its searches share a budget of work.
 
-    On bytes made to be slow that is SEARCH_COST_LIMIT times what the log takes on disk, or SEARCH_COST_FREE if more.
+    For bytes made to be slow the budget is SEARCH_COST_LIMIT times the log's size on disk, at least SEARCH_COST_FREE.
     """
 
     def __init__(self, log: LogBytes) -> None:
@@ -325,28 +325,28 @@ class Resync:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether no more is searched, since that took too long already."""
+        """True if the search has stopped because it took too long."""
         return self._budget < 0
 
     def begin(self) -> None:
-        """Gives the searches their whole budget again: the log is read from its start."""
+        """Restore the complete budget: the log is read from its start."""
         self._budget = self._full_budget
         self._looks = MOST_LOOKS
 
     def spend(self, size: int) -> None:
-        """Counts bytes that were read to judge them."""
+        """Count bytes that were read to judge them."""
         self._budget -= size
 
     def trust(self, size: int) -> None:
-        """Remembers the size of an intact batch: up to there lengths are believed in spite of a wrong CRC."""
+        """Note the size of an intact batch: lengths up to it are trusted in spite of a wrong CRC."""
         self._largest = max(self._largest, size)
 
     def is_likely(self, position: int, claimed: int) -> bool:
-        """Whether a batch whose CRC is wrong may well be as long as it claims."""
+        """Return whether a batch with a wrong CRC may have its claimed length."""
         return self.is_filled(position, claimed) and not self._holds_batches(position, claimed)
 
     def is_filled(self, position: int, claimed: int) -> bool:
-        """Whether a length is believed in spite of the CRC: beyond what was met, only if the records fill it."""
+        """Return whether a length is trusted in spite of the CRC; beyond known sizes only if the records fill it."""
         if claimed <= self._largest:
             return True
         header = self._log.read(position, BATCH_HEADER_SIZE)
@@ -358,7 +358,7 @@ class Resync:
         return magic < 2 and message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def ends_well(self, position: int) -> bool:
-        """Whether the file ends here, or a plausible header stands here."""
+        """Return whether the file ends here, or a plausible header is here."""
         if position == self._log.size:
             return True
         header = memoryview(self._log.read(position, BATCH_HEADER_SIZE))
@@ -368,14 +368,14 @@ class Resync:
         return self._kernel.find_header(buffer, start, min(end, len(buffer)), self._log.base_offset or 0, room)
 
     def may_be_batch(self, position: int, size: int) -> bool:
-        """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
+        """Return whether a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
         if size <= SMALL_PIECE:
             return True
         magic = self._log.read(position, HEADER_WINDOW)[MAGIC_POSITION]
         return magic >= 2 or message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + size)
 
     def is_batch(self, position: int, size: int) -> bool:
-        """Whether the CRC of the batch there holds; reads it piece by piece."""
+        """Return whether the CRC of the batch there is right; reads it piece by piece."""
         header = self._log.read(position, HEADER_WINDOW)
         if len(header) < HEADER_WINDOW:
             return False
@@ -383,14 +383,14 @@ class Resync:
         return self._compute_crc(position, size, magic) == checksum_of(magic).stored(header)
 
     def _compute_crc(self, position: int, size: int, magic: int) -> int:
-        """The checksum of a batch of this magic, whose bytes are read piece by piece."""
+        """Compute the checksum of a batch of this magic, whose bytes are read piece by piece."""
         add, covers_from, crc = crc_function(magic), checksum_of(magic).covers_from, 0
         for piece in self._log.pieces(position + covers_from, size - covers_from):
             crc = add(piece, crc)
         return crc
 
     def damage(self, position: int, buffer: memoryview, stop: Stop) -> Damage:
-        """What lies at a position where no batch can be read: how far it goes, and what follows it."""
+        """Return the damage at a position without readable batch, with its size and the following offset."""
         content = self._log.first_content(position)
         if content == self._log.size:
             return Damage(DamageKind.ZERO_TAIL, position, self._log.size - position, "only zeros up to the end")
@@ -415,10 +415,10 @@ class Resync:
         return Damage(kind, position, end - position, detail, next_offset)
 
     def _with_likeness(self, position: int, end: int | None, kind: DamageKind, detail: str) -> tuple[DamageKind, str]:
-        """A damage's kind and detail, by what the bytes look like too; of the first that nothing is known of."""
+        """Return a damage's kind and detail, refined by the bytes' appearance until MOST_LOOKS looks failed."""
         if self._looks == 0:
             return kind, detail
-        from kseg.reading.likeness import likeness  # which healthy logs don't need
+        from kseg.reading.likeness import likeness  # healthy logs don't need it
 
         like = likeness(self._log.read, position, end, self._change)
         if like is None:
@@ -442,7 +442,7 @@ class Resync:
         return DamageKind.BAD_LENGTH, f"length field is {size}, {counted(left, 'byte is', 'bytes are')} left"
 
     def _why_untrusted(self, position: int, buffer: memoryview) -> str:
-        """Why a length isn't believed, besides the wrong CRC."""
+        """Return the reasons besides the CRC for not trusting a length."""
         claimed = claimed_size(buffer) or 0
         if self.ends_well(position + claimed) and not self.is_filled(position, claimed):
             return f"nothing else tells that it has {counted(claimed, 'byte')}"
@@ -454,7 +454,7 @@ class Resync:
         return f"crc is {checksum_of(magic).stored(buffer):#010x}, computed {computed:#010x}"
 
     def crc_damage(self, position: int, size: int) -> Damage:
-        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
+        """Return the damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
         buffer = memoryview(self._log.read(position, HEADER_WINDOW))
         if claimed_size(buffer) is None:  # a batch to Kafka's reader alone
             kind, detail = self._what_stopped(position, buffer, Stop.END)
@@ -465,7 +465,7 @@ class Resync:
         return Damage(DamageKind.BAD_CRC, position, 0, detail, next_offset)
 
     def _bits_detail(self, position: int) -> str:
-        """What the bits of a log tell whose first batch has a wrong CRC."""
+        """Return the evidence from the bits of a log whose first batch has a wrong CRC."""
         if self._looks == 0 or position:
             return ""
         from kseg.reading.likeness import SEVEN_BITS, has_seven_bits
@@ -476,20 +476,20 @@ class Resync:
         return ""
 
     def _holds_batches(self, position: int, claimed: int) -> bool:
-        """Whether intact batches end exactly where a batch with a wrong CRC claims to end: then its length is wrong."""
+        """Return whether intact batches end exactly at the claimed end of a batch, so that its length is wrong."""
         end = position + claimed
         inner = self._next_batch(position + 1, end)
         while inner is not None and inner < end:
             size = size_field(self._log.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
-            if size < HEADER_WINDOW:  # none of a batch: it would lead nowhere, or back
+            if size < HEADER_WINDOW:  # not a batch: it would lead nowhere, or back
                 return False
             inner += size
         return inner == end
 
     def _next_batch(self, position: int, end: int | None = None) -> int | None:
-        """Where the next intact batch begins that ends before `end`: a plausible header whose CRC holds.
+        """Return the position of the next intact batch that ends before `end`: a plausible header with a right CRC.
 
-        On bytes made to be slow the work of all searches together ends where `_full_budget` is spent.
+        For bytes made to be slow the searches stop when their common budget `_full_budget` is spent.
         """
         end = self._log.size if end is None else end
         while position + HEADER_WINDOW <= end and self._budget >= 0:
@@ -498,7 +498,7 @@ class Resync:
             if position + HEADER_WINDOW > end:
                 return None
             window = self._log.window(position, min(end, hole + HEADER_WINDOW))
-            if not self._log.is_readable(position, 1):  # as far as is known now that it was read
+            if not self._log.is_readable(position, 1):  # as far as known after reading it
                 position = max(next(self._log.unreadable_in(position, end)).end, position + 1)
                 continue
             at = 0
@@ -521,7 +521,7 @@ class Resync:
 
 
 def unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
-    """Which bytes of a file can't be read, and why."""
+    """Return a text about the unreadable bytes of a file, with the reasons."""
     first = found[0]
     if first.start == 0 and first.end >= file_size:
         return f"the file {first.reason}"

@@ -1,4 +1,4 @@
-"""Runs of batches with their bodies decompressed: in threads where there is much to do, the order kept."""
+"""Runs of batches with decompressed bodies: in threads if there is much to do, in the same order."""
 
 from bisect import bisect_left
 from collections import deque
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 SLICE_SIZE = 1 << 18
-"""Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
+"""Compressed bytes that are decompressed as one piece of work: enough for a thread."""
 ENOUGH = 1 << 23
-"""Decompressed bytes with which a piece of work ends: bodies that grow a thousandfold are handed on by and by."""
+"""Decompressed bytes at which a piece of work ends: bodies that grow a thousandfold are handed on in parts."""
 ENOUGH_MORE = 1 << 19
-"""The same for what follows in the piece: memory that is given back and taken again at once costs least."""
+"""The same for the following parts of a piece: memory that is freed and reused at once is cheapest."""
 FAILURES_RATIO, FAILURES_FREE = 32, 1 << 28
-"""Bytes that may come out of bodies that can't be had whole: for each byte of the file, and in any file.
+"""Decompressed bytes of incomplete bodies: per byte of the file, and in any file.
 
-Behind them a body becomes no larger than its own size allows: thousands of bombs would take a MiB each.
+Beyond these a body is limited by its own size: thousands of bombs would take a MiB each.
 """
 MOST_THREADS = 4
-"""Threads that decompress, the one that asks for the bodies included."""
+"""Decompressing threads, including the caller's."""
 MOST_UNDER_WAY = 4
-"""Pieces that may wait for an earlier one: fewer than LogFile keeps runs."""
+"""Pieces that may wait for an earlier one: fewer than the runs that LogFile keeps."""
 WORTH_THREADS = 1 << 20
 """Bytes of log below which starting threads costs more than it gains."""
 _ROWS_MORE = 8
-"""Rows that are looked at beyond twice as many as the part before had: not all that are left, time and again."""
+"""Rows that are examined beyond twice the previous part's number, instead of all remaining ones each time."""
 _ONLY_UNCOMPRESSED = 1 << Codec.NONE
 _QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
-"""Codecs that cost less than handing the work to a thread."""
+"""Codecs that are faster than handing the work to a thread."""
 
 
 class Slice(NamedTuple):
     """Rows first … last - 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
 
-    `damages` are those of bodies that can't be had whole, with their rows; `wasted` bytes came out of these.
+    `damages` are those of incomplete bodies, with their rows; `wasted` is the number of bytes from these.
     """
 
     run: Run
@@ -58,7 +58,7 @@ class Slice(NamedTuple):
 
 
 class BodyBounds:
-    """How large bodies may become: less, once many bytes came out of such as failed."""
+    """Limits of bodies' sizes, lowered once incomplete bodies have produced many bytes."""
 
     def __init__(self, size: int, limit: int) -> None:
         self.limit = limit
@@ -70,17 +70,17 @@ class BodyBounds:
         return LARGEST_RATIO_FREE if self._left > 0 else 0
 
     def note(self, wasted: int) -> None:
-        """Counts bytes that came to nothing; in file order, so that the same file always ends the same."""
+        """Count wasted bytes; in file order, so that the same file always has the same result."""
         self._left -= wasted
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:
-    """Gives what `LogFile.runs` gives, with compressed bodies decompressed.
+    """Yield the items of `LogFile.runs` with compressed bodies decompressed.
 
     Args:
         items: runs and damages in file order.
         size: bytes of the file; small ones aren't worth threads.
-        limit: bytes that a body may become at most.
+        limit: the most bytes that a body may become.
     """
     bounds = BodyBounds(size, limit)
     workers = 0 if size < WORTH_THREADS else min(MOST_THREADS, processors()) - 1
@@ -93,7 +93,7 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
 
 
 def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
-    """Cuts a run into pieces of work; bodies are still missing."""
+    """Cut a run into pieces of work, without bodies yet."""
     if isinstance(item, Damage):
         yield item
         return
@@ -109,7 +109,7 @@ def _pieces(item: Run | Damage) -> Iterator[Slice | Damage]:
 
 
 def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int) -> Iterator[Slice | Damage]:
-    """This thread takes a piece itself where the workers have enough to do; the pieces' order is kept."""
+    """Decompress pieces in threads, and in this one if the workers are busy; the pieces' order is kept."""
     pool: Executor | None = None
     under_way: deque[_Work] = deque()
     try:
@@ -133,7 +133,7 @@ def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int)
 
 
 class _Work(NamedTuple):
-    """A piece, the `free` bytes that its bodies were allowed, and what comes or will come of it."""
+    """A piece, the `free` bytes allowed to its bodies, and its result, present or future."""
 
     piece: Slice | Damage
     free: int
@@ -153,13 +153,13 @@ def _is_ready(result: "_Result") -> bool:
 def _taken(work: "_Work", bounds: BodyBounds) -> Iterator[Slice | Damage]:
     piece, free, result = work
     part = result if isinstance(result, Slice | Damage) else result.result()
-    if free != bounds.free:  # begun too early to know
+    if free != bounds.free:  # started before this was known
         part = _decompressed(piece, bounds.limit, bounds.free)
     return _parts(piece, part, bounds)
 
 
 def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: BodyBounds) -> Iterator[Slice | Damage]:
-    """A piece's parts, of which the first is done: more than one where its bodies are unusually large."""
+    """Yield a piece's parts, of which the first is done; there are several if its bodies are unusually large."""
     bounds.note(part.wasted if isinstance(part, Slice) else 0)
     yield part
     while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
@@ -171,9 +171,9 @@ def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: BodyBounds) -> I
 
 
 def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = ENOUGH) -> Slice | Damage:
-    """A piece with its bodies, up to the row with which they become enough bytes.
+    """Return a piece with its bodies, up to the row at which they become enough bytes.
 
-    The kernel gets those that are no larger than any body may be; the others are held to their own sizes.
+    The kernel gets bodies within the general limit; the others are limited by their own sizes.
     """
     if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
         return piece
@@ -200,11 +200,12 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
     return Slice(run, first, last, bodies, tuple(damages), wasted)
 
 
-# --- what is wrong inside a batch -------------------------------------------------------------------------------------
+# --- problems inside a batch
+# ------------------------------------------------------------------------------------------
 
 
 class ProblemText(NamedTuple):
-    """The kind of damage that a problem with a batch's records is, and what is wrong in words."""
+    """The kind of damage of a problem with a batch's records, and its description."""
 
     kind: DamageKind
     detail: str
@@ -221,7 +222,7 @@ PROBLEMS: dict[Problem, ProblemText] = {
 
 
 def body_damage(position: int, failure: str) -> Damage:
-    """The damage of a batch at a position whose body can't be had whole."""
+    """Return the damage of a batch at a position with an incomplete body."""
     from kseg.codecs.bodies import UNKNOWN_CODEC
 
     is_unknown = failure.startswith(UNKNOWN_CODEC)
@@ -229,6 +230,6 @@ def body_damage(position: int, failure: str) -> Damage:
 
 
 def problem_damage(problem: RecordProblem) -> Damage:
-    """The damage of a batch whose records can't all be read."""
+    """Return the damage of a batch whose records can't all be read."""
     kind, detail = PROBLEMS[problem.problem]
     return Damage(kind, problem.position, 0, detail.format(n=problem.records_read, at=problem.body_position))

@@ -1,4 +1,4 @@
-"""Batches in bytes that a program changed as text: read as they were, where their CRC then holds."""
+"""Batches in bytes that a program changed as text, restored if their CRC is right then."""
 
 import re
 from bisect import bisect_left
@@ -8,33 +8,33 @@ from itertools import combinations
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, MAGIC_POSITION, checksum_of, claimed_size, crc_function
 
 LARGEST_BATCH = 16 << 20
-"""A batch that claims more isn't tried."""
+"""The size above which a batch isn't tried."""
 HEAD = 256
-"""Bytes that tell what begins somewhere."""
+"""Bytes that show the type of a batch."""
 PIECE = 1 << 20
 _MOST_CRS = 1 << 20
-"""Lines of a batch: one that has more isn't tried."""
+"""The number of lines above which a batch isn't tried."""
 _MOST_OWN = 32
-"""CRLFs of its own that a batch may have besides those that were made."""
+"""The most original CRLFs of a batch next to the added ones."""
 _TRIED_BYTES = 256 << 20
-"""Bytes that trials may cost which tell a log's own CRLFs from others."""
+"""The bytes of all trials that distinguish original CRLFs from added ones."""
 _LEAST_TRIAL = 4 << 10
-"""What a trial costs at least."""
+"""The least cost of a trial."""
 _CRLF = re.compile(rb"\r\n")
 
 
 class Trials:
-    """What may still be spent to tell a log's own CRLFs from those that were made."""
+    """The remaining budget of trials."""
 
     def __init__(self, size: int = _TRIED_BYTES) -> None:
         self.left = size
 
 
 class ChangedBatches:
-    """Batches in a stream of bytes in which CRs may stand before LFs that had none.
+    """Batches in a stream of bytes in which CRs may have been added before LFs.
 
-    Which of them were there before only the CRC tells: programs leave a CRLF alone that they find. position: bytes of
-    the stream that were taken; taken: the last of them.
+    Only the CRC shows which CRs were there before: programs don't change a CRLF. position: the number of taken bytes;
+    taken: the last of them.
     """
 
     def __init__(self, pieces: Iterator[bytes], trials: Trials, *, has_crs: bool) -> None:
@@ -44,7 +44,7 @@ class ChangedBatches:
         self.taken = b""
 
     def peek(self, size: int) -> bytes:
-        """The next bytes, fewer where the stream ends."""
+        """Return the next bytes, fewer at the end of the stream."""
         if len(self._held) - self._at < size:
             parts = [self._held[self._at :]]
             count = len(parts[0])
@@ -61,7 +61,7 @@ class ChangedBatches:
         return content
 
     def take(self) -> bytes | None:
-        """Takes the batch that stands here, as it was; None if no way to read it makes its CRC hold."""
+        """Take the next batch in its original form; None if no form has the right CRC."""
         head = self.peek(HEAD)
         size = claimed_size(head)
         if size is not None and size <= LARGEST_BATCH and _is_intact(batch := self.peek(size), size):
@@ -81,7 +81,7 @@ class ChangedBatches:
         return None
 
     def skip(self, most: int) -> bytes | None:
-        """Passes over what claims to be a batch, without the CRs; None if nothing does, or if it takes more bytes."""
+        """Skip a claimed batch, and return it without the CRs; None if there is none, or it exceeds `most` bytes."""
         head = self.peek(HEAD)
         size = claimed_size(_without_crs(head) if self._has_crs else head)
         if size is None or size > LARGEST_BATCH:
@@ -95,7 +95,7 @@ class ChangedBatches:
         return self._taken(_without_crs(held[:end]), end) if end <= min(most, len(held)) else None
 
     def rest(self) -> Iterator[bytes]:
-        """All that is left, without CRs before LFs."""
+        """Yield the remaining bytes without CRs before LFs."""
         while piece := self.peek(PIECE):
             size = len(piece) - piece.endswith(b"\r") if len(piece) > 1 else len(piece)
             content = self._taken(piece[:size], size)
@@ -115,9 +115,10 @@ def _is_intact(batch: bytes, size: int) -> bool:
 
 
 def _ways(held: bytes, size: int) -> Iterator[tuple[bytes, int]]:
-    """The ways to read a batch of a size: without its CRs before LFs, then with one of them, with two, and so on.
+    """Yield the possible forms of a batch of a size: without CRs before LFs, with one of them, with two, and so on.
 
-    Each with how many bytes of the stream it takes. There are none if an LF has no CR: no program leaves it alone.
+    Each has the number of bytes that it takes from the stream. There are none if an LF has no CR, since programs
+    change every LF.
     """
     if held.count(b"\r\n") > _MOST_CRS:
         return
@@ -135,16 +136,16 @@ def _ways(held: bytes, size: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _crs_of(held: bytes) -> list[int]:
-    """Where CRs before LFs stand."""
+    """Return the positions of CRs before LFs."""
     return [match.start() for match in _CRLF.finditer(held)]
 
 
 def _count_before(crs: Sequence[int], size: int) -> int:
-    """How many of some CRs stand before the end of so many other bytes."""
+    """Return how many of some CRs come before the end of `size` other bytes."""
     return bisect_left(range(len(crs)), size, key=lambda number: crs[number] - number)
 
 
 def _cut_out(batch: bytes, positions: list[int]) -> bytes:
-    """Bytes without those at some positions."""
+    """Return bytes without those at some positions."""
     starts = [0, *(position + 1 for position in positions)]
     return b"".join(batch[start:end] for start, end in zip(starts, [*positions, len(batch)], strict=True))

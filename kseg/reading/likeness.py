@@ -1,4 +1,4 @@
-"""What bytes look like that can't be read as a log: a log changed as text, or a file of something else."""
+"""Likely origins of bytes that can't be read as a log: a log changed as text, or another type of file."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,13 @@ from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
 from kseg.reading.text_changes import ReadAt, TextChange, find_change, is_replaced
 
 _LEAST_SEVEN_BITS = 256
-"""Fewer bytes may all be below 0x80 by chance."""
+"""The least number of bytes that aren't below 0x80 by chance."""
 
 
 class Likeness(NamedTuple):
-    """What some bytes look like, in words.
+    """The likely origin of some bytes, in words.
 
-    kind: what kind of damage that is, None if it says too little. change: what was changed, if it can be undone.
+    kind: the kind of damage, None if uncertain. change: the change, if it can be undone.
     """
 
     kind: DamageKind | None
@@ -22,9 +22,9 @@ class Likeness(NamedTuple):
 
 
 def likeness(read: ReadAt, position: int, end: int | None, known: TextChange | None = None) -> Likeness | None:
-    """What the bytes from a position on look like, where no batch can be read; None if nothing tells.
+    """Return the likely origin of the bytes at a position without readable batch; None if unknown.
 
-    end: where an intact batch follows; None if none does. known: a change that was found before in the same log.
+    end: the start of the next intact batch; None if there is none. known: a change found before in the same log.
     """
     first = read(position, LARGEST_MARK if end is None else min(LARGEST_MARK, end - position))
     change = find_change(read, position, known)
@@ -47,5 +47,5 @@ SEVEN_BITS = "copied as text: bytes above 0x7f were replaced, or cut to 7 bits; 
 
 
 def has_seven_bits(first: bytes) -> bool:
-    """Whether bytes that should be a v2 batch have none above 0x7f: nearly every such batch has some."""
+    """Return whether bytes that should be a v2 batch have none above 0x7f: nearly every such batch has some."""
     return len(first) >= _LEAST_SEVEN_BITS and first[MAGIC_POSITION] == 2 and first.isascii()

@@ -1,6 +1,6 @@
 """A log file on disk: runs of batches and damages in file order, whose sizes add up to the file's size.
 
-Files are read by `pread` into a buffer, never mapped: a log that is truncated underneath would kill the process.
+Files are read by `pread` into a buffer, never mapped: a log that is truncated meanwhile would kill the process.
 """
 
 import os
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 
 BUFFER_SIZE = 1 << 20
-"""Bytes read at once: what stays in the processor's cache is read fastest."""
+"""Bytes read at once: reading is fastest if they fit into the processor's cache."""
 FIRST_SIZE = 1 << 14
-"""Bytes read first where reading doesn't begin at the file's start: often a batch or two are all that is wanted."""
+"""Bytes read first if reading starts within the file: often only a batch or two are wanted."""
 RING_SIZE = 8
-"""Buffers that take turns, so that runs can be worked on while later ones are read: more than bodies.MOST_UNDER_WAY."""
+"""The number of buffers, so that runs can be processed while later ones are read: above bodies.MOST_UNDER_WAY."""
 ROWS_CAPACITY = 1 << 14
 
 
 class Run(NamedTuple):
-    """Batches that lie one after another in a buffer.
+    """Consecutive batches in a buffer.
 
-    `position` is the buffer's place in the file; row i of `rows` is a batch (kernel.contract.ROW values); `codecs` has
-    bit n set if a batch uses codec n.
+    `position` is the buffer's position in the file; row i of `rows` is a batch (kernel.contract.ROW values); `codecs`
+    has bit n set if a batch uses codec n.
     """
 
     buffer: memoryview
@@ -72,10 +72,10 @@ _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 
 
 class LogFile:
-    """One log file, open for reading; a segment's, or a metadata snapshot.
+    """A log file, open for reading; a segment's, or a metadata snapshot.
 
-    size: bytes at opening, a `limit` reduces it. is_joined: runs may come from logs of other copies too, with positions
-    in these.
+    size: bytes at opening, a `limit` reduces it. is_joined: runs may come from logs of other copies too, with
+    positions in these.
     """
 
     is_joined = False
@@ -88,12 +88,12 @@ class LogFile:
         keep_cache: bool = True,
         buffer_size: int = BUFFER_SIZE,
     ) -> None:
-        """Opens the file.
+        """Open the file.
 
         Args:
-            path: the log file, whatever its name.
-            limit: read only batches that lie wholly in the first `limit` bytes.
-            keep_cache: leave what is read in the page cache; else the cache is left as it was.
+            path: the log file with any name.
+            limit: read only batches that are completely in the first `limit` bytes.
+            keep_cache: keep the read bytes in the page cache; else the cache is left unchanged.
             buffer_size: bytes that are read at once, unless a batch is larger; RING_SIZE buffers are kept.
 
         Raises:
@@ -112,7 +112,7 @@ class LogFile:
         keep_cache: bool = True,
         buffer_size: int = BUFFER_SIZE,
     ) -> Self:
-        """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
+        """Open a log that a directory listed with this size; one that can't be opened is unreadable as a whole.
 
         Raises OpenError if it has gone, or isn't a regular file.
         """
@@ -155,7 +155,7 @@ class LogFile:
 
     @cached_property
     def stored_size(self) -> int:
-        """Those of its bytes that are on disk: holes aren't."""
+        """The bytes on disk, without holes."""
         if self._source is not None:
             return self.size
         return 0 if self._descriptor < 0 else min(stored_size(self._descriptor), self.size)
@@ -171,7 +171,7 @@ class LogFile:
         return name.base_offset if name.kind is FileKind.LOG else None
 
     def close(self) -> None:
-        """Closes the file; reading ends."""
+        """Close the file; reading ends."""
         if self._descriptor >= 0:
             if self._cache is not None:
                 self._cache.drop()
@@ -198,27 +198,27 @@ class LogFile:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether the search for batches after damage has stopped, since it took too long already."""
+        """True if the search for batches after damage has stopped because it took too long."""
         return self._resync.has_given_up
 
     def next_stretch(self, position: int) -> tuple[int, int]:
-        """Where the next bytes stand that aren't in a hole, and where the next hole begins: all before is zeros."""
+        """Return the position of the next bytes outside of holes, and of the hole after them; zeros come before."""
         if self._source is not None:
             return position, self.size
         start = next_data(self._descriptor, position, self.size)
         return start, data_end(self._descriptor, start, self.size)
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes of the file, fewer where it ends; those that the disk can't give are 0xFF, see `is_readable`."""
+        """Return bytes of the file, fewer at its end; unreadable ones are 0xFF, see `is_readable`."""
         held_position, held = self._held
         if held_position <= position and position + size <= held_position + len(held):
             return bytes(held[position - held_position : position - held_position + size])
         return self._blocks.read(position, size)
 
     def copy_to(self, target: int, position: int, size: int) -> None:
-        """Appends bytes of the file to another open one, inside the kernel where the platform can.
+        """Append bytes of the file to another open one, inside the kernel if the platform can.
 
-        Raises UnreadableError if the disk can't give them, WriteError if the file was cut, OSError from writing.
+        Raises UnreadableError if the disk can't read them, WriteError if the file was cut, OSError from writing.
         """
         from kseg.system.new_directory import copy_range, write_whole
 
@@ -233,7 +233,7 @@ class LogFile:
             raise
 
     def _readable_pieces(self, position: int, size: int) -> Iterator[bytes]:
-        """Bytes of the file in pieces. Raises UnreadableError if they can't all be had."""
+        """Yield bytes of the file in pieces. Raises UnreadableError if some can't be read."""
         end = position + size
         for start in range(position, end, BUFFER_SIZE):
             piece = self.read(start, min(BUFFER_SIZE, end - start))
@@ -242,28 +242,28 @@ class LogFile:
             yield piece
 
     def cheap_size(self, position: int, wanted: int, least: int) -> int:
-        """Bytes to read where fewer would do: those wanted, but of bytes elsewhere only up to a chunk's end."""
+        """Return the number of bytes to read: the wanted ones, but of remote bytes only up to a chunk's end."""
         if self._source is None:
             return wanted
         return min(wanted, max(self._source.stretch_end(position) - position, least))
 
     def is_readable(self, position: int, size: int) -> bool:
-        """Whether the disk gave all of some bytes that were read."""
+        """Return whether the disk could read all of some bytes."""
         return not self._blocks.unreadable or next(self._blocks.unreadable_in(position, position + size), None) is None
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
-        """Runs of batches and damages, in file order, from a batch's position on.
+        """Yield runs of batches and damages, in file order, from a batch's position on.
 
-        A run's bytes and rows stay as they are until seven more items were taken. A batch whose CRC is wrong
-        comes in a run of its own, with VALID 0, if something plausible follows it; where the reading can't go on, a
-        damage tells what lies there, up to the next intact batch.
+        A run's bytes and rows are valid until seven more items were taken. A batch with a wrong CRC comes in a run of
+        its own, with VALID 0, if a plausible item follows it. If reading can't continue, a damage covers the bytes up
+        to the next intact batch.
         """
         return self._walk(start, self._read_on)
 
     def runs_as_kafka(self, start: int = 0) -> Iterator[Run | Damage]:
-        """The same as Kafka's reader goes: it takes every length that lies within the file, whatever the CRC and magic.
+        """Yield the same as Kafka's reader does: it trusts every length within the file, whatever the CRC and magic.
 
-        Where it would fail, reading goes on as in `runs`. Source: FileLogInputStream.
+        Where it would fail, reading continues as in `runs`. Source: FileLogInputStream.
         """
         return self._walk(start, self._read_on_as_kafka)
 
@@ -306,7 +306,7 @@ class LogFile:
             at += size
 
     def _begin(self, start: int, tables: Iterator[Rows]) -> tuple[Rows, memoryview]:
-        """A table and a buffer to begin with: a small one and the first bytes, if reading begins within the file."""
+        """Return a table and a buffer to begin with: a small one and the first bytes, if reading starts in the file."""
         if start == 0:
             self._resync.begin()
             return next(tables), memoryview(b"")
@@ -314,7 +314,7 @@ class LogFile:
         return new_rows(FIRST_SIZE // HEADER_WINDOW + 1), self._fill(start, size, iter((bytearray(size),)))
 
     def _readable_rows(self, rows: Rows, count: int, end: int, stop: int, position: int) -> tuple[int, int, int]:
-        """A scan's result up to the first batch with an unreadable block: its CRC may hold by accident."""
+        """Return a scan's result up to the first batch with an unreadable block: its CRC may be right by accident."""
         for row in range(count):
             start = rows[row * ROW + START]
             if not self.is_readable(position + start, rows[row * ROW + SIZE]):
@@ -322,7 +322,7 @@ class LogFile:
         return count, end, stop
 
     def _size_to_fill(self, position: int, here: memoryview, stop: Stop, *, is_whole: bool) -> int:
-        """Bytes to read from where a scan stopped before it can be judged what stands there; 0 if it can be already."""
+        """Return the bytes to read before the position where a scan stopped can be judged; 0 if there are enough."""
         left = self.size - position
         if stop != Stop.END or len(here) >= left:
             return 0
@@ -334,10 +334,10 @@ class LogFile:
         return claimed if claimed <= TRUSTED_SIZE or self._resync.is_batch(position, claimed) else 0
 
     def _read_on(self, position: int, here: memoryview, stop: Stop) -> tuple[Run | Damage, int]:
-        """What stands where a scan stopped, and its size: a batch with a wrong CRC that ends well, or a damage."""
+        """Return the item at which a scan stopped, and its size: a plausible batch with a wrong CRC, or a damage."""
         claimed = claimed_size(here)
         if stop == Stop.END and claimed is not None and claimed <= self.size - position:
-            stop = Stop.BAD_CRC  # too large to be believed before its CRC was looked at
+            stop = Stop.BAD_CRC  # too large to be trusted before its CRC was checked
         if stop == Stop.BAD_CRC and claimed is not None:
             self._resync.spend(claimed)
             if not self.is_readable(position, claimed):
@@ -360,7 +360,7 @@ class LogFile:
         return damage, damage.size
 
     def _invalid_batch(self, position: int, here: memoryview, claimed: int) -> tuple[Run | Damage, int]:
-        """A run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
+        """Return a run of the one batch, whatever its CRC; a damage if the file was cut while it was read."""
         if len(here) < claimed:
             here = self._fill(position, claimed)
         if len(here) < claimed:
@@ -377,11 +377,11 @@ class LogFile:
         return _in_turn(lambda: bytearray(min(self._buffer_size, self.size)))
 
     def _tables(self) -> Iterator[Rows]:
-        capacity = max(ROWS_CAPACITY * self._buffer_size // BUFFER_SIZE, 1)  # making tables takes its time
+        capacity = max(ROWS_CAPACITY * self._buffer_size // BUFFER_SIZE, 1)  # making large tables takes time
         return _in_turn(lambda: new_rows(min(capacity, self.size // HEADER_WINDOW + 1)))
 
     def _fill(self, position: int, size: int, spaces: Iterator[bytearray] | None = None) -> memoryview:
-        """Bytes of the file, in the next space of the ring if they fit into one: a space isn't taken for nothing."""
+        """Return bytes of the file, in the next space of the ring if they fit into one, else in a new buffer."""
         try:
             buffer = bytearray(size) if spaces is None or size > self._buffer_size else next(spaces)
         except MemoryError as error:
@@ -395,19 +395,19 @@ class LogFile:
         return filled_buffer
 
     def crc_damage(self, position: int, size: int) -> Damage:
-        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
+        """Return the damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
         return self._resync.crc_damage(position, size)
 
     def may_be_batch(self, position: int, size: int) -> bool:
-        """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
+        """Return whether a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
         return self._resync.may_be_batch(position, size)
 
     def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
-        """Ranges of bytes that the disk couldn't give, as far as they were read."""
+        """Yield ranges of bytes that the disk couldn't read, as far as they were read."""
         return self._blocks.unreadable_in(start, end)
 
     def pieces(self, position: int, size: int) -> Iterator[bytes]:
-        """Bytes of the file in pieces, small ones first: often the first few bytes tell."""
+        """Yield bytes of the file in pieces, small ones first, since the first few bytes are often enough."""
         end = position + size
         piece_size = SMALL_PIECE
         while position < end:
@@ -419,7 +419,7 @@ class LogFile:
             piece_size = min(4 * piece_size, BUFFER_SIZE)
 
     def first_content(self, position: int) -> int:
-        """Where the first byte that isn't zero stands, or the end."""
+        """Return the position of the next nonzero byte, or the end."""
         for start, end in self._stored_stretches(position):
             at = start
             for piece in self.pieces(start, end - start):
@@ -434,7 +434,7 @@ class LogFile:
         return stored_stretches(self._descriptor, position, self.size)
 
     def window(self, position: int, end: int) -> memoryview:
-        """Bytes from a position on: what was read last, if it lies there, else new ones."""
+        """Return bytes from a position on: the last read ones if they contain it, else new ones."""
         held_position, held = self._held
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
@@ -442,7 +442,7 @@ class LogFile:
 
 
 def _in_turn(make: Callable[[], T]) -> Iterator[T]:
-    """RING_SIZE things, made when they are first wanted, one after another and over again."""
+    """Yield RING_SIZE objects in turn, over and over, each made on first use."""
     made: list[T] = []
     while len(made) < RING_SIZE:
         made.append(make())

@@ -1,4 +1,4 @@
-"""Files that a command can't take: what they are by their first bytes, and which command reads them."""
+"""Files that a command can't take: their types by their first bytes, and the commands that read them."""
 
 import os
 import re
@@ -16,11 +16,11 @@ NO_SUCH_FILES = "kseg reads no such files"
 _DUMP = "run `kseg dump {path}`"
 _START = struct_of(*map(BATCH_HEADER_FIELDS.field, ("base_offset", "length", "magic")))
 _MAGIC, _MOST_OFFSET, _MOST_LENGTH = 2, 1 << 56, 1 << 30
-"""Of a batch that is believed without its CRC."""
+"""Limits of a batch that is trusted without its CRC."""
 
 
 class OtherFile(NamedTuple):
-    """A kind of file that isn't Kafka's: how it begins, what it is, and what to do with it."""
+    """A type of file that isn't Kafka's: its beginning, its description, and the next step."""
 
     is_one: Callable[[bytes], bool]
     what: str
@@ -36,7 +36,7 @@ def _matches(pattern: bytes) -> Callable[[bytes], bool]:
 
 
 def _is_batch(first: bytes) -> bool:
-    """Whether bytes begin like a batch of Kafka's: with a base offset, a length and a magic that it has."""
+    """Return whether bytes begin like a Kafka batch: with a plausible base offset, length and magic."""
     if len(first) < _START.size:
         return False
     base_offset, length, magic = _START.unpack_from(first)
@@ -75,7 +75,7 @@ OTHER_FILES = (
     OtherFile(_matches(rb"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[\w.]+[ \t]*[=:]"), "a file of settings"),
     _RENAMED_LOG,
 )
-"""The first that holds counts."""
+"""The types of other files; the first match counts."""
 _KAFKAS = {
     FileKind.LOG: "a log segment",
     FileKind.METADATA_SNAPSHOT: "a metadata snapshot",
@@ -87,7 +87,7 @@ _KAFKAS = {
 
 
 def other_file(path: str | os.PathLike[str]) -> OtherFile | None:
-    """Return what a file is, if its first bytes tell that it isn't Kafka's; None if they don't, or can't be read."""
+    """Return the type of a file by its first bytes; None if it is unknown, may be Kafka's, or can't be read."""
     try:
         first = read_regular(path, LARGEST_MARK)
     except FileError:
@@ -103,7 +103,7 @@ def other_file(path: str | os.PathLike[str]) -> OtherFile | None:
 
 
 def is_other_log(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is named `.log` and holds a program's messages, as a broker's `server.log` does."""
+    """Return whether a file is named `.log` and holds a program's messages, as a broker's `server.log` does."""
     name = parse_file_name(path)
     if name.kind is not FileKind.LOG or name.base_offset is not None:
         return False
@@ -112,9 +112,9 @@ def is_other_log(path: str | os.PathLike[str]) -> bool:
 
 
 def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partition's or a log directory") -> str:
-    """Return what a file is and what to do with it, for a command that can't take it.
+    """Return a file's type and the next step, for a command that can't take it.
 
-    unknown_step: what to do with bytes that aren't known.
+    unknown_step: the next step for unknown bytes.
     """
     kafkas = _kafkas_file(path)
     if kafkas is not None:
@@ -126,7 +126,7 @@ def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partiti
 
 
 def refusal_of_bytes(path: str | os.PathLike[str], expected: str) -> str | None:
-    """Return the same for a command that takes a file of something else: None for text, and where nothing is known."""
+    """Return the same for a command that expects another type of file: None for text, and for unknown types."""
     kafkas = _kafkas_file(path)
     if kafkas is not None:
         return _refusal(f"{kafkas}, where {expected} are expected", _DUMP, path)
@@ -137,7 +137,7 @@ def refusal_of_bytes(path: str | os.PathLike[str], expected: str) -> str | None:
 
 
 def _kafkas_file(path: str | os.PathLike[str]) -> str | None:
-    """What a file of Kafka's is, by its name."""
+    """Return the type of a Kafka file by its name."""
     name = parse_file_name(path)
     is_kafkas = name.kind in LOG_KINDS or name.kind in _KAFKAS
     if is_kafkas and (name.base_offset is not None or name.kind is FileKind.METADATA_SNAPSHOT):

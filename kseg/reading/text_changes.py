@@ -1,6 +1,6 @@
-"""Logs that a program changed because it took them for text: which change it was, and the bytes before it.
+"""Changes of logs by programs that took them for text, and the original bytes.
 
-A batch tells the change: it is undone where the batch's CRC then holds.
+A batch confirms a change: its CRC is right once the change is undone.
 """
 
 import codecs
@@ -13,23 +13,23 @@ from typing import NamedTuple
 from kseg.reading.changed_batches import HEAD, LARGEST_BATCH, PIECE, ChangedBatches, Trials
 
 Step = Callable[[bytes, bool], bytes]
-"""Undoes a change in the next bytes of a file, whose last ones True marks; what it can't judge yet it keeps."""
+"""A function that undoes a change in the next bytes of a file, True for the last ones; it keeps undecided bytes."""
 ReadAt = Callable[[int, int], bytes]
-"""Gives so many bytes from a position on, fewer where the file ends."""
+"""(position, size) → bytes, fewer at the file's end."""
 
 _ENOUGH = 4 << 20
-"""Bytes of intact batches that tell a change for certain."""
+"""Bytes of intact batches that confirm a change."""
 _MISSES = 8
-"""Batches that may be damaged besides, before a change is given up."""
+"""The most batches with other damage, after which a change is given up."""
 _TRIED_FIRST = 64 << 20
-"""Bytes that trials may cost while a change is looked for."""
+"""The bytes of all trials in the search for a change."""
 
 
 class TextChange(NamedTuple):
-    """A change: what it is, in words; what undoes all of it but line ends; whether line ends were changed too.
+    """A change: its description, its undoing function without line ends, and whether line ends were changed.
 
-    looks_like: of the first bytes changed so; those of a log that isn't need no trial. written: what some bytes became,
-    where single ones may stay as they are.
+    looks_like: a test of the first bytes; if they fail it, no trial is needed. written: the new form of some bytes, of
+    which single ones may be unchanged.
     """
 
     what: str
@@ -39,7 +39,7 @@ class TextChange(NamedTuple):
     written: Callable[[bytes], bytes] | None = None
 
     def decoded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The bytes before the change, but for line ends; for what can't have come from it, others as many."""
+        """Yield the bytes before the change, but for line ends; impossible ones are replaced by as many others."""
         steps = [step() for step in self.steps]
         for piece in pieces:
             yield _through(steps, piece, is_last=False)
@@ -53,7 +53,7 @@ def _through(steps: Iterable[Step], piece: bytes, *, is_last: bool) -> bytes:
 
 
 class _Digits:
-    """Digits of base64 or hex to bytes, across pieces; white space is none, and other characters count for one."""
+    """A decoder of base64 or hex digits across pieces; white space is skipped, other characters count as digits."""
 
     def __init__(self, digits: bytes, group: int, decode: Callable[[bytes], bytes]) -> None:
         self._table = bytes(each if each in digits else min(digits) for each in range(256))
@@ -76,14 +76,14 @@ def _of_hex(digits: bytes) -> bytes:
 
 
 def _of_base64(digits: bytes) -> bytes:
-    """The bytes of whole groups; several texts in base64 may follow on each other, each with its own end."""
+    """Return the bytes of complete groups; several base64 texts may follow each other, each with its own padding."""
     if b"=" not in digits.rstrip(b"="):
         return b64decode(digits)
     return b"".join(b64decode(group) for group in re.findall(rb"[^=]+={0,2}|=+", digits) if len(group) % 4 == 0)
 
 
 def _raw(error: UnicodeError) -> tuple[bytes, int]:
-    """Characters that a code page doesn't have: the byte of their number, which stands for them, else `?`."""
+    """Return the byte for a character that a code page doesn't have: its number as a byte, else `?`."""
     assert isinstance(error, UnicodeEncodeError)
     characters = error.object[error.start : error.end]
     try:
@@ -96,7 +96,7 @@ codecs.register_error("kseg-raw", _raw)
 
 
 class _Characters:
-    """Text in an encoding to the bytes that a code page has for its characters."""
+    """A converter of text in an encoding to the bytes of its characters in a code page."""
 
     def __init__(self, encoding: str, page: str) -> None:
         errors = "surrogateescape" if encoding == "utf-8" else "replace"
@@ -121,7 +121,7 @@ def _is_hex(first: bytes) -> bool:
 
 
 def _is_utf8(first: bytes) -> bool:
-    """Whether bytes are UTF-8, with other characters than ASCII; the last one may be cut."""
+    """Return whether bytes are UTF-8 with characters beyond ASCII; the last one may be cut."""
     try:
         return not codecs.getincrementaldecoder("utf-8")().decode(first).isascii()
     except ValueError:
@@ -133,7 +133,7 @@ def _is_utf16(first: bytes) -> bool:
 
 
 def _has_crs(first: bytes) -> bool:
-    """Whether LFs have CRs before them."""
+    """Return whether LFs have CRs before them."""
     return b"\r\n" in first
 
 
@@ -142,7 +142,7 @@ def _anything(first: bytes) -> bool:
 
 
 def _written(page: str, times: int, content: bytes) -> bytes:
-    """What bytes become that are taken for text in a code page and written as UTF-8, so many times."""
+    """Return bytes taken for text in a code page and written as UTF-8, `times` times."""
     for _ in range(times):
         characters = content.decode(page, "kseg-number")
         content = characters.encode("utf-8", "surrogatepass")
@@ -150,7 +150,7 @@ def _written(page: str, times: int, content: bytes) -> bytes:
 
 
 def _number(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that a code page doesn't have: the characters of their numbers."""
+    """Return the characters with the numbers of bytes that a code page doesn't have."""
     assert isinstance(error, UnicodeDecodeError)
     return error.object[error.start : error.end].decode("latin-1"), error.end
 
@@ -159,7 +159,7 @@ codecs.register_error("kseg-number", _number)
 
 
 def _as_text(encoding: str, looks_like: Callable[[bytes], bool]) -> Iterator[TextChange]:
-    """A log that was taken for text in each code page and written in an encoding; with and without other line ends."""
+    """Yield the changes of a log taken for text in each code page and written in an encoding, with both line ends."""
     for page, name in _PAGES.items():
         what = f"its bytes were taken for {name} and written as {encoding.upper()}"
         written = partial(_written, page, 1) if encoding == "utf-8" else None
@@ -188,23 +188,24 @@ CHANGES = (
     *_twice(),
     *_as_text("utf-16", _is_utf16),
 )
-"""Changes that can be undone, those first that happen most."""
+"""Changes that can be undone, the most frequent ones first."""
 
 _REPLACED = "�".encode()
 
 
 def is_replaced(first: bytes) -> bool:
-    """Whether bytes that aren't UTF-8 were replaced by U+FFFD: nobody can tell what they were."""
+    """Return whether bytes that aren't UTF-8 were replaced by U+FFFD, so that the originals are lost."""
     return _REPLACED in first and _is_utf8(first)
 
 
-# --- which change -----------------------------------------------------------------------------------------------------
+# --- recognition of changes
+# -------------------------------------------------------------------------------------------
 
 
 def find_change(read: ReadAt, position: int, known: TextChange | None = None) -> TextChange | None:
-    """The change that, undone, gives intact batches from a position on, and of several the most; None if none does.
+    """Return the change that, undone, gives the most intact batches from a position on; None if none does.
 
-    known: one that was found before in the same file; it is the one if it gives any.
+    known: a change found before in the same file, which is preferred if it gives any.
     """
     first = read(position, HEAD)
     trials = Trials(_TRIED_FIRST)
@@ -222,7 +223,7 @@ def find_change(read: ReadAt, position: int, known: TextChange | None = None) ->
 
 
 def _intact_bytes(change: TextChange, read: ReadAt, position: int, enough: int, trials: Trials) -> tuple[int, bool]:
-    """How many bytes of batches are intact from a position on once a change is undone there; whether all are."""
+    """Return the bytes of intact batches from a position on after undoing a change, and whether all are intact."""
     pieces = change.decoded(pieces_of(read, position)) if change.steps else pieces_of(read, position)
     batches = ChangedBatches(pieces, trials, has_crs=change.has_crs)
     size = misses = 0
@@ -238,7 +239,7 @@ def _intact_bytes(change: TextChange, read: ReadAt, position: int, enough: int, 
 
 
 def pieces_of(read: ReadAt, position: int, end: int | None = None) -> Iterator[bytes]:
-    """The file's bytes from a position on, small pieces first, since a few tell most; up to many zeros."""
+    """Yield the file's bytes from a position on, small pieces first, as a few are often enough; up to many zeros."""
     size = 1 << 12
     while end is None or position < end:
         piece = read(position, size if end is None else min(size, end - position))

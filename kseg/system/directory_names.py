@@ -9,10 +9,10 @@ from kseg.errors import OpenError
 
 
 class DirectoryNames(NamedTuple):
-    """Names in a directory, as it was listed; a link counts as what it leads to.
+    """Names in a directory, as it was listed; a link counts as its target.
 
-    files: all that aren't directories. settled_ns: when the names last became others; 0 if that can't be known, or is
-    too near for a coarse clock.
+    files: all that aren't directories. settled_ns: the last change of the names; 0 if unknown, or too recent for a
+    coarse clock.
     """
 
     files: tuple[str, ...]
@@ -37,11 +37,11 @@ def list_names(path: Path) -> DirectoryNames:
 def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a link to itself
         return False
 
 
 def find_settled_ns(directory: Path) -> int:
-    """Return when a directory's names last became others, as `DirectoryNames.settled_ns`."""
+    """Return the last change of a directory's names, as `DirectoryNames.settled_ns`."""
     changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
     return changed if time.time_ns() - changed > 1_000_000_000 else 0

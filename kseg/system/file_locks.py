@@ -1,4 +1,4 @@
-"""Whether a process holds a lock of a file."""
+"""The check for a process that holds a file's lock."""
 
 import struct
 import sys
@@ -9,9 +9,9 @@ _FLOCK = "hhqqi4x"
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds a file's lock, as the JVM takes it; ask the kernel, and take no lock.
+    """Return whether a process holds a file's lock, as the JVM takes it. Queries the kernel, and takes no lock.
 
-    Only Linux is asked: others have another structure, and a lock that is tried could keep a broker from its start.
+    Only on Linux: other systems have another structure, and trying a lock could keep a broker from starting.
     """
     if sys.platform != "linux":
         return False

@@ -16,7 +16,7 @@ _RANGE_PIECE = 8 << 20
 
 
 def _fill(path: PlacedPath, source: RangedBytes) -> None:
-    """Gives a file all bytes of what it stands for: from now on they are its own. Raises OSError as they do."""
+    """Copy all bytes of a file's source into the file, which then has its own. Raises OSError as the source does."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
         position = 0
@@ -36,27 +36,27 @@ _SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE"
 
 
 def next_data(descriptor: int, position: int, end: int) -> int:
-    """Position of the next bytes that aren't in a hole; `end` if there are none before it.
+    """Return the position of the next bytes outside of holes; `end` if there are none before it.
 
-    The position itself if the system doesn't say; the bytes there may be zeros then.
+    Returns the position itself if the system can't tell; the bytes there may be zeros then.
     """
     return _sought(descriptor, position, end, _SEEK_DATA, after_last=end, unknown=position)
 
 
 def data_end(descriptor: int, position: int, end: int) -> int:
-    """Where the first hole begins from a position on; `end` if none does, or where the system doesn't tell."""
+    """Return the start of the next hole from a position on; `end` if there is none, or the system can't tell."""
     return _sought(descriptor, position, end, _SEEK_HOLE, after_last=position, unknown=end)
 
 
 def stored_stretches(descriptor: int, position: int, end: int) -> Iterator[tuple[int, int]]:
-    """Start and end of the stretches between holes, from a position up to an end."""
+    """Yield start and end of the stretches between holes, from a position up to an end."""
     while (start := next_data(descriptor, position, end)) < end:
         position = max(data_end(descriptor, start, end), start + 1)  # the file may change meanwhile
         yield start, position
 
 
 def stored_size(descriptor: int) -> int:
-    """Bytes that the file takes on the disk; its size if the system doesn't say."""
+    """Return the bytes that the file takes on the disk; its size if the system can't tell."""
     found = os.fstat(descriptor)
     blocks: int | None = getattr(found, "st_blocks", None)
     return found.st_size if blocks is None else min(blocks * _BLOCK, found.st_size)
@@ -70,16 +70,16 @@ def _sought(descriptor: int, position: int, end: int, whence: int | None, *, aft
     try:
         found = os.lseek(descriptor, position, whence)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # only a hole is left, or nothing
+        if error.errno == errno.ENXIO:  # only a hole, or nothing, is left
             return after_last
         return unknown
     return min(found, end)
 
 
 def cache_directory() -> Path | None:
-    """`kseg` in XDG_CACHE_HOME, else in `~/.cache`; None if there is no home. It need not be there.
+    """Return `kseg` in XDG_CACHE_HOME, else in `~/.cache`; None without a home. It need not exist.
 
-    Source: the XDG Base Directory Specification, by which a relative path counts for nothing.
+    Source: the XDG Base Directory Specification, by which a relative path is ignored.
     """
     given = os.environ.get("XDG_CACHE_HOME", "")
     place = Path(given if Path(given).is_absolute() else os.path.expanduser("~/.cache"))  # noqa: PTH111 (never raises)
@@ -92,7 +92,7 @@ _PIECE = 1 << 20
 
 
 class OpenedFile(NamedTuple):
-    """A file to read from: its descriptor, its bytes, and the bytes elsewhere that it stands for, if it does."""
+    """A file to read from: its descriptor, its bytes, and its source if the bytes are in another place."""
 
     descriptor: int
     size: int
@@ -100,7 +100,7 @@ class OpenedFile(NamedTuple):
 
 
 def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A descriptor to read from, and the file's size in bytes. A file that stands for bytes elsewhere gets all of them.
+    """Open a file; return its descriptor and size. A file with a remote source gets all of its bytes first.
 
     Raises OpenError if it can't be opened, or is a directory, a pipe or a device.
     """
@@ -116,12 +116,12 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def open_ranged(path: str | os.PathLike[str]) -> OpenedFile:
-    """As `open_regular`, but a file that stands for bytes elsewhere stays empty: `source` has these.
+    """Open a file as `open_regular` does, but leave the bytes of a remote source in `source`.
 
-    Raises OpenError also if none of them can be had.
+    Raises OpenError also if none of them can be read.
     """
     try:
-        # A pipe must not make the opening wait.
+        # A pipe must not block the opening.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise OpenError(f"can't be opened: {error.strerror}", path) from error
@@ -141,7 +141,7 @@ def open_ranged(path: str | os.PathLike[str]) -> OpenedFile:
 
 
 def read_small(path: str | os.PathLike[str], most: int) -> bytes:
-    """The content of a file that has at most `most` bytes. Raises OpenError if it has more, or can't be read."""
+    """Return the content of a file that has at most `most` bytes. Raises OpenError if it has more, or can't be read."""
     content = read_regular(path, most + 1)
     if len(content) > most:
         raise OpenError(f"has more than {counted(most, 'byte')}, too many for such a file", path)
@@ -149,7 +149,7 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
 
 
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """The content of a file, or the first `most` bytes of it.
+    """Return the content of a file, or the first `most` bytes of it.
 
     Raises OpenError if it can't be opened, UnreadableError if the disk can't read it.
     """
@@ -168,7 +168,7 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
 
 
 def read_text_file(path: str | os.PathLike[str]) -> bytes:
-    """The content of one of Kafka's text files.
+    """Return the content of one of Kafka's text files.
 
     Raises OpenError if it can't be opened or read, KsegError if it is too large for one.
     """

@@ -1,4 +1,4 @@
-"""A directory that is held open: what lies below it is reached through its descriptor, and never through a link."""
+"""A directory that is held open: its contents are reached through its descriptor, and never through a link."""
 
 import errno
 import os
@@ -19,14 +19,14 @@ _TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | _CLOEXEC
 
 
 class LinkError(KsegError):
-    """A symbolic link stands where only directories and files may be."""
+    """A symbolic link is in a place for directories and files only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__("is a symbolic link, and kseg writes through none; remove it, or choose another place", path)
 
 
 class HeldDirectory:
-    """A directory by its descriptor. Its path may lead elsewhere later: what is done below is still done in this one.
+    """A directory by its descriptor. All actions apply to this directory, even if its path leads elsewhere later.
 
     Names are relative to it, with slashes. Raises OSError if it can't be opened; links that lead to it are followed.
     """
@@ -39,14 +39,14 @@ class HeldDirectory:
 
     @property
     def is_removed(self) -> bool:
-        """Whether it has been removed: nothing can be made in it any more."""
+        """True if it has been removed, so that nothing can be created in it."""
         return os.fstat(self.descriptor).st_nlink == 0
 
     @property
     def lasting_path(self) -> Path:
-        """A path that leads here while this is held, also from forked processes; its own path if the system has none.
+        """A path that leads here while this is held, also from forked processes; without such a path its own.
 
-        Kernels of Linux have one: unlike its own path, nobody can let it lead elsewhere.
+        On Linux nobody can redirect this path, unlike its own.
         """
         through = Path(f"/proc/self/fd/{self.descriptor}")
         with suppress(OSError):
@@ -55,14 +55,14 @@ class HeldDirectory:
         return self.path
 
     def above(self) -> Iterator[Identity]:
-        """The directory itself and those that it lies in, up to the root, wherever it has been moved to."""
+        """Yield the directory itself and its ancestors up to the root, wherever it has been moved to."""
         path, last = ".", None
         while (identity := _identity(os.stat(path, dir_fd=self.descriptor))) != last:
             yield identity
             path, last = f"{path}/..", identity
 
     def require_in_place(self) -> None:
-        """Raises SwappedError if its path leads elsewhere by now."""
+        """Raise SwappedError if its path now leads elsewhere."""
         try:
             found = self.path.stat()
         except OSError as error:
@@ -72,7 +72,7 @@ class HeldDirectory:
 
     @contextmanager
     def folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-        """The descriptor of a directory below. Raises LinkError, OSError if it isn't there or can't be made."""
+        """Open a directory below. Raises LinkError, or OSError if it doesn't exist or can't be created."""
         descriptor = os.dup(self.descriptor)
         try:
             for depth, part in enumerate(parts, 1):
@@ -89,18 +89,18 @@ class HeldDirectory:
 
     @contextmanager
     def place(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The descriptor of the directory that a name lies in, and the last part of the name; as `folder`."""
+        """Open the directory of a name; yield its descriptor and the last part of the name; raises as `folder`."""
         *parts, last = name.split("/")
         with self.folder(parts, make=make) as descriptor:
             yield descriptor, last
 
     def open_new(self, name: str) -> int:
-        """A descriptor to write a file that isn't there yet, in a directory that is made. Raises LinkError, OSError."""
+        """Create a file in a directory, which is created too; return its descriptor. Raises LinkError, OSError."""
         with self.place(name, make=True) as (descriptor, last):
             return os.open(last, _TO_WRITE, 0o666, dir_fd=descriptor)
 
     def open_file(self, name: str) -> int:
-        """A descriptor to read a file. Raises LinkError, OpenError if it can't be opened or is no regular file."""
+        """Open a file to read. Raises LinkError, or OpenError if it can't be opened or isn't a regular file."""
         path = self.path / name
         try:
             with self.place(name) as (folder, last), self._refusing_links(folder, last, path):
@@ -113,7 +113,7 @@ class HeldDirectory:
         return descriptor
 
     def status(self, name: str) -> os.stat_result | None:
-        """What a name is, itself and not what it leads to; None if it isn't there."""
+        """Return the status of a name itself, not of its target; None if it doesn't exist."""
         try:
             with self.place(name) as (descriptor, last):
                 return os.stat(last, dir_fd=descriptor, follow_symlinks=False)
@@ -121,7 +121,7 @@ class HeldDirectory:
             return None
 
     def entries(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """The names below a folder and the kinds of what they are (`stat.S_IFMT`), folders left out; none if it is not.
+        """Yield the names of files below a folder and their types (`stat.S_IFMT`); none if it isn't a folder.
 
         Raises LinkError if the folder is a link, OSError if it can't be listed.
         """
@@ -145,7 +145,7 @@ class HeldDirectory:
                     continue
 
     def require_plain(self, folder: str = "") -> None:
-        """Raises LinkError or KsegError if anything below a folder is no directory and no regular file."""
+        """Raise LinkError or KsegError if a folder has contents other than directories and regular files."""
         for name, kind in self.entries(folder):
             if kind == stat.S_IFLNK:
                 raise LinkError(self.path / name)
@@ -154,7 +154,7 @@ class HeldDirectory:
                 raise KsegError(why, self.path / name)
 
     def remove_if_empty(self, levels: int) -> None:
-        """Removes the directory, and so many of those that it lies in; nothing that isn't empty or isn't there."""
+        """Remove the directory, and `levels` of its ancestors, unless they aren't empty or don't exist."""
         descriptor, names = os.dup(self.descriptor), [*self.path.parts[1:]]
         try:
             for name in reversed(names[len(names) - levels :]):
@@ -172,7 +172,7 @@ class HeldDirectory:
 
     @contextmanager
     def _refusing_links(self, descriptor: int, name: str, path: Path) -> Iterator[None]:
-        """Tells a link from all else that the system may refuse to open: it has two numbers for that."""
+        """Raise LinkError for links; systems have two error numbers for these."""
         try:
             yield
         except OSError as error:
@@ -185,7 +185,7 @@ class HeldDirectory:
 
 
 def _kind_of(entry: "os.DirEntry[str]") -> int:
-    """As `stat.S_IFMT`; what systems tell without looking at the file itself isn't asked for again."""
+    """Return the type as `stat.S_IFMT` does; uses the listing if it has the type."""
     if entry.is_symlink():
         return stat.S_IFLNK
     if entry.is_dir(follow_symlinks=False):

@@ -17,10 +17,10 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Processes:
-    """Knows of processes whether they are over: of those that this boot of this machine's system has started."""
+    """A check for ended processes of this machine's present boot."""
 
     def own(self) -> dict[str, Any]:
-        """What tells this process from any other, here and elsewhere; null where the system doesn't say."""
+        """Return an identification of this process on any machine; null for values that the system doesn't have."""
         import socket
 
         return {
@@ -32,7 +32,7 @@ class Processes:
         }
 
     def is_over(self, process: Mapping[str, Any]) -> bool | None:
-        """Whether a process that `own` described has ended; None if it can't be told from here."""
+        """Return whether a process that `own` described has ended; None if it can't be determined here."""
         own = self.own()
         if own["boot"] is None or any(own[name] != process[name] for name in ("boot", "namespace")):
             return None
@@ -41,7 +41,7 @@ class Processes:
         except ProcessLookupError:
             return True
         except OSError:
-            pass  # it is another user's, but there
+            pass  # it exists, and belongs to another user
         state, started = _state_and_start(process["pid"])
         return None if started is None else state in "ZX" or started != process["started"]
 
@@ -50,7 +50,7 @@ HERE = Processes()
 
 
 def _namespace() -> str | None:
-    """Numbers of processes mean something in it only: each container has its own."""
+    """Return the namespace in which process numbers are valid: each container has its own."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -58,7 +58,7 @@ def _namespace() -> str | None:
 
 
 def _state_and_start(pid: int) -> tuple[str, int | None]:
-    """A process' state, and when it was started, in ticks since the boot; see proc_pid_stat(5)."""
+    """Return a process' state, and its start in ticks since the boot; see proc_pid_stat(5)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return fields[0], int(fields[19])
@@ -76,13 +76,13 @@ else:
 PREFIX = "kseg-scratch-"
 """The beginning of names in TMPDIR."""
 _RANDOM = 8
-"""Characters that `tempfile` adds to a prefix."""
+"""The number of characters that `tempfile` adds to a prefix."""
 
 
 def temporary_place() -> Path:
-    """TMPDIR, or the system's own place for temporary files if that isn't set.
+    """Return TMPDIR, or the system's own place for temporary files if that isn't set.
 
-    Where TMPDIR can't be used, `tempfile` takes another place without a word, which may have no room for what comes.
+    If TMPDIR can't be used, `tempfile` silently takes another place, which may have too little room.
     """
     named = os.environ.get("TMPDIR")
     return Path(named).absolute() if named else Path(tempfile.gettempdir())
@@ -90,10 +90,10 @@ def temporary_place() -> Path:
 
 @contextmanager
 def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
-    """A new directory for this run only, in TMPDIR or another place; removed with all its contents at the end.
+    """Create a directory for this run only, in TMPDIR or another place; removed with its contents at the end.
 
-    First removes directories with the same prefix whose runs were killed. If it is renamed meanwhile, it stays.
-    Raises OSError if it can't be created there; OpenError if it can't be created in TMPDIR.
+    First removes directories with the same prefix whose runs were killed. If it is renamed meanwhile, it stays. Raises
+    OSError if it can't be created there; OpenError if it can't be created in TMPDIR.
     """
     place = temporary_place() if parent is None else parent
     remove_dead(place, prefix)
@@ -111,7 +111,7 @@ def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Itera
 
 
 def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
-    """Removes the directories of killed runs: those of this user, with kseg's names, that aren't locked."""
+    """Remove the directories of killed runs: unlocked ones of this user with kseg's names."""
     place = temporary_place() if place is None else place
     with suppress(OSError):
         for path in list(place.iterdir()):
@@ -140,7 +140,7 @@ def _new_temporary(place: Path, prefix: str) -> tuple[Path, int | None]:
 
 
 def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
-    """A directory and its lock, which is None if the file system has no locks."""
+    """Return a directory and its lock, which is None if the file system has no locks."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         try:
@@ -153,9 +153,9 @@ def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock of a directory; None if there are no locks, as on some network file systems.
+    """Lock a directory, and return the descriptor; None without locks, as on some network file systems.
 
-    Raises BlockingIOError if another process holds it; OSError if it isn't a directory.
+    Raises BlockingIOError if another process holds the lock; OSError if it isn't a directory.
     """
     if not _HAS_LOCKS:
         return None
@@ -172,7 +172,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _is_still(path: Path, lock: int) -> bool:
-    """Whether the path still leads to the locked directory."""
+    """Return whether the path still leads to the locked directory."""
     with suppress(OSError):
         found, own = path.lstat(), os.fstat(lock)
         return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
@@ -180,20 +180,20 @@ def _is_still(path: Path, lock: int) -> bool:
 
 
 COPIED_AT_ONCE = 32 << 20
-"""Bytes that are copied by one call; then the disk begins to store them, while the next ones are looked for."""
+"""Bytes that are copied by one call; then the disk begins to store them, while the next ones are read."""
 _SECTOR = 512
-"""A disk can read all bytes of such a block, or none."""
+"""The size of a disk's block, of which all bytes can be read, or none."""
 _PIECE = 1 << 20
 _WORTH_HOLES = 1 << 20
-"""Bytes from which a range may have holes that are worth looking for."""
+"""The least size of a range whose holes are worth a search."""
 
 
 class WriteError(KsegError):
-    """Something can't be written."""
+    """A file can't be written."""
 
 
 def copy_file(path: Path, target_path: Path) -> None:
-    """Copies a file and its times to a path where there is none.
+    """Copy a file and its timestamps to a path that doesn't exist.
 
     Raises UnreadableError if the disk can't read all of it, WriteError if it was cut meanwhile, OSError if the system
     can't read or write.
@@ -213,7 +213,7 @@ def copy_file(path: Path, target_path: Path) -> None:
 
 
 def copy_range(source: int, target: int, position: int, size: int) -> None:
-    """Appends bytes of one open file to another, inside the kernel if the platform can. Large holes stay holes.
+    """Append bytes of one open file to another, inside the kernel if the platform can. Large holes stay holes.
 
     Raises:
         WriteError: if the source has fewer bytes.
@@ -238,7 +238,7 @@ def _cut(left: int, position: int) -> WriteError:
 
 
 def _copy_stored(source: int, target: int, position: int, size: int) -> None:
-    """As `copy_range`, for bytes that may all be stored."""
+    """Copy as `copy_range` does, without a search for holes."""
     ways = _ways_to_copy()
     copy = next(ways)
     while size > 0:
@@ -260,14 +260,14 @@ def _copy_stored(source: int, target: int, position: int, size: int) -> None:
 
 
 def _begin_to_store(target: int, count: int) -> None:
-    """Lets the system write the last bytes of a file to the disk now, which it would do when they are waited for."""
+    """Start writing the last bytes of a file to the disk now; otherwise this would start at its sync."""
     if hasattr(os, "posix_fadvise"):
         end = os.lseek(target, 0, os.SEEK_CUR)
-        os.posix_fadvise(target, end - count, count, os.POSIX_FADV_DONTNEED)  # what isn't stored yet stays in memory
+        os.posix_fadvise(target, end - count, count, os.POSIX_FADV_DONTNEED)  # unsaved bytes stay in memory
 
 
 def _ways_to_copy() -> Iterator[Callable[[int, int, int, int], int]]:
-    """Those of this system, the quickest first. Each gives how many bytes it copied."""
+    """Return this system's ways to copy, the fastest first. Each returns the number of copied bytes."""
     if hasattr(os, "copy_file_range"):
         yield _copy_by_system
     if hasattr(os, "sendfile"):
@@ -284,7 +284,7 @@ def _send(source: int, target: int, position: int, size: int) -> int:
 
 
 def _piece_at(source: int, position: int, size: int) -> bytes:
-    """Bytes of a file, up to what can't be read. Raises UnreadableError if that is the first byte."""
+    """Return bytes of a file, up to the first unreadable one. Raises UnreadableError if that is the first byte."""
     while True:
         try:
             return os.pread(source, size, position)
@@ -302,7 +302,7 @@ def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
 
 
 def write_whole(target: int, piece: bytes) -> None:
-    """Appends bytes to an open file: a single write may take only some of them."""
+    """Append bytes to an open file: a single write may take only some of them."""
     left = memoryview(piece)
     while left:
         left = left[os.write(target, left) :]

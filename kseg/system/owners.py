@@ -1,4 +1,4 @@
-"""Who may open files: by their owners and modes, not by who runs kseg."""
+"""Access to files by their owners and modes, independent of the user that runs kseg."""
 
 import os
 import stat
@@ -18,14 +18,14 @@ class _Owned(NamedTuple):
 
 
 def closed_to_owner(paths: Iterable[Path], is_written: Callable[[str], bool]) -> Iterator[tuple[Path, str]]:
-    """Yield the files and directories that the user and group who own most of them can't open, and why.
+    """Yield the files and directories closed to the user and group that own most of them, with the reasons.
 
-    Nothing where files have no owners.
+    Yields nothing on systems without owners.
 
     Args:
-        paths: the files and directories; those that are gone, or that nobody can look at, don't count.
-        is_written: tells by a file's name whether it must be open to be written, too, as directories must. Files of
-            their own need only be read, since a copy may have been made read-only.
+        paths: the files and directories; missing and inaccessible ones don't count.
+        is_written: returns, by a file's name, whether it must be writable, too, as directories must. The main user's
+            own files need only be readable, since a copy may have been made read-only.
     """
     owned = list(_owned(paths))
     if not owned:

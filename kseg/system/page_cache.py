@@ -1,4 +1,4 @@
-"""The page cache: how much of a file it holds, and reading that leaves it as it was."""
+"""The page cache: cached parts of files, and reading that leaves the cache unchanged."""
 
 import ctypes
 import mmap
@@ -15,16 +15,16 @@ from kseg.errors import OpenError
 from kseg.system.files import open_ranged, stored_stretches
 
 DROPPED_AT_ONCE = 8 << 20
-"""Pages are dropped each time this many bytes have been read."""
+"""Bytes read between two removals of pages."""
 _MAPPED_AT_ONCE = 1 << 28
-"""Bytes of a file that are mapped at once to ask for their pages."""
+"""Bytes of a file that are mapped at once to query their pages."""
 _SMALL = 1 << 16
-"""In a file of fewer bytes holes don't matter."""
+"""The file size below which holes don't matter."""
 _RESIDENT = re.compile(rb"\x01+")
 _SHARED_MAPPING, _READABLE = 1, 1
 _FAILED = ctypes.c_void_p(-1).value
 
-# The number of the system call, by machine. Source: the kernel's tables of system calls.
+# The number of the system call by machine. Source: the kernel's tables of system calls.
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
 _WHO_PROCESS = 1
 _IDLE_CLASS = 3 << 13
@@ -32,7 +32,7 @@ _LOWEST_PRIORITY = 19
 
 
 class PageCache:
-    """Remembers which pages of an open file were in memory at first, to drop the others after reading."""
+    """The pages of an open file that were in memory at first, to drop the others after reading."""
 
     def __init__(self, descriptor: int, size: int) -> None:
         self._descriptor = descriptor
@@ -42,7 +42,7 @@ class PageCache:
         self._read_to = 0
 
     def was_read(self, position: int, size: int) -> None:
-        """Records that bytes were read; drops pages that are far enough before them."""
+        """Record that bytes were read; drop pages that are far enough before them."""
         if position < self._dropped_to:
             self._dropped_to = position
         self._read_to = max(self._read_to, position + size)
@@ -51,11 +51,14 @@ class PageCache:
             self._dropped_to = position
 
     def drop(self) -> None:
-        """Drops all pages that weren't in memory at first, including those that were read ahead."""
+        """Drop all pages that weren't in memory at first, including those that were read ahead."""
         self._drop(0, self._size)
 
     def _drop(self, start: int, end: int) -> None:
-        """Drops whole pages of a range that weren't there, neighbours with one call. Holes are cheap to read again."""
+        """Drop complete pages of a range that weren't there, neighbours with one call.
+
+        Holes are cheap to read again.
+        """
         if self._resident is None:
             return
         at, last = start // mmap.PAGESIZE, -(-end // mmap.PAGESIZE)
@@ -70,10 +73,11 @@ class PageCache:
 
 
 def resident_pages(descriptor: int, size: int) -> "array[int] | None":
-    """Which pages of a file are in memory: the first of those, the first after them, and so on, without holes.
+    """Return the bounds of a file's pages in memory, in turn the first inside and the first after, without holes.
 
-    None if the system doesn't say. Maps the file for that, but touches no page, so it does no harm if the file is cut
-    meanwhile. For files that the user neither owns nor may write, Linux says that all is in memory. Source: mincore(2).
+    None if the system can't tell. Maps the file for that, but touches no page, so it does no harm if the file is cut
+    meanwhile. For files that the user neither owns nor may write, Linux reports all pages as in memory. Source:
+    mincore(2).
     """
     if size == 0 or not hasattr(os, "posix_fadvise"):
         return None
@@ -90,7 +94,7 @@ def resident_pages(descriptor: int, size: int) -> "array[int] | None":
 
 
 def _pages_of(descriptor: int, position: int, size: int) -> bytes | None:
-    """A byte for each page, 1 if it is in memory; None if the system doesn't say."""
+    """Return a byte per page, 1 if it is in memory; None if the system can't tell."""
     library = _io_priority_library()
     address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, position)
     if address in (None, _FAILED):
@@ -115,7 +119,7 @@ def _io_priority_library() -> ctypes.CDLL:
 
 
 def give_way() -> None:
-    """Lowers this process's priorities: to the lowest for the processor, and to idle for the disk where possible."""
+    """Lower this process's priorities: to the lowest for the processor, and to idle for the disk if possible."""
     if hasattr(os, "nice"):
         os.nice(_LOWEST_PRIORITY)
     number = _IOPRIO_SET.get(platform.machine()) if sys.platform == "linux" else None
@@ -124,18 +128,18 @@ def give_way() -> None:
 
 
 _CACHESTAT = 451
-"""Number of the system call on all machines that Python runs on but alpha. Source: the kernel's tables."""
+"""The number of the system call on all machines that Python runs on but alpha. Source: the kernel's tables."""
 
 
 def tells_cache() -> bool:
-    """Whether the system says what is in the page cache: only Linux does."""
+    """Return whether the system reports the page cache's contents: only Linux does."""
     return sys.platform == "linux"
 
 
 def cached_size(path: Path) -> int | None:
-    """Bytes of a file that are in memory, in whole pages; None if the system doesn't say, or the file is gone.
+    """Return the bytes of a file in memory, in complete pages; None if the system can't tell, or the file is gone.
 
-    Reads nothing. The system doesn't say it for files that the user neither owns nor may write.
+    Reads nothing. Returns None for files that the user neither owns nor may write.
     """
     try:
         descriptor, size, source = open_ranged(path)
@@ -153,7 +157,7 @@ def cached_size(path: Path) -> int | None:
 
 
 def pages_by_cachestat(descriptor: int) -> int | None:
-    """Pages of an open file in memory; None if the kernel doesn't have the call, or doesn't allow it. cachestat(2)."""
+    """Return the pages of an open file in memory; None if the kernel doesn't have or allow the call. cachestat(2)."""
     if not tells_cache():
         return None
     whole_file = (ctypes.c_uint64 * 2)(0, 0)
@@ -163,7 +167,7 @@ def pages_by_cachestat(descriptor: int) -> int | None:
 
 
 def pages_by_mincore(descriptor: int, size: int) -> int | None:
-    """The same by mincore(2); None for files that the user neither owns nor may write: it says that all is there."""
+    """Return the same by mincore(2); None for files that the user neither owns nor may write, whose result is wrong."""
     if not tells_cache() or not _may_know(descriptor):
         return None
     if size == 0:

@@ -1,4 +1,4 @@
-"""Paths in a scratch directory that stand for what a user named: an archive's members, a tier's objects."""
+"""Paths in a scratch directory that represent the user's: an archive's members, a tier's objects."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -11,26 +11,29 @@ StrPath = str | os.PathLike[str]
 
 
 class RangedBytes(Protocol):
-    """The bytes of a file that lie elsewhere. size: how many there are."""
+    """The bytes of a file in another place. size: their number."""
 
     size: int
 
     def check(self) -> None:
-        """Raises OpenError if none of the bytes can be had: a key is missing."""
+        """Raise OpenError if none of the bytes can be read, as a key is missing."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Bytes from a position on, fewer at the end. Raises OSError if they can't be had, ClusterError as a store."""
+        """Return bytes from a position on, fewer at the end.
+
+        Raises OSError if they can't be read, ClusterError as a store.
+        """
 
     def stretch_end(self, position: int) -> int:
-        """Up to where bytes come with those at a position, at no further cost: the end of their chunk."""
+        """Return the end of the bytes that come with a position at no further cost: its chunk's."""
 
 
 class Placement:
-    """What a directory or file, its root, and what lies below it stand for.
+    """The meaning of a directory or file, its root, and its contents.
 
-    name: the user's for it; empty if only what is placed below it has names. partition: the one in a tier that it
-    stands for, as PlacedPartition. sources: of its files that are empty, by their real paths, the bytes elsewhere.
-    is_far: whether reading those waits for another machine.
+    name: the user's; empty if only placements below it have names. partition: the one in a tier that it represents, as
+    PlacedPartition. sources: the remote bytes of its empty files, by their real paths. is_far: whether reading those
+    waits for another machine.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class Placement:
         *,
         is_far: bool = False,
     ) -> None:
-        """above: that of a directory above the root."""
+        """Take the root and its meaning. above: the placement of a directory above the root."""
         self.root, self.name, self.partition = os.fspath(root), name, partition
         self.sources: dict[str, RangedBytes] = {}
         self.is_far: bool = is_far or (above is not None and above.is_far)
@@ -61,17 +64,17 @@ class Placement:
 
     @property
     def partitions(self) -> Iterator[object]:
-        """Those of all placements that are placed together."""
+        """Yield the partitions of all connected placements."""
         return (each.partition for each in self._by_root.values() if each.partition is not None)
 
     def at(self, real: str) -> "Placement":
-        """That of another path: of the nearest root, or this one if there is none."""
+        """Return the placement of another path: the nearest root's, or this one if there is none."""
         while real and real not in self._by_root:
             real = real.rpartition("/")[0]
         return self._by_root.get(real, self)
 
     def shown(self, real: str) -> str:
-        """What the user wrote for a path: the root's name and what follows, or what is above that name."""
+        """Return the user's form of a path: the root's name and the rest, or the part above that name."""
         if f"{real}/".startswith(f"{self.root}/"):
             return self.name + real.removeprefix(self.root)
         if self.root.startswith(f"{real}/"):
@@ -80,7 +83,7 @@ class Placement:
         return real
 
     def of_file(self, real: str) -> "Placement":
-        """What is to be known of one of its files alone."""
+        """Return the placement for one of its files alone."""
         alone = Placement(self.root, self.name)
         alone.sources = {path: source for path, source in self.sources.items() if path == real}
         return alone
@@ -96,29 +99,29 @@ class Placement:
 class PlacedPath(PosixPath):
     """A path in a scratch directory that knows its placement.
 
-    The system gets the real path; as text it is what the user wrote. Paths that are made from it know theirs too.
-    Another process gets all of a placement with its root, and of a file below it no more than that file needs.
+    The system gets the real path; as text it is the user's path. Paths made from it know their placements, too.
+    Another process gets the complete placement with its root, and with a file below it only that file's part.
     """
 
     __slots__ = ("placement", "real")
 
     def __new__(cls, real: StrPath, _: Placement) -> "PlacedPath":
-        """As pathlib wants it: without the placement."""
+        """Make the path as pathlib requires: without the placement."""
         return super().__new__(cls, real)
 
     def __init__(self, real: StrPath, placement: Placement) -> None:
-        """Takes the real path, and the placement of its nearest root."""
+        """Take the real path, and the placement of its nearest root."""
         if PosixPath.__init__ is not object.__init__:  # as of Python 3.12
             super().__init__(real)  # type: ignore[call-arg]
         self.real, self.placement = Path(real), placement
 
     @property
     def source(self) -> RangedBytes | None:
-        """The bytes elsewhere that the file stands for; None if its own are its."""
+        """The remote bytes of the file; None if it has its own."""
         return self.placement.sources.get(os.fspath(self))
 
     def let_stand_for(self, source: RangedBytes) -> None:
-        """Makes an empty file of the source's size; it stands for the source. Raises OpenError if that is too large."""
+        """Make an empty file of the source's size that represents it. Raises OpenError if that is too large."""
         descriptor = os.open(self, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.ftruncate(descriptor, source.size)
@@ -129,7 +132,7 @@ class PlacedPath(PosixPath):
         self.placement.sources[os.fspath(self)] = source
 
     def standing_for(self, partition: object) -> "PlacedPath":
-        """The same path, of a directory that stands for a partition in a tier."""
+        """Return the same path, of a directory that represents a partition in a tier."""
         return Placement(self, str(self), self.placement, partition).path
 
     def __fspath__(self) -> str:
@@ -207,31 +210,31 @@ class PlacedPath(PosixPath):
 
 
 def as_path(path: StrPath) -> Path:
-    """The same path; one that is placed stays so, which `Path` would make an ordinary one."""
+    """Return a path as a Path; one with a placement keeps it, which `Path` would drop."""
     return path if isinstance(path, Path) else Path(path)
 
 
 def path_named(name: str) -> Path:
-    """What a name stands for that no file here has; a URL keeps its slashes, of which `Path` would drop some."""
+    """Return the path of a name that isn't a local file; a URL keeps its slashes, of which `Path` would drop some."""
     path = Path(name)
     return Placement(path, name).path if "://" in name else path
 
 
 def is_far(path: StrPath) -> bool:
-    """Whether reading what lies at a path waits for a store."""
+    """Return whether reading at a path waits for a store."""
     return isinstance(path, PlacedPath) and path.placement.is_far
 
 
 def as_given(path: Path) -> StrPath:
-    """A path as text, unless it is placed."""
+    """Return a path as text, unless it has a placement."""
     return path if isinstance(path, PlacedPath) else str(path)
 
 
 def folder_of(path: StrPath) -> StrPath:
-    """The directory of a file: as text if the path is text, so that it stays as the user wrote it."""
+    """Return the directory of a file: as text if the path is text, so that it stays as the user wrote it."""
     return path.parent if isinstance(path, Path) else os.path.dirname(path)  # noqa: PTH120
 
 
 def within(directory: PlacedPath | None, path: str) -> StrPath:
-    """A real path in a directory: placed as that is, if it is."""
+    """Return a real path in a directory, with the directory's placement if it has one."""
     return path if directory is None else directory / path

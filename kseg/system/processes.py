@@ -1,6 +1,6 @@
-"""Processes that share work: only the process that started them gets signals, and ends them at once.
+"""Processes that share work. Only the process that started them gets signals, and ends them at once.
 
-Each has its own pipe, and they share no lock, so no process waits for anything from one that was killed.
+Each has its own pipe, and they share no lock, so no process waits for a killed one.
 """
 
 import os
@@ -24,12 +24,12 @@ from kseg.system.safe_path import SafeChildren
 from kseg.system.signals import ENDING, Uninterrupted
 
 MOST_HELD = 8 << 20
-"""Bytes of results that wait for earlier ones: while there are more, only the process whose turn it is is heard."""
+"""Bytes of results that wait for earlier ones; at this limit only the process whose turn it is is read."""
 _TURNS_OF_ONE = 32
-"""How many turns per process may have begun, the first included."""
+"""The most turns in progress per process, including the first."""
 _REPORT_SECONDS = 0.1
 _REPORT_SIZE = 64 << 10
-"""After so long, or with so many bytes of results, a process reports; in any case at the end of a turn."""
+"""The time and the size of results after which a process reports; it also does at the end of a turn."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,9 +39,9 @@ Workers = dict[Connection, BaseProcess]
 
 
 class _Report(NamedTuple):
-    """What a process says of its turn: bytes read and results since the last report, and whether that was all.
+    """A process's report about its turn: bytes read and results since the last report, and whether it is the last.
 
-    results: pickled, each with its item's number in the turn. error: what `work` raised.
+    results: pickled, each with its item's number in the turn. error: the exception of `work`.
     """
 
     size: int
@@ -52,7 +52,7 @@ class _Report(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn(Generic[Item]):
-    """Items that a process was given together, and its results that nobody has taken yet."""
+    """Items that a process was given together, and its results that weren't taken yet."""
 
     items: tuple[Item, ...]
     results: deque[bytes] = field(default_factory=deque)
@@ -60,7 +60,7 @@ class _Turn(Generic[Item]):
     error: Exception | None = None
 
     def add(self, report: _Report) -> None:
-        """Takes what the process says."""
+        """Take the process's report."""
         self.results.extend(report.results)
         self.is_over, self.error = report.is_last, report.error
 
@@ -68,10 +68,10 @@ class _Turn(Generic[Item]):
 def results_by_processes(
     count: int, work: Callable[[Item, OnRead], Iterable[Result]], items: Sequence[Item]
 ) -> Iterator[Result]:
-    """Yields the results of `work` for some items as soon as they are there, by that many new Python processes.
+    """Yield the results of `work` for some items as soon as they exist, from `count` new Python processes.
 
-    None of them imports from the current directory. If a signal ends the run, or nobody wants more results, they end
-    at once. If `work` raises, the items that have begun are finished.
+    The processes don't import from the current directory. They end at once if a signal ends the run, or the iterator
+    is closed. If `work` raises, the items in progress are finished.
 
     Raises:
         KsegError: one of the processes was killed.
@@ -97,9 +97,9 @@ def results_in_turn(
     bundles: Iterable[tuple[Item, ...]],
     on_read: OnRead,
 ) -> Iterator[tuple[Item, Result]]:
-    """Yields each item with each of its results, in the items' order, by that many forked processes.
+    """Yield each item with each of its results, in the items' order, from `count` forked processes.
 
-    They end as in `results_by_processes`; they end at once, too, if `work` raises. `on_read` takes the bytes read.
+    They end as in `results_by_processes`, and also at once if `work` raises. `on_read` takes the bytes read.
 
     Raises:
         KsegError: one of the processes was killed.
@@ -108,7 +108,7 @@ def results_in_turn(
         try:
             yield from _in_turn(workers, bundles, on_read)
         except Exception:
-            _kill(workers)  # nobody waits for what they do
+            _kill(workers)  # nobody waits for their results
             raise
 
 
@@ -150,7 +150,7 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
 def _begin_turns(
     idle: list[Connection], waiting: Iterator[tuple[Item, ...]], most: int
 ) -> Iterator[tuple[Connection, _Turn[Item]]]:
-    """Lets idle processes begin turns, a number of them at most; removes those that do from `idle`."""
+    """Start turns of idle processes, at most `most`; removes these processes from `idle`."""
     for _ in range(min(most, len(idle))):
         bundle = _begin(idle[-1], waiting)
         if bundle is None:
@@ -159,7 +159,7 @@ def _begin_turns(
 
 
 def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:
-    """Sends a process what waits next, if anything does; returns it."""
+    """Send a process the next item, if there is one; return it."""
     following = next(waiting, None)
     if following is not None:
         try:
@@ -179,7 +179,7 @@ def _receive(connection: Connection) -> _Report:
 
 
 def _unpickled(result: bytes) -> tuple[int, Any]:
-    """An item's number and a result, as a process of this run sent them."""
+    """Return an item's number and a result, as a process of this run sent them."""
     found: tuple[int, Any] = pickle.loads(result)  # noqa: S301
     return found
 
@@ -190,7 +190,7 @@ def _killed() -> KsegError:
 
 @contextmanager
 def _workers(count: int, work: Work, start_method: Literal["fork", "spawn"]) -> Iterator[Workers]:
-    """Processes that wait for orders, and the pipes to them."""
+    """Start processes that wait for orders; return the pipes to them."""
     workers: Workers = {}
     try:
         with SafeChildren():
@@ -219,7 +219,7 @@ def _kill(workers: Workers) -> None:
 
 
 def _start_some(workers: Workers, count: int, work: Work, start_method: Literal["fork", "spawn"]) -> None:
-    """Starts up to `count` processes: systems limit how many there may be. Raises KsegError if there can't be any."""
+    """Start up to `count` processes: systems limit their number. Raises KsegError if none can be started."""
     for _ in range(count):
         try:
             _start(workers, work, start_method)
@@ -239,7 +239,7 @@ def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"])
 
 
 def _finish(workers: Workers) -> None:
-    """Lets each process finish what it has begun."""
+    """Let each process finish its items in progress."""
     for connection in workers:
         with Uninterrupted():  # a signal within `close` would let it close the same descriptor again
             with suppress(OSError):  # it was killed
@@ -250,7 +250,7 @@ def _finish(workers: Workers) -> None:
 
 
 def _work(connection: Connection, work: Work) -> None:
-    """Runs in a process: carries out turns until the last one."""
+    """Carry out turns in a process until the last one."""
     _end_with_parent()
     try:
         while (items := connection.recv()) is not None:
@@ -260,7 +260,7 @@ def _work(connection: Connection, work: Work) -> None:
 
 
 class _Reporter:
-    """Reports what a turn gives, several small results together."""
+    """A sender of a turn's results, several small ones together."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -272,20 +272,20 @@ class _Reporter:
         self._since = monotonic()
 
     def carry_out(self, work: Work, items: tuple[Any, ...]) -> None:
-        """Works on the items of a turn. Raises OSError if nobody listens any more."""
+        """Work on the items of a turn. Raises OSError if nobody listens any more."""
         failure = None
         try:
             for number, item in enumerate(items):
                 for result in work(item, self.add_read):
                     self._add(pickle.dumps((number, result)))
-        except Exception as error:  # noqa: BLE001  it is raised again where the items came from
+        except Exception as error:  # noqa: BLE001  it is raised again in the parent
             if not isinstance(error, KsegError):
                 error.add_note(format_exc())
             failure = error
         self._report(is_last=True, error=failure)
 
     def add_read(self, size: int) -> None:
-        """Takes how many bytes were read."""
+        """Add a number of read bytes."""
         self._size += size
         self._report_if_due()
 
@@ -304,7 +304,7 @@ class _Reporter:
 
 
 def _end_with_parent() -> None:
-    """Ends this process if the one that started it is gone, for example after SIGKILL."""
+    """End this process if its parent is gone, for example after SIGKILL."""
     parent = parent_process()
     if parent is not None:
         Thread(target=_leave_after, args=(parent.sentinel,), daemon=True).start()
@@ -317,7 +317,7 @@ def _leave_after(sentinel: int) -> None:
 
 @contextmanager
 def _without_interrupt() -> Iterator[None]:
-    """Processes that are started inside get no signals that end a run; for this process, signals wait meanwhile.
+    """Start processes inside without signals that end a run; this process's signals wait meanwhile.
 
     Such signals go to all processes of a terminal or service at once, but only the first process may end the others.
     """

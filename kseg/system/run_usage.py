@@ -1,4 +1,4 @@
-"""What a run has used, and work that waits in threads."""
+"""Resources used by a run, and work that waits in threads."""
 
 import math
 import resource
@@ -13,18 +13,18 @@ from typing import TypeVar
 from kseg.errors import counted
 
 AT_ONCE = 8
-"""Things that are worked on at the same time."""
+"""The number of items in progress at the same time."""
 _AHEAD = 8
 _AWAKE_SECONDS = 0.2
-"""How long a lock is waited for at a time: the system may hand Ctrl-C to another thread, which doesn't end the wait."""
+"""The interval of waiting for a lock: the system may hand Ctrl-C to another thread, which doesn't end the wait."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def result_of(begun: Future[Result], seconds: float = math.inf) -> Result:
-    """What another thread makes. Signals end the wait, whichever thread gets them.
+    """Return another thread's result. Signals end the wait, whichever thread gets them.
 
-    Raises TimeoutError if nothing comes within some seconds, and whatever the work raises.
+    Raises TimeoutError if there is none after `seconds`, and the exceptions of the work.
     """
     last = time.monotonic() + seconds
     while not wait([begun], _AWAKE_SECONDS).done:
@@ -36,10 +36,10 @@ def result_of(begun: Future[Result], seconds: float = math.inf) -> Result:
 def in_threads(
     work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE, ahead: int = _AHEAD
 ) -> Iterator[Result]:
-    """What `work` gives for each thing, in their order. If one fails, or no more is wanted, no other is begun.
+    """Yield the results of `work` for each item in order. After an error, or when closed, starts no others.
 
-    ahead: how many things for each thread are begun before the first is done with.
-    Things are taken as they are needed: there may be any number of them.
+    ahead: the number of items per thread that are started before the first is done. Items are taken on demand, so
+    there may be any number of them.
     """
     pool = ThreadPoolExecutor(at_once)
     begun: deque[Future[Result]] = deque()
@@ -52,7 +52,7 @@ def in_threads(
         while begun:
             yield result_of(begun.popleft())
     except KeyboardInterrupt:
-        is_waited_for = False  # what waits for a store may wait for long
+        is_waited_for = False  # a store may make this wait long
         raise
     finally:
         pool.shutdown(is_waited_for, cancel_futures=True)
@@ -64,7 +64,7 @@ _KIB = 1 if sys.platform == "darwin" else 1024
 
 
 class Usage:
-    """Counts from its making on; memory is that of the whole process, processes that it has waited for included."""
+    """A counter of resources since its creation; memory is that of the process and its finished children."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -72,7 +72,7 @@ class Usage:
         self._read = _bytes_read()
 
     def line(self) -> str:
-        """What was taken so far."""
+        """Return the used resources so far."""
         parts = [
             f"{time.monotonic() - self._start:.2f} s",
             f"{_processor_seconds() - self._processors:.2f} s of processors",
@@ -95,7 +95,7 @@ def _largest_memory() -> int:
 
 
 def _bytes_read() -> int | None:
-    """Bytes that this process has read, as Linux counts them; None where nobody does."""
+    """Return the bytes that this process has read, as Linux counts them; None on other systems."""
     try:
         counted = dict(line.split(": ") for line in _READ.read_text(encoding="ascii").splitlines())
         return int(counted["rchar"])

@@ -1,4 +1,4 @@
-"""Keeps Python from looking for modules in the current directory, where the files are that kseg reads."""
+"""Protection against modules in the current directory, which has the files that kseg reads."""
 
 import os
 import sys
@@ -9,13 +9,13 @@ PYTHON_PATH = "PYTHONPATH"
 
 
 def leave_out_current_directory() -> None:
-    """Removes it for this process: an empty name in PYTHONPATH means the current directory, which nobody wants."""
+    """Remove the current directory from this process's path, where an empty name in PYTHONPATH adds it."""
     names = os.environ.get(PYTHON_PATH, "").split(os.pathsep)
     if "" not in names or names == [""]:
         return
     os.environ[PYTHON_PATH] = os.pathsep.join(filter(None, names))
     try:
-        current = os.getcwd()  # noqa: PTH109  nothing but what every Python has loaded may be imported here
+        current = os.getcwd()  # noqa: PTH109  only modules that every Python has loaded may be imported here
     except OSError:
         return
     if current not in map(os.path.abspath, filter(None, names)):

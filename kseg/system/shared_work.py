@@ -1,4 +1,4 @@
-"""Work on many things, such as partitions, here or by processes: the results come in the things' order either way."""
+"""Work on many items, such as partitions, here or in processes, with results in the items' order."""
 
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -11,20 +11,20 @@ from kseg.errors import KsegError
 WORTH_PROCESSES = 32 << 20
 """Bytes to read below which starting processes costs more than it gains."""
 SMALLEST_COST = 256 << 10
-"""A partition costs as much as reading so many bytes, even an empty one."""
+"""The cost of a partition, even an empty one, as bytes to read."""
 _BUNDLE_COST = 4 << 20
 _BUNDLE_COUNT = 16
 _BUNDLES_OF_ONE = 4
-"""Each process gets at least so many bundles, if all things are known: one may take much longer than the others."""
+"""The least number of bundles per process, if all items are known: one may take much longer than the others."""
 FAR_AT_ONCE = 16
-"""Things in a store that are worked on at the same time."""
+"""Items in a store in progress at the same time."""
 _MOST_AHEAD = 1024
-"""Things that are looked at to judge whether there is enough to do."""
+"""The most items that are examined to judge whether there is enough work."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 OnRead = Callable[[int], None]
-"""Takes how many bytes were read since the last call."""
+"""A function that takes the bytes read since the last call."""
 
 
 @contextmanager
@@ -37,19 +37,19 @@ def shared_work(
     on_read: OnRead | None = None,
     is_far: bool = False,
 ) -> Iterator[Iterator[tuple[Item, Result]]]:
-    """Each thing with each of its results, as if one after another was worked on; an error comes in its place too.
+    """Return each item with each of its results in order; an error also keeps its place.
 
-    Things and results are sent through pipes. Few results wait for an earlier one, whatever their size and number.
-    When the context is left, the processes have ended.
+    Items and results are sent through pipes. Few results wait for an earlier one, whatever their size and number. When
+    the context is left, the processes have ended.
 
     Args:
-        work: gives a thing's results. It is sent too, where the system can't fork: a function of a module, or partial.
-        items: the things; taken from a few steps ahead.
-        cost_of: how many bytes it takes to read a thing.
-        processes: how many work at once. None: as many as there are processors, if there is enough to read.
-        on_read: takes the bytes that `work` says it has read.
-        is_far: whether most of the time is waiting for a store: threads do it then. A process that was forked couldn't
-            ask the store.
+        work: returns an item's results. It is sent too if the system can't fork: a function of a module, or partial.
+        items: the items; taken from a few steps ahead.
+        cost_of: the bytes to read for an item.
+        processes: the number of processes. None: one per processor, if there is enough to read.
+        on_read: takes the bytes that `work` reports as read.
+        is_far: whether most of the time is waiting for a store, so that threads do it. Forked processes couldn't use
+            the store.
 
     Raises:
         KsegError: one of the processes was killed.
@@ -64,12 +64,12 @@ def shared_work(
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors for this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def are_worth_processes(costs: Collection[int]) -> bool:
-    """Whether processes gain more than they cost to start, for work that reads so many bytes in each of its parts."""
+    """Return whether processes gain more than they cost to start, for parts of work with these bytes to read."""
     return len(costs) > 1 and sum(costs) >= WORTH_PROCESSES
 
 
@@ -115,7 +115,7 @@ def _results_here(
 def _results_by_threads(
     work: Callable[[Item, OnRead], Iterable[Result]], items: Iterable[Item], on_read: OnRead
 ) -> Generator[tuple[Item, Result], None, None]:
-    """Has many things under way at once; what they have read is told when it is their turn."""
+    """Work on many items at once; the bytes of each are reported in its turn."""
     from kseg.system.run_usage import in_threads
 
     def done(item: Item) -> tuple[Item, list[Result], list[int]]:
@@ -131,7 +131,7 @@ def _results_by_threads(
 
 
 class _BundleSource(Generic[Item]):
-    """Things up to an error, which has its place after them: `error`. has_ended: whether all were taken."""
+    """Items up to an error, which comes after them: `error`. has_ended: whether all were taken."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = items
@@ -147,7 +147,7 @@ class _BundleSource(Generic[Item]):
 
 
 def _look_ahead(items: Iterator[Item], cost_of: Callable[[Item], int], wanted: int) -> list[Item]:
-    """The first things, until there is enough to do for so many processes."""
+    """Return the first items, until there is enough work for `wanted` processes."""
     ahead: list[Item] = []
     cost = 0
     for item in items:
@@ -159,7 +159,7 @@ def _look_ahead(items: Iterator[Item], cost_of: Callable[[Item], int], wanted: i
 
 
 def _bundles(items: Iterable[Item], cost_of: Callable[[Item], int], most: int) -> Iterator[tuple[Item, ...]]:
-    """Things to send to a process together: at most so many, and small ones."""
+    """Yield bundles of items for a process: at most `most`, and fewer large ones."""
     bundle: list[Item] = []
     cost = 0
     for item in items:

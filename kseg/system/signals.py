@@ -11,15 +11,15 @@ from types import FrameType, ModuleType, TracebackType
 INTERRUPTED = 130
 """The exit status that shells use after SIGINT."""
 SAME_WISH_SECONDS = 1.0
-"""Another signal within this time means nothing new: a closed terminal and a stopped service send several."""
+"""The time in which another signal is a repetition: a closed terminal and a stopped service send several."""
 _STATUS_OF_SIGNAL = 128
 _COUNTING = Lock()
-"""Threads have such sections too; the signal's handler only reads how many there are."""
+"""Threads have such sections too; the signal's handler only reads their number."""
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class _Ended:
-    """The signal that ends this run, and when it came; `waiting` is one that came while signals had to wait."""
+    """The signal that ends this run, and its time; `waiting` is one that came while signals had to wait."""
 
     number: int | None = None
     since = 0.0
@@ -28,7 +28,7 @@ class _Ended:
 
 
 def leave_at_interrupt() -> None:
-    """From now on, such a signal ends the process at once and quietly.
+    """Let such a signal end the process at once and quietly from now on.
 
     A KeyboardInterrupt during an import can become any other exception, for instance while a class is being created.
     """
@@ -38,24 +38,24 @@ def leave_at_interrupt() -> None:
 
 
 def raise_at_interrupt() -> None:
-    """From now on, such a signal raises KeyboardInterrupt, if `leave_at_interrupt` changed it."""
+    """Let such a signal raise KeyboardInterrupt from now on, if `leave_at_interrupt` changed it."""
     for number in ENDING:
         if signal.getsignal(number) is _leave:
             signal.signal(number, _raise)
 
 
 def interrupted_status() -> int:
-    """The exit status after a KeyboardInterrupt: 128 and the signal's number."""
+    """Return the exit status after a KeyboardInterrupt: 128 plus the signal's number."""
     return INTERRUPTED if _Ended.number is None else _STATUS_OF_SIGNAL + _Ended.number
 
 
 def was_asked_to_end() -> bool:
-    """Whether the signal was meant for kseg, unlike Ctrl-C, which a terminal sends to whatever runs there."""
+    """Return whether the signal was meant for kseg, unlike Ctrl-C, which a terminal sends to all its processes."""
     return _Ended.number not in (None, signal.SIGINT)
 
 
 class Uninterrupted:
-    """A context in which such a signal waits, so that what happens inside happens completely."""
+    """A context in which such a signal waits until the end."""
 
     def __enter__(self) -> None:
         with _COUNTING:
@@ -90,14 +90,14 @@ NAME = "inspect"
 
 
 class _Inspect(ModuleType):
-    """Stands for the module until something is asked for other than what click and the compiled kernel always ask."""
+    """A substitute for the module until more is needed than click and the compiled kernel always use."""
 
     CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 1, 2, 4, 8
     CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 32, 128, 512
 
     @staticmethod
     def cleandoc(text: str) -> str:
-        """As the module's own: a text without its indentation."""
+        """Return a text without its indentation, as the module's own function does."""
         if "\n" not in text:
             return text.expandtabs().lstrip()
         cleaned: str = _own().cleandoc(text)
@@ -108,12 +108,12 @@ class _Inspect(ModuleType):
 
 
 def put_off_inspect() -> None:
-    """From now on, `import inspect` gives what stands for it, if it isn't there already."""
+    """Make `import inspect` return the substitute from now on, unless it is imported already."""
     sys.modules.setdefault(NAME, _Inspect(NAME))
 
 
 def _own() -> ModuleType:
-    """The module itself, which everyone gets that imports it later."""
+    """Import the module itself, which later imports get, too."""
     if isinstance(sys.modules.get(NAME), _Inspect):
         del sys.modules[NAME]
     return import_module(NAME)

@@ -1,1 +1,1 @@
-"""Records and batches to bytes."""
+"""Builders of records and batches as bytes."""

@@ -1,4 +1,4 @@
-"""Builders of batches: v2 batches, v0 and v1 messages, wrappers, batches rebuilt. Source: MemoryRecordsBuilder."""
+"""Builders of v2 batches, v0 and v1 messages, wrappers and rebuilt batches. Source: MemoryRecordsBuilder."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,10 +60,10 @@ _MAGIC = 2
 
 
 def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -> bytes:
-    """A batch of records that are encoded already; compresses them by the attributes' codec.
+    """Build a batch of encoded records; compresses them with the attributes' codec.
 
-    Size, CRC and magic are made here, whatever the header says of them. A batch without records has no body, whatever
-    its codec: compaction leaves such. Raises RecordError if it becomes too large or a field doesn't fit.
+    Size, CRC and magic in the header are ignored. A batch without records has no body, whatever its codec: compaction
+    leaves such batches. Raises RecordError if it becomes too large or a field doesn't fit.
     """
     if header.codec != Codec.NONE and records:
         records = compress(header.codec, records, magic=_MAGIC, level=level)
@@ -94,7 +94,7 @@ def _encoded(header: BatchHeader, size: int) -> bytes:
 
 
 class MemoryRecords:
-    """Bytes of v2 batches, or of v0 and v1 log entries; magics may mix.
+    """The bytes of v2 batches, or of v0 and v1 log entries; magics may mix.
 
     raw: all bytes. A cut batch at the end, as after a fetch, isn't one of its batches.
     """
@@ -104,42 +104,45 @@ class MemoryRecords:
 
     @property
     def size_in_bytes(self) -> int:
-        """All its bytes."""
+        """The number of all bytes."""
         return len(self.raw)
 
     @cached_property
     def valid_bytes(self) -> int:
-        """Bytes of whole batches."""
+        """The number of bytes in complete batches."""
         return max((at + size for at, size in self._places()), default=0)
 
     def shallow(self) -> Iterator[Batch]:
-        """Its batches; wrappers and v0 and v1 messages are batches too."""
+        """Yield its batches; wrappers and v0 and v1 messages are batches too."""
         for at, size in self._places():
             batch = Batch.parse(self.raw[at : at + size], at, is_valid=True)
             yield batch if batch.compute_crc() == batch.crc else Batch.parse(batch.raw, at, is_valid=False)
 
     def deep(self) -> Iterator[Record]:
-        """Its records, including those in compressed batches and wrappers. Raises DamagedError if one can't be read."""
+        """Yield its records, including those in compressed batches and wrappers.
+
+        Raises DamagedError if one can't be read.
+        """
         for batch in self.shallow():
             yield from batch.records()
 
     def messages(self) -> Iterator[MessageAndOffset]:
-        """Its v0 and v1 log entries, with wrappers as single entries; leaves out v2 batches."""
+        """Yield its v0 and v1 log entries, with wrappers as single entries; leaves out v2 batches."""
         for at, size in self._places():
             if self.raw[at + MAGIC_POSITION] < 2:
                 yield parse_entry(self.raw[at : at + size])
 
     def write_to(self, target: BinaryIO) -> int:
-        """Writes all bytes to a file or pipe, even if it accepts only some at a time; returns their count."""
+        """Write all bytes to a file or pipe, even if it accepts only some at a time; return their count."""
         rest = memoryview(self.raw)
         while rest:
             rest = rest[target.write(rest) or 0 :]
         return len(self.raw)
 
     def assign_offsets(self, first_offset: int) -> "MemoryRecords":
-        """The same records at offsets from `first_offset` on, one after another.
+        """Return the same records at consecutive offsets from `first_offset` on.
 
-        In place, without new checksums, where the format allows it: v2 batches, plain messages, v1 wrappers whose inner
+        In place, without new checksums, if the format allows it: v2 batches, plain messages, v1 wrappers whose inner
         offsets are 0, 1, 2 …; other wrappers are unpacked and wrapped again. Raises RecordError for a wrapper that
         can't be unpacked. Source: ByteBufferMessageSet.assignOffsets, LogValidator.
         """
@@ -160,7 +163,7 @@ class MemoryRecords:
         return MemoryRecords(b"".join(parts))
 
     def _places(self) -> Iterator[tuple[int, int]]:
-        """Positions and sizes of whole batches. Raises RecordError for a size below its format's minimum."""
+        """Yield positions and sizes of complete batches. Raises RecordError for a size below its format's minimum."""
         at = 0
         while at + MINIMUM_HEADER_SIZE <= len(self.raw):
             size = size_field(self.raw, at)
@@ -180,7 +183,7 @@ class MemoryRecords:
 
 
 def _wrapper_at(entry: bytearray, header: BatchHeader, first_offset: int) -> tuple[bytearray, int]:
-    """A wrapper with its inner messages at offsets from `first_offset` on, and their count."""
+    """Return a wrapper with its inner messages at offsets from `first_offset` on, and their count."""
     value = wrapper_value(memoryview(entry))
     body = decompress(header.codec, header.magic, value if value is not None else memoryview(b""))
     if body.failure is not None:
@@ -201,26 +204,27 @@ def _wrapper_at(entry: bytearray, header: BatchHeader, first_offset: int) -> tup
 
 
 LAST_SEQUENCE = 2**31 - 1
-"""After this one, sequences continue with 0."""
+"""The last sequence before 0."""
 LARGEST_OFFSET = 2**63 - 2
-"""The log end offset after it must fit into 64 bits too."""
+"""The largest offset: the log end offset after it must fit into 64 bits too."""
 
 
 class RecordsBuilder:
-    """Takes records, gives them offsets, and builds their bytes for a log.
+    """A builder of a log's bytes from records, which get offsets.
 
-    With magic 2 that is one batch; with 0 or 1 a message each or, with a codec, one wrapper. These are given per batch:
+    Magic 2 gives one batch; magic 0 or 1 gives a message per record or, with a codec, one wrapper. The arguments are
+    per batch:
 
-    base_offset: offset of the first record, if none is given with it. magic: 0, 1 or 2. codec, level: how to compress.
-    timestamp_type: LogAppendTime lets `log_append_time` be the time of all records. producer_id, producer_epoch,
+    base_offset: offset of the first record, if none is given with it. magic: 0, 1 or 2. codec, level: the compression.
+    timestamp_type: with LogAppendTime, `log_append_time` is the timestamp of all records. producer_id, producer_epoch,
     base_sequence: of an idempotent producer. is_transactional: part of a transaction. is_control: for markers.
     partition_leader_epoch: as the broker sets it. delete_horizon_ms: from when compaction may drop tombstones.
-    write_limit: it is full at this many bytes of uncompressed records; one record always has room.
+    write_limit: the uncompressed size of records at which it is full; one record always has room.
 
-    Raises RecordError if a format can't hold what is given.
+    Raises RecordError if a format can't hold the arguments.
     """
 
-    def __init__(  # noqa: PLR0913  what users give for a batch, all by name
+    def __init__(  # noqa: PLR0913  users give these for a batch, all by name
         self,
         base_offset: int = 0,
         *,
@@ -280,28 +284,28 @@ class RecordsBuilder:
 
     @property
     def next_offset(self) -> int:
-        """Offset of the next record without an offset of its own."""
+        """The offset of the next record without an offset of its own."""
         return self.base_offset + self._encoded.next_delta
 
     @property
     def count(self) -> int:
-        """Records appended."""
+        """The number of appended records."""
         return len(self._encoded)
 
     @property
     def estimated_size(self) -> int:
-        """Bytes that would be built, with uncompressed records."""
+        """The size that would be built, with uncompressed records."""
         return self._encoded.size + (BATCH_HEADER_SIZE if self.magic == 2 else 0)
 
     @property
     def is_full(self) -> bool:
-        """Whether the write limit is reached."""
+        """True if the write limit is reached."""
         return len(self._encoded) > 0 and self.estimated_size >= self.write_limit
 
     def has_room_for(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> bool:
-        """Whether a record fits below the write limit; the first one always does."""
+        """Return whether a record fits below the write limit; the first one always does."""
         if len(self._encoded) == 0:
             return True
         if self.magic < 2:
@@ -313,7 +317,7 @@ class RecordsBuilder:
     def append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> None:
-        """Adds a record at the next offset. Raises RecordError if the format can't hold it."""
+        """Add a record at the next offset. Raises RecordError if the format can't hold it."""
         if not self._encoded.append(timestamp, key, value, headers):
             self.append_at(self.next_offset, timestamp, key, value, headers)
 
@@ -325,7 +329,7 @@ class RecordsBuilder:
         value: bytes | None,
         headers: Sequence[HeaderPair] = (),
     ) -> None:
-        """Adds a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
+        """Add a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
         if offset < self.next_offset:
             raise RecordError(f"the offset {offset} doesn't increase: the next one is {self.next_offset}")
         check_offset(offset)
@@ -362,24 +366,24 @@ class RecordsBuilder:
         return encode_entry(offset, self.magic, attributes, key, value, timestamp)
 
     def extend(self, records: Iterable[Appended]) -> None:
-        """Adds many records (timestamp, key, value, headers) at the next offsets, faster than one by one.
+        """Add many records (timestamp, key, value, headers) at the next offsets, faster than one by one.
 
-        Raises RecordError as `append`; those before the one at fault stay.
+        Raises RecordError as `append`; records before the faulty one stay.
         """
         records = iter(records)
         while (left := self._encoded.extend(records)) is not None:
-            timestamp, key, value, headers = left  # the first of all, or one that the fast way doesn't take
+            timestamp, key, value, headers = left  # the first record, or one that the fast path doesn't take
             self.append_at(self.next_offset, timestamp, key, value, headers)
 
     def append_end_marker(self, control_type: ControlType, coordinator_epoch: int, timestamp: int) -> None:
-        """Adds the control record that ends a transaction. Source: EndTransactionMarker."""
+        """Add the control record that ends a transaction. Source: EndTransactionMarker."""
         if not self.is_control:
             raise RecordError("a marker needs a control batch")
         key, value = end_marker(control_type, coordinator_epoch)
         self.append(timestamp, key, value)
 
     def build(self) -> MemoryRecords:
-        """The records' bytes for a log; empty if there are none. Raises RecordError if it is too large."""
+        """Build the records' bytes for a log; empty if there are none. Raises RecordError if they are too large."""
         if len(self._encoded) == 0:
             return MemoryRecords(b"")
         body = self._encoded.body()
@@ -426,11 +430,11 @@ BATCH_SIZE = 16384
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """Settings for batches of records that come without one. None: the format's or Kafka's default.
+    """Settings for batches of records that have no batch. None: the format's or Kafka's default.
 
-    timestamp: of records that have none, in milliseconds; with LogAppendTime, of all. batch_size: bytes of a batch,
-    uncompressed. codec: None keeps that of whole batches. sequence: of the producer's first record. is_transactional:
-    until an end comes, and `end` at the end.
+    timestamp: of records without one, in milliseconds; with LogAppendTime, of all. batch_size: bytes of a batch,
+    uncompressed. codec: None keeps complete batches' codec. sequence: of the producer's first record.
+    is_transactional: until an end comes, and `end` at the end.
     """
 
     timestamp: int
@@ -449,7 +453,7 @@ class BatchSettings:
     partition_leader_epoch: int = 0
 
     def new_builder(self, base_offset: int, sequence: int) -> RecordsBuilder:
-        """A builder for the next batch; sequence: of its first record."""
+        """Return a builder for the next batch; sequence: its first record's."""
         return RecordsBuilder(
             base_offset,
             magic=2 if self.magic is None else self.magic,
@@ -467,7 +471,7 @@ class BatchSettings:
 
 
 def check_offset(offset: int) -> None:
-    """Raises RecordError if no record can have it."""
+    """Raise RecordError for an offset that no record can have."""
     if offset > LARGEST_OFFSET:
         raise RecordError(f"the offset {offset} is above {LARGEST_OFFSET}, the largest possible one")
 
@@ -477,7 +481,7 @@ def _default_type(magic: int) -> TimestampType:
 
 
 def end_marker(control_type: ControlType, coordinator_epoch: int) -> tuple[bytes, bytes]:
-    """Key and value of the control record that ends a transaction: versions 0. Source: EndTransactionMarker."""
+    """Return key and value of the control record that ends a transaction: versions 0. Source: EndTransactionMarker."""
     return (
         CONTROL_KEY_VERSION.packed(0) + CONTROL_KEY_TYPE.packed(control_type),
         MARKER_VERSION.packed(0) + MARKER_COORDINATOR_EPOCH.packed(coordinator_epoch),
@@ -487,10 +491,10 @@ def end_marker(control_type: ControlType, coordinator_epoch: int) -> tuple[bytes
 def create_records(
     *messages: Message, codec: Codec = Codec.NONE, base_offset: int = 0, level: int | None = None
 ) -> MemoryRecords:
-    """Messages as a set at offsets from `base_offset` on: one after another or, with a codec, in one wrapper.
+    """Build messages at consecutive offsets from `base_offset` on, with a codec in one wrapper.
 
-    Raises RecordError if their formats differ, or the format doesn't have the codec.
-    Source: ByteBufferMessageSet.create.
+    Raises RecordError if their formats differ, or the format doesn't have the codec. Source:
+    ByteBufferMessageSet.create.
     """
     if not messages:
         return MemoryRecords(b"")
@@ -510,10 +514,10 @@ _CLEANED_FLAGS = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK | CONTROL_MASK
 
 
 def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
-    """The batch's bytes without the records at some offsets; empty if a v0 or v1 entry loses all its records.
+    """Return the batch's bytes without the records at some offsets; empty if a v0 or v1 entry loses all its records.
 
     As in compaction, base offset, last offset and sequences stay, even if a v2 batch becomes empty; count and largest
-    time follow from what is left. Raises KsegError if its records can't be read.
+    timestamp are those of the remaining records. Raises KsegError if its records can't be read.
     """
     records = _readable_records(batch)
     left = [record for record in records if record.offset not in offsets]
@@ -527,10 +531,10 @@ def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
 
 
 def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int | None = None) -> bytes:
-    """The batch's bytes with only the records at some offsets, as the log cleaner writes them.
+    """Return the batch's bytes with only the records at some offsets, as the log cleaner writes them.
 
-    A v2 batch's base time becomes the delete horizon or, without one, that of its first record; an empty one keeps
-    its header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; a wrapper without
+    A v2 batch's base timestamp becomes the delete horizon or, without one, its first record's; an empty one keeps its
+    header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; a wrapper without
     records becomes empty bytes. Raises KsegError if its records can't be read. Source: MemoryRecords.filterTo.
     """
     records = _readable_records(batch)
@@ -548,12 +552,12 @@ def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int
 
 
 def batch_of_rest(header: BatchHeader, records: bytes, count: int, base_timestamp: int, max_timestamp: int) -> bytes:
-    """A v2 batch with what is left of its records, as the log cleaner writes it.
+    """Build a v2 batch of its remaining records, as the log cleaner writes it.
 
     Args:
         header: the batch's.
-        records: those that stay, uncompressed, their times relative to the base timestamp.
-        count: how many they are.
+        records: the remaining ones, uncompressed, their timestamps relative to the base timestamp.
+        count: their number.
         base_timestamp: the delete horizon, if the header has one.
         max_timestamp: the largest of the records'.
     """
@@ -567,7 +571,7 @@ def batch_of_rest(header: BatchHeader, records: bytes, count: int, base_timestam
 
 
 def empty_batch(batch: Batch) -> bytes:
-    """The header of a v2 batch without its records: sequences and offsets stay.
+    """Return the header of a v2 batch without its records: sequences and offsets stay.
 
     Source: DefaultRecordBatch.writeEmptyHeader.
     """
@@ -584,13 +588,13 @@ def _readable_records(batch: Batch) -> list[Record]:
 
 
 def _body(batch: Batch) -> bytes:
-    """The bytes of a v2 batch's records, decompressed."""
+    """Return the bytes of a v2 batch's records, decompressed."""
     body = batch.raw[BATCH_HEADER_SIZE:]
     return body if batch.codec == Codec.NONE else decompress(batch.codec, batch.magic, memoryview(body)).data
 
 
 def _timed(piece: bytes, record: Record, base_timestamp: int) -> bytes:
-    """A record with its time relative to another base."""
+    """Return a record with its time relative to another base."""
     _, start = read_uvarint(piece, 0, LONGEST_VARINT)
     _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)
     delta = (record.timestamp - base_timestamp + 2**63) % 2**64 - 2**63
@@ -605,7 +609,7 @@ def _largest(batch: Batch, left: list[Record]) -> int:
 
 
 def _cut_records(body: bytes, count: int) -> list[bytes]:
-    """The records of a v2 body, each with its length."""
+    """Split the records of a v2 body, each with its length."""
     pieces, at = [], 0
     for _ in range(count):
         start = at
@@ -616,7 +620,7 @@ def _cut_records(body: bytes, count: int) -> list[bytes]:
 
 
 def _legacy(batch: Batch, records: list[Record], left: list[Record]) -> bytes:
-    """A wrapper of the remaining entries: stored offsets stay, so gaps stay too."""
+    """Build a wrapper of the remaining entries: stored offsets stay, so gaps stay too."""
     value = wrapper_value(memoryview(batch.raw))
     if not left or batch.codec == Codec.NONE or value is None:
         return b""

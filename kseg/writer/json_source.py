@@ -1,4 +1,4 @@
-"""JSON lines to build from: the output of `dump -o json`, or one object per record."""
+"""Records parsed from JSON lines: the output of `dump -o json`, or one object per record."""
 
 import json
 import os
@@ -64,14 +64,14 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "commit": ("type",),
     "abort": ("type",),
 }
-"""The allowed fields of objects, by type: all that `dump` prints, even those that aren't needed for writing."""
+"""The allowed fields of objects, by type: all that `dump` prints, even if writing doesn't need them."""
 _PRODUCER = {camel_case(name): BATCH_HEADER_FIELDS.field(name).limits for name in PRODUCER_NAMES}
 _PASSED_OVER = frozenset({"finding", *FileKind})
-"""Types of objects for other files than logs, and for findings."""
+"""Types of objects for files other than logs, and for findings."""
 
 
 def read_json_lines(lines: Iterable[bytes]) -> Iterator[SourceItem]:
-    """The contents of JSON lines, in order; skips empty lines. Raises SourceError at the first wrong one."""
+    """Yield the contents of JSON lines, in order; skips empty lines. Raises SourceError at the first wrong one."""
     reader = _Reader()
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -86,7 +86,7 @@ def _object(line: bytes, number: int) -> Members:
         raise SourceError(number, f"not JSON: {error.msg} at column {error.colno}") from error
     except UnicodeDecodeError as error:
         raise SourceError(number, f"not UTF-8 at byte {error.start}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists in lists
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deeply nested lists
         raise SourceError(number, "JSON with too long a number or too many levels") from error
     if not isinstance(value, dict):
         raise SourceError(number, f"{quoted(value)} isn't a JSON object")
@@ -94,7 +94,7 @@ def _object(line: bytes, number: int) -> Members:
 
 
 class _Reader:
-    """Adds records to the batch whose line came before them."""
+    """A reader that adds records to the batch on a preceding line."""
 
     def __init__(self) -> None:
         self._file: str | None = None
@@ -107,7 +107,7 @@ class _Reader:
         self._first_cut = 0
 
     def take(self, members: Members, line: int) -> Iterator[SourceItem]:
-        """Items that this object completes."""
+        """Yield items that this object completes."""
         kind = members.get("type", "record")
         if not isinstance(kind, str):
             raise SourceError(line, f"type is {quoted(kind)}, not a text")
@@ -134,7 +134,7 @@ class _Reader:
             yield from self._start_of_segment()
 
     def finish(self) -> Iterator[SourceItem]:
-        """The open batch, and notes. Raises SourceError if records of that batch are missing."""
+        """Yield the open batch, and notes. Raises SourceError if records of that batch are missing."""
         if self._batch is not None and len(self._records) != self._count:
             why = "the input was cut off, or a selection was printed with -q, without the summary that ends it"
             raise SourceError(self._batch.line, f"{self._lacking()}: {why}")
@@ -147,9 +147,9 @@ class _Reader:
             )
 
     def _end_batch(self, *, is_damaged: bool = False) -> Iterator[SourceItem]:
-        """The open batch, reduced to the records that followed it: a selection doesn't print the others.
+        """Yield the open batch, reduced to the records after its line: a selection doesn't print the others.
 
-        is_damaged: a damage comes next; all records may be lost to it.
+        is_damaged: a damage comes next, to which all records may be lost.
         """
         batch, self._batch = self._batch, None
         if batch is None:
@@ -190,7 +190,7 @@ class _Reader:
         self._records.append(record)
 
     def _start_of_segment(self, first_offset: int | None = None) -> Iterator[SegmentStart]:
-        """The start of the last segment that was met, if not returned yet; `first_offset`: overrides its name's."""
+        """Yield the start of the last segment, if not yielded yet; `first_offset` overrides its name's."""
         start, self._start = self._start, None
         if start is not None:
             yield start if first_offset is None else start._replace(base_offset=first_offset)
@@ -210,7 +210,7 @@ class _Reader:
 
 
 def _check_fields(members: Members, kind: str, line: int) -> None:
-    """Raises SourceError for an unknown type or field."""
+    """Raise SourceError for an unknown type or field."""
     if kind not in FIELDS:
         raise SourceError(line, f"type is {quoted(kind)}; it can be {', '.join(_TYPES)}")
     unknown = next((name for name in members if name not in FIELDS[kind]), None)
@@ -220,7 +220,7 @@ def _check_fields(members: Members, kind: str, line: int) -> None:
 
 
 def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
-    """The batch with only some of its records: its offsets, first sequence and largest time follow from them."""
+    """Return the batch with only some of its records, and offsets, first sequence and largest timestamp of these."""
     header = batch.header
     offsets = [record.offset for record in records if record.offset is not None]
     largest = header.max_timestamp
@@ -270,7 +270,7 @@ def _record(members: Members, line: int) -> SourceRecord:
 
 
 def _content(members: Members, name: str, line: int) -> bytes | None:
-    """Text or null, other JSON as its compact text, or base64 under the name plus `Base64`."""
+    """Return text or null, other JSON as its compact text, or base64 under the name plus `Base64`."""
     value, encoded = members.get(name), members.get(f"{name}Base64")
     if value is not None and encoded is not None:
         raise SourceError(line, f"there are both {name} and {name}Base64")
@@ -293,7 +293,7 @@ def _compact(value: object, name: str, line: int) -> str:
 
 
 def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
-    """A list of objects with key and value, or one object of texts by key."""
+    """Parse headers: a list of objects with key and value, or one object of texts by key."""
     if not value and (value is None or isinstance(value, list | dict)):
         return ()
     if isinstance(value, dict):
@@ -319,15 +319,15 @@ def _header(header: object, line: int) -> HeaderPair:
 
 STANDARD_INPUT = "-"
 _LONGEST_LINE = 128 << 20
-"""Bytes: far more than a record that Kafka takes; a device may never end a line."""
+"""The most bytes of a line, far above Kafka's limit for records; a device may never end a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """What lines hold: `json`, `csv` or `text`.
+    """The form of lines: `json`, `csv` or `text`.
 
-    key_separator: of text: what stands between key and value; None: there are values alone. redaction: what is
-    replaced in the records; None: nothing.
+    key_separator: the separator of key and value in text; None if there are only values. redaction: the replaced parts
+    of the records; None for no replacement.
     """
 
     name: str
@@ -335,7 +335,7 @@ class RecordForm:
     redaction: "Redaction | None" = None
 
     def items(self, lines: Iterator[bytes]) -> Iterator[SourceItem]:
-        """What some lines hold, in order. Raises SourceError for a line that can't be taken."""
+        """Yield the contents of some lines, in order. Raises SourceError for a wrong line."""
         if self.name == "json":
             items = read_json_lines(lines)
         else:
@@ -349,9 +349,9 @@ class RecordForm:
 
 @contextmanager
 def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]]:
-    """What a file holds, or standard input, for `with`. Errors that name no path of their own name the source.
+    """Open a file, or standard input, and yield its contents. Errors without a path of their own name the source.
 
-    Raises OpenError if it can't be opened or read, or a line never ends; else as `InputForm.items` does.
+    Raises OpenError if it can't be opened or read, or a line never ends; otherwise as `InputForm.items` does.
     """
     with _opened(source) as lines:
         try:
@@ -364,7 +364,7 @@ def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]
 
 
 def name_of_input(source: str) -> str:
-    """How messages call it."""
+    """Return the name of an input in messages."""
     return "standard input" if source == STANDARD_INPUT else source
 
 

@@ -1,4 +1,4 @@
-"""Messages and records as bytes. Sources: LegacyRecord, AbstractLegacyRecordBatch, DefaultRecord."""
+"""Encoders of messages and records. Sources: LegacyRecord, AbstractLegacyRecordBatch, DefaultRecord."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -50,9 +50,9 @@ def encode_record(
     *,
     attributes: int = 0,
 ) -> bytes:
-    """A record as in a batch, after its length. Raises RecordError if it is too large.
+    """Encode a record as in a batch, after its length. Raises RecordError if it is too large.
 
-    A time delta beyond int64 wraps around, like the sum in the reader.
+    A timestamp delta beyond int64 wraps around, like the sum in the reader.
     """
     body = b"".join(
         (
@@ -74,7 +74,7 @@ def _sized(content: bytes | None) -> tuple[bytes, bytes]:
 
 
 def encode_headers(headers: Sequence[HeaderPair]) -> bytes:
-    """The headers' count and the headers. Raises RecordError for a key that isn't text."""
+    """Encode the headers' count and the headers. Raises RecordError for a key that isn't text."""
     if not headers:
         return _NO_HEADERS
     parts = [varint(len(headers))]
@@ -85,7 +85,7 @@ def encode_headers(headers: Sequence[HeaderPair]) -> bytes:
 
 
 def header_key(key: str | bytes) -> bytes:
-    """A header's key as UTF-8. Raises RecordError for half a surrogate pair."""
+    """Encode a header's key as UTF-8. Raises RecordError for half a surrogate pair."""
     if isinstance(key, bytes):
         return key
     try:
@@ -101,7 +101,7 @@ def record_size(
     value: bytes | None,
     headers: Iterable[HeaderPair] = (),
 ) -> int:
-    """Bytes of the record in a batch, including its length. Source: DefaultRecord.sizeInBytes."""
+    """Return the size of the record in a batch, including its length. Source: DefaultRecord.sizeInBytes."""
     headers = tuple(headers)
     body = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + varint_size(len(headers))
     body += _sized_size(key) + _sized_size(value)
@@ -117,20 +117,20 @@ _HEADERS = {0: LOG_ENTRY_HEADER_V0_FIELDS.struct, 1: LOG_ENTRY_HEADER_V1_FIELDS.
 
 
 def attributes_of(magic: int, codec: int, timestamp_type: TimestampType) -> int:
-    """A message's attributes. Source: LegacyRecord.computeAttributes."""
+    """Return a message's attributes. Source: LegacyRecord.computeAttributes."""
     is_append_time = magic > 0 and timestamp_type is TimestampType.LOG_APPEND_TIME
     return codec | (TIMESTAMP_TYPE_MASK if is_append_time else 0)
 
 
 def entry_size(magic: int, key: bytes | None, value: bytes | None) -> int:
-    """Bytes of a log entry, its offset and size included."""
+    """Return the size of a log entry, including its offset and size."""
     return _HEADERS[magic].size + len(key or b"") + LENGTH.size + len(value or b"")
 
 
 def encode_entry(
     offset: int, magic: int, attributes: int, key: bytes | None, value: bytes | None, timestamp: int = NO_TIMESTAMP
 ) -> bytes:
-    """A log entry. Raises RecordError if it is too large or a field doesn't fit; v0 has no timestamp."""
+    """Encode a log entry. Raises RecordError if it is too large or a field doesn't fit; v0 has no timestamp."""
     size = entry_size(magic, key, value)
     if size > LARGEST_SIZE:
         raise RecordError(f"a message of {counted(size, 'byte')} is larger than {LARGEST_SIZE}")
@@ -157,7 +157,7 @@ def encode_wrapper(
     timestamp: int = NO_TIMESTAMP,
     level: int | None = None,
 ) -> bytes:
-    """A wrapper of entries, compressed by the attributes' codec."""
+    """Encode a wrapper of entries, compressed with the attributes' codec."""
     codec = attributes & CODEC_MASK
     if codec in (Codec.NONE, Codec.ZSTD):
         raise RecordError(f"a wrapper of format {magic} can't have the codec {codec_name(codec)}")
@@ -166,29 +166,29 @@ def encode_wrapper(
 
 
 def _in_message(field: FixedField) -> FixedField:
-    """A field of a log entry where it stands in the entry's message."""
+    """Return a field of a log entry, relative to the entry's message."""
     return field._replace(position=field.position - LOG_OVERHEAD)
 
 
 _CRC, _MAGIC = _in_message(ENTRY_V0_CRC), _in_message(ENTRY_V0_MAGIC)
 _ATTRIBUTES, _TIMESTAMP = _in_message(ENTRY_V0_ATTRIBUTES), _in_message(ENTRY_V1_TIMESTAMP)
 _KEY_LENGTH = {0: _in_message(ENTRY_V0_KEY_LENGTH), 1: _in_message(ENTRY_V1_KEY_LENGTH)}
-"""By magic."""
+"""The keys' lengths by magic."""
 
 
 class InvalidMessageError(KsegError):
-    """A message whose checksum doesn't match its bytes."""
+    """A message's checksum doesn't match its bytes."""
 
 
 class Message:
-    """A message: what follows offset and size in a v0 or v1 log entry.
+    """A message: the bytes after offset and size in a v0 or v1 log entry.
 
     raw: its bytes. Null keys and values are None, empty ones b"". Raises InvalidMessageError if there are too few
     bytes for a message.
     """
 
     MINIMUM_SIZES = MINIMUM_SIZE_FIELD
-    """Bytes of a message without key and value, by magic: 14 and 22."""
+    """The size of a message without key and value, by magic: 14 and 22."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -206,13 +206,13 @@ class Message:
         timestamp: int = NO_TIMESTAMP,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     ) -> "Message":
-        """A message with these fields and the right checksum. Raises RecordError if it is too large."""
+        """Build a message with these fields and the right checksum. Raises RecordError if it is too large."""
         attributes = attributes_of(magic, codec, timestamp_type)
         return cls(encode_entry(0, magic, attributes, key, value, timestamp)[LOG_OVERHEAD:])
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """The number of its bytes."""
         return len(self.raw)
 
     @property
@@ -221,16 +221,16 @@ class Message:
         return _CRC.read(self.raw)
 
     def compute_checksum(self) -> int:
-        """The CRC-32 of its bytes, from the magic on."""
+        """Compute the CRC-32 of its bytes, from the magic on."""
         return crc32(self.raw[_CRC.end :])
 
     @property
     def is_valid(self) -> bool:
-        """Whether both checksums are the same."""
+        """True if both checksums are the same."""
         return self.checksum == self.compute_checksum()
 
     def ensure_valid(self) -> None:
-        """Raises InvalidMessageError, with both checksums, if they differ."""
+        """Raise InvalidMessageError, with both checksums, if they differ."""
         if not self.is_valid:
             raise InvalidMessageError(
                 f"the message's crc is 0x{self.checksum:08x}, computed 0x{self.compute_checksum():08x}"
@@ -253,7 +253,7 @@ class Message:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        """Who set the timestamp; v0 has none."""
+        """The origin of the timestamp; v0 has none."""
         if self.magic < 1:
             return TimestampType.NO_TIMESTAMP_TYPE
         return TimestampType(int(bool(self.attributes & TIMESTAMP_TYPE_MASK)))
@@ -270,7 +270,7 @@ class Message:
 
     @cached_property
     def value(self) -> bytes | None:
-        """The value, of a wrapper its compressed entries; None for a null value."""
+        """The value; a wrapper's is its compressed entries; None for a null value."""
         return self._sized(self._value_position)
 
     def _sized(self, position: int) -> bytes | None:
@@ -280,27 +280,27 @@ class Message:
 
     @property
     def _value_position(self) -> int:
-        """Where the value's length stands."""
+        """The position of the value's length."""
         return _KEY_LENGTH[self.magic].end + max(self.key_size, 0)
 
     @property
     def key_size(self) -> int:
-        """Bytes of the key; -1 for a null key."""
+        """The size of the key; -1 for a null key."""
         return _KEY_LENGTH[self.magic].read(self.raw)
 
     @property
     def value_size(self) -> int:
-        """Bytes of the value; -1 for a null value."""
+        """The size of the value; -1 for a null value."""
         return LENGTH.read(self.raw, self._value_position)
 
     @property
     def has_key(self) -> bool:
-        """Whether the key isn't null."""
+        """True if the key isn't null."""
         return self.key_size >= 0
 
     @property
     def is_null(self) -> bool:
-        """Whether the value is null."""
+        """True if the value is null."""
         return self.value_size < 0
 
     def __eq__(self, other: object) -> bool:
@@ -323,5 +323,5 @@ class MessageAndOffset(NamedTuple):
 
 
 def parse_entry(raw: bytes) -> MessageAndOffset:
-    """The message of a log entry's bytes."""
+    """Parse the message of a log entry's bytes."""
     return MessageAndOffset(ENTRY_V0_OFFSET.read(raw), Message(raw[LOG_OVERHEAD:]))

@@ -1,4 +1,4 @@
-"""Lines of text and CSV to build from, and items whose keys, values or headers are redacted."""
+"""Records parsed from text and CSV lines, and items with redacted keys, values or headers."""
 
 import csv
 import re
@@ -40,7 +40,7 @@ class SourceRecord(NamedTuple):
 
 
 class SourceBatch(NamedTuple):
-    """A whole batch, wrapper or v0 or v1 message; its header's position, size and CRC aren't known."""
+    """A complete batch, wrapper or v0 or v1 message; its header's position, size and CRC aren't known."""
 
     line: int
     header: BatchHeader
@@ -48,21 +48,21 @@ class SourceBatch(NamedTuple):
 
 
 class SegmentStart(NamedTuple):
-    """Another segment starts here."""
+    """The start of another segment."""
 
     line: int
     base_offset: int
 
 
 class TransactionEnd(NamedTuple):
-    """The transaction of the records before is committed or aborted here."""
+    """The commit or abort of the preceding records' transaction."""
 
     line: int
     control_type: ControlType
 
 
 class Note(NamedTuple):
-    """Something that the user should know about a line, but that doesn't stop the build."""
+    """A remark for the user about a line that doesn't stop the build."""
 
     line: int
     text: str
@@ -72,7 +72,7 @@ SourceItem = SourceRecord | SourceBatch | SegmentStart | TransactionEnd | Note
 
 
 def integer(members: Mapping[str, object], name: str, limits: range, line: int) -> int:
-    """A number of an object. Raises SourceError if it is missing, isn't an integer, or is out of range."""
+    """Return a number of an object. Raises SourceError if it is missing, isn't an integer, or is out of range."""
     value = members.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         raise SourceError(line, f"{name} is {quoted(value)}, not an integer")
@@ -82,12 +82,12 @@ def integer(members: Mapping[str, object], name: str, limits: range, line: int) 
 
 
 def integer_or(members: Mapping[str, object], name: str, limits: range, line: int, absent: int | None) -> int | None:
-    """A number of an object; `absent` if it is null or missing. Raises SourceError as `integer` does."""
+    """Return a number of an object; `absent` if it is null or missing. Raises SourceError as `integer` does."""
     return absent if members.get(name) is None else integer(members, name, limits, line)
 
 
 def text_as_bytes(text: str, name: str, line: int) -> bytes:
-    """A text's UTF-8. Raises SourceError for half a surrogate pair."""
+    """Encode a text as UTF-8. Raises SourceError for half a surrogate pair."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -95,7 +95,7 @@ def text_as_bytes(text: str, name: str, line: int) -> bytes:
 
 
 def decode_base64(text: str, name: str, line: int) -> bytes:
-    """The bytes of a Base64 text. Raises SourceError if it isn't one, also for line ends and spaces."""
+    """Decode a Base64 text. Raises SourceError if it isn't one, also for line ends and spaces."""
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
@@ -103,7 +103,7 @@ def decode_base64(text: str, name: str, line: int) -> bytes:
 
 
 HEADER_COLUMN = "header."
-"""The prefix of a CSV column for a header; the header's name follows it."""
+"""The prefix of a CSV column for a header, before the header's name."""
 _COLUMNS = ("offset", "timestamp", "key", "value")
 _LARGEST_FIELD = 2**31 - 1
 _BASE64_MARK = "base64:"
@@ -112,7 +112,10 @@ _NUMBER = re.compile(r" *([+-]?[0-9]{1,19}) *")
 
 
 def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) -> Iterator[SourceRecord]:
-    """A record per line: its value or, with a separator, key and value; raises SourceError for a line without it."""
+    """Yield a record per line: its value or, with a separator, key and value.
+
+    Raises SourceError for a line without it.
+    """
     separator = None if key_separator is None else key_separator.encode("utf-8", "surrogateescape")
     for number, line in enumerate(lines, 1):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
@@ -125,7 +128,7 @@ def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) ->
 
 
 def read_csv(lines: Iterable[bytes]) -> Iterator[SourceRecord]:
-    """A record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
+    """Yield a record per row; the first line names the columns: offset, timestamp, key, value, header.NAME.
 
     An empty field is null; `base64:` begins a field in Base64. Raises SourceError for a wrong row or an unknown
     column.
@@ -193,7 +196,7 @@ def _number(row: Mapping[str, str], name: str, line: int) -> int | None:
 
 
 def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterator[SourceItem]:
-    """The same items with the chosen parts replaced by contents of the same length; in headers, the values."""
+    """Yield the same items with the chosen parts replaced by contents of the same length; in headers, the values."""
     redactor = redaction.redactor()
     for item in items:
         if isinstance(item, SourceRecord):

@@ -72,7 +72,7 @@ class JoinedDirectories(Directories):
     def _partition_replicas(self) -> list[PartitionReplicas[PartitionLog]]:
         return self._replicas
 
-    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+    def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
         left = selection.limit
         for each in self._replicas:
             if not each.copies:

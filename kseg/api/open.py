@@ -107,7 +107,7 @@ def open(  # noqa: A001  it is kseg.open
     topics = (topic,) if isinstance(topic, str) else tuple(topic)
     numbers = (partition,) if isinstance(partition, int) else partition
     choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
-    return _unpacked((path, *more), lambda local: _opened(local, choice), choice, remote, private_keys or {})
+    return _open_given((path, *more), lambda local: _open_listed(local, choice), choice, remote, private_keys or {})
 
 
 def open_cluster(
@@ -131,10 +131,10 @@ def open_cluster(
     given = (paths,) if isinstance(paths, str | os.PathLike) else tuple(paths)
     static = None if server_properties is None else Path(server_properties)
     keys = private_keys or {}
-    return _unpacked(given, lambda local: Cluster(map(as_path, local), static), EVERY_PARTITION, remote, keys)
+    return _open_given(given, lambda local: Cluster(map(as_path, local), static), EVERY_PARTITION, remote, keys)
 
 
-def _unpacked(
+def _open_given(
     given: Iterable[str | os.PathLike[str]],
     opening: Callable[[list[StrPath]], Opened],
     choice: PartitionChoice,
@@ -160,7 +160,7 @@ def _unpacked(
         return opened
 
 
-def _opened(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory | Partition | Segment:
+def _open_listed(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory | Partition | Segment:
     if len(paths) > 1 or not choice.is_everything:
         return LogDirectory(map(as_path, paths), choice)
     path = as_path(paths[0])

@@ -74,7 +74,7 @@ class Segment(Logs):
         """
         yield from scan_log(self._file, start)
 
-    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+    def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
         selector = Selector(selection, self.path.parent, warn)
         yield from selected_logs(selector, [self.path], lambda _: nullcontext(self._file), selection.limit)
 
@@ -441,7 +441,7 @@ class Partition(Directories):
         beside = (self._owner or self)._beside
         return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, beside=beside)
 
-    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+    def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
         yield from joined_logs(self._replicas, selection, warn)
 
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":

@@ -170,7 +170,7 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
         for log in logs:
             yield from selected_record_batches(log, columns, on_damage)
 
-    found = _decoded(batches(), decoding) if decoding.fields() else batches()
+    found = _decode_batches(batches(), decoding) if decoding.fields() else batches()
     return arrow.RecordBatchReader.from_batches(arrow.schema([*schema_of(columns), *decoding.fields()]), found)
 
 
@@ -188,18 +188,18 @@ def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
     )
 
 
-def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
+def _decode_batches(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
     """Yield the batches with columns of decoded keys or values; warn at the end of records that don't decode."""
     from kseg.export.settings import DecodedColumns
 
     decoded = DecodedColumns(decoding)
 
-    def added() -> Iterator["pa.RecordBatch"]:
+    def add_columns() -> Iterator["pa.RecordBatch"]:
         yield from map(decoded.added, batches)
         if decoded.undecoded:
             warn(f"{counted(decoded.undecoded, 'key')} or values don't decode: they are null in the decoded columns")
 
-    return added()
+    return add_columns()
 
 
 def needed(module: str, command: str) -> ModuleType:
@@ -223,7 +223,7 @@ class Logs(ABC):
         self._close = weakref.finalize(self, self._at_close.close)
 
     @abstractmethod
-    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+    def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
         """Yield the logs that may hold selected records, one after another.
 
         The iterator keeps this object alive until its end.
@@ -268,7 +268,7 @@ class Logs(ABC):
             UsageError: the selection is invalid.
         """
         check_on_damage(on_damage)
-        logs = self._selected(asked_selection(selection, options, has_control=False))
+        logs = self._select_logs(asked_selection(selection, options, has_control=False))
         return chain.from_iterable(chain.from_iterable(selected_records(log, on_damage) for log in logs))
 
     def decoded_records(
@@ -280,7 +280,7 @@ class Logs(ABC):
         there is no such decoder, or its library is missing.
         """
         check_on_damage(on_damage)
-        logs = self._selected(asked_selection(selection, options, has_control=False))
+        logs = self._select_logs(asked_selection(selection, options, has_control=False))
         records = chain.from_iterable(selected_records(log, on_damage) for log in logs)
         return decoded_records(chain.from_iterable(records), options)
 
@@ -292,7 +292,7 @@ class Logs(ABC):
         Damage inside a batch only appears when its own `records` are read. Raises as `records` does.
         """
         check_on_damage(on_damage)
-        logs = self._selected(asked_selection(selection, options, has_control=True))
+        logs = self._select_logs(asked_selection(selection, options, has_control=True))
         return chain.from_iterable(selected_batches(log, on_damage) for log in logs)
 
     def to_arrow(
@@ -305,7 +305,7 @@ class Logs(ABC):
         `decoded_records` does; damage is raised while the reader is read.
         """
         check_on_damage(on_damage)
-        logs = self._selected(asked_selection(selection, options, has_control=False))
+        logs = self._select_logs(asked_selection(selection, options, has_control=False))
         return arrow_reader(logs, options, on_damage)
 
     def to_pandas(
@@ -416,7 +416,7 @@ def connect(
         scratch = stack.enter_context(scratch_directory())
         zone = parse_zone(options.get("tz", "UTC"))
         session = new_session(
-            _queried(paths, choice, options), limits, scratch, QueryLog(lambda error: warn(str(error)), warn), zone
+            _open_query(paths, choice, options), limits, scratch, QueryLog(lambda error: warn(str(error)), warn), zone
         )
         weakref.finalize(session.connection, stack.pop_all().close)
         return session.connection
@@ -431,7 +431,7 @@ def _local_paths(given: list[str], stack: ExitStack) -> tuple[Path, ...]:
     return tuple(as_path(inputs.local(each)) for each in given)
 
 
-def _queried(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":
+def _open_query(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":
     from kseg.export.settings import DecodedAs, Isolation, LogSelection, OffsetRange, ReadOptions
     from kseg.query.session import Queried
 

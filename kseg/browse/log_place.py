@@ -281,7 +281,7 @@ class LogPlace(BrowsedPlace):
 
     def _open(self) -> None:
         self._log_file = LogFile(self.path)  # the screen's; another thread may use the other one meanwhile
-        self._walked = LogFile(self.path)
+        self._reading_file = LogFile(self.path)
         self._identity = _identity(self.path)
         self._is_last = is_last_log(self._log_file)
 
@@ -294,7 +294,7 @@ class LogPlace(BrowsedPlace):
     def close(self) -> None:
         """Close the log."""
         self._log_file.close()
-        self._walked.close()
+        self._reading_file.close()
 
     @property
     def size(self) -> int:
@@ -339,18 +339,18 @@ class LogPlace(BrowsedPlace):
         """Return rows from a position on, at least up to the row that holds another position."""
         rows: list[Stretch] = []
         end = start
-        for piece in stretches(self._walked, start):
+        for piece in stretches(self._reading_file, start):
             rows += piece
             end = piece[-1].end
             if len(rows) >= ENOUGH_ROWS and end > until:
                 return ReadRows(rows, end)
-        return ReadRows(rows, self._walked.size if end >= self._walked.size or not rows else end)
+        return ReadRows(rows, self._reading_file.size if end >= self._reading_file.size or not rows else end)
 
     def read_before(self) -> ReadRows:
         """Read rows before the known ones, from an index entry on, or from the log's beginning."""
-        start = start_before(self._walked, self._begin - BYTES_BEFORE)
+        start = start_before(self._reading_file, self._begin - BYTES_BEFORE)
         before: deque[Stretch] = deque(maxlen=MOST_BEFORE)
-        for piece in stretches(self._walked, start):
+        for piece in stretches(self._reading_file, start):
             own = list(takewhile(lambda each: each.position < self._begin, piece))
             before += own
             if len(own) < len(piece):
@@ -359,10 +359,10 @@ class LogPlace(BrowsedPlace):
 
     def read_at(self, position: int) -> ReadRows:
         """Read rows around a position, starting at an index entry before it."""
-        start = start_before(self._walked, position - BYTES_BEFORE)
+        start = start_before(self._reading_file, position - BYTES_BEFORE)
         rows: deque[Stretch] = deque(maxlen=MOST_BEFORE)
         end = start
-        for piece in stretches(self._walked, start):
+        for piece in stretches(self._reading_file, start):
             rows += piece
             end = piece[-1].end
             if end > position and len(rows) >= ENOUGH_ROWS:
@@ -373,12 +373,12 @@ class LogPlace(BrowsedPlace):
 
     def take_more(self, found: ReadRows) -> None:
         """Append rows to the known ones."""
-        self._positions.extend(self._noted(found))
+        self._positions.extend(self._note_stretches(found))
         self._end = max(found.end, self._end)
 
     def take_before(self, found: ReadRows) -> int:
         """Insert rows before the known ones; return their number."""
-        before = array("q", self._noted(found))
+        before = array("q", self._note_stretches(found))
         self._positions = before + self._positions
         self._begin = before[0] if before else 0
         return len(before)
@@ -396,7 +396,7 @@ class LogPlace(BrowsedPlace):
             return None
         return max(bisect_right(self._positions, position) - 1, 0)
 
-    def _noted(self, found: ReadRows) -> list[int]:
+    def _note_stretches(self, found: ReadRows) -> list[int]:
         positions = []
         for each in found.rows or ():
             assert isinstance(each, Stretch)

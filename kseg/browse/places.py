@@ -267,7 +267,7 @@ class DisksPlace(DirectoryPlace):
 
     def enter(self, number: int) -> BrowsedPlace:
         """Return its topics."""
-        return _marked(LogDirPlace(self._rows[number], self._cluster), self.wrong)
+        return _with_damage(LogDirPlace(self._rows[number], self._cluster), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """Return the logs of this log directory and of the following ones."""
@@ -336,7 +336,7 @@ class LogDirPlace(DirectoryPlace):
         """Return kseg's arguments that list a topic, or print a file."""
         directories, name = self._of_row(number), self._rows[number].name
         if directories is None:
-            return _dumped(self._rows[number])
+            return _dump_arguments(self._rows[number])
         if _PLAIN_NAME.fullmatch(name):
             return ["ls", path_word(self.path), "--topic", name]
         return ["ls", *map(path_word, directories)]
@@ -347,7 +347,7 @@ class LogDirPlace(DirectoryPlace):
         if directories is None:
             return place_of_file(self._rows[number])
         name = self._rows[number].name
-        return _marked(TopicPlace(name, self.path, directories, self._cluster, self._beside), self.wrong)
+        return _with_damage(TopicPlace(name, self.path, directories, self._cluster, self._beside), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """Return the logs of this topic and of the following ones."""
@@ -387,7 +387,7 @@ class TopicPlace(DirectoryPlace):
 
     def enter(self, number: int) -> BrowsedPlace:
         """Return its files."""
-        return _marked(PartitionPlace(self._rows[number]), self.wrong)
+        return _with_damage(PartitionPlace(self._rows[number]), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """Return the logs of this partition and of the following ones."""
@@ -434,7 +434,7 @@ class PartitionPlace(DirectoryPlace):
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return kseg's arguments that print a file."""
-        return _dumped(self._rows[number])
+        return _dump_arguments(self._rows[number])
 
     def enter(self, number: int) -> BrowsedPlace | None:
         """Return a file."""
@@ -452,7 +452,7 @@ def _name_width(width: int) -> int:
     return min(max(width - _SIZE_WIDTH - 3, least), most)
 
 
-def _dumped(path: Path) -> list[str] | None:
+def _dump_arguments(path: Path) -> list[str] | None:
     return None if parse_file_name(path).kind is FileKind.UNKNOWN else ["dump", path_word(path)]
 
 
@@ -477,7 +477,7 @@ def logs_of(directory: Path) -> list[Path]:
     return [] if partition is None else [segment.path for segment in partition.segments]
 
 
-def _marked(place: DirectoryPlace, wrong: set[Path]) -> DirectoryPlace:
+def _with_damage(place: DirectoryPlace, wrong: set[Path]) -> DirectoryPlace:
     """Return the place with its known damage; it reports new damage to the place above."""
     place.wrong = wrong
     return place

@@ -56,10 +56,10 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:
     """Decompress up to the exact byte of the failure: zlib returns nothing of a piece that it can't finish."""
-    yield from _inflated(zlib.decompressobj(wbits=31), body, _PIECES)
+    yield from _inflate(zlib.decompressobj(wbits=31), body, _PIECES)
 
 
-def _inflated(inflate: Any, body: memoryview, sizes: tuple[int, ...]) -> Iterator[bytes]:
+def _inflate(inflate: Any, body: memoryview, sizes: tuple[int, ...]) -> Iterator[bytes]:
     """Inflate in pieces of the first size; repeat a failing piece with the next size, down to the last."""
     size, *smaller = sizes
     for at in range(0, len(body), size):
@@ -70,7 +70,7 @@ def _inflated(inflate: Any, body: memoryview, sizes: tuple[int, ...]) -> Iterato
         except zlib.error:
             if before is None:
                 raise
-            yield from _inflated(before, piece, tuple(smaller))
+            yield from _inflate(before, piece, tuple(smaller))
             return
 
 

@@ -102,7 +102,7 @@ def _header_checksum(descriptor: bytes) -> bytes | None:
     return None
 
 
-def _framed(content: bytes, header: bytes, level: int | None) -> bytes:
+def _compress_frame(content: bytes, header: bytes, level: int | None) -> bytes:
     """Compress into a frame. At its default level, Kafka uses the fast compressor. Source: Lz4BlockOutputStream."""
     how = {} if level is None or level == 9 else {"mode": "high_compression", "compression": level}
     parts = [header]
@@ -117,7 +117,7 @@ def _framed(content: bytes, header: bytes, level: int | None) -> bytes:
 
 
 def _compress(content: bytes, level: int | None) -> bytes:
-    return _framed(content, _HEADER, level)
+    return _compress_frame(content, _HEADER, level)
 
 
 def _decompress_v0(body: memoryview, most: int) -> bytes:
@@ -129,7 +129,7 @@ def _decompress_pieces_v0(body: memoryview, most: int) -> Iterator[bytes]:
 
 
 def _compress_v0(content: bytes, level: int | None) -> bytes:
-    return _framed(content, _HEADER_V0, level)
+    return _compress_frame(content, _HEADER_V0, level)
 
 
 _LEVELS = range(1, 18)

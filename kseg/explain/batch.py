@@ -129,22 +129,22 @@ def open_control_records(fields: list[ExplainedField]) -> None:
 def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """Return the readable fields of a damaged stretch; `raw` is at most its first DAMAGE_WALKED bytes."""
     if damage.kind is DamageKind.ZERO_TAIL:
-        return [_rest(damage, raw, 0, "zero tail")]
+        return [_rest_field(damage, raw, 0, "zero tail")]
     if damage.kind is DamageKind.UNREADABLE:
-        rest = _rest(damage, b"", 0, UNREADABLE)
+        rest = _rest_field(damage, b"", 0, UNREADABLE)
         rest.problem = damage.detail
         return [rest]
-    read = _as_far_as_it_goes(damage, raw)
+    read = _readable_fields(damage, raw)
     if read[-1].path == UNREADABLE:
         read.pop()
     size = sum(field.size for field in read)
     if size < damage.size:
-        read.append(_rest(damage, raw, size, UNREADABLE))
+        read.append(_rest_field(damage, raw, size, UNREADABLE))
         read[-1].problem = damage.detail
     return read
 
 
-def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
+def _readable_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
     """Return the header's fields if its length or magic is wrong, otherwise all available fields."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
@@ -157,7 +157,7 @@ def _as_far_as_it_goes(damage: Damage, raw: bytes) -> list[ExplainedField]:
     return walk(_grammar(magic, codec), raw[:size], damage.position)
 
 
-def _rest(damage: Damage, raw: bytes, at: int, path: str) -> ExplainedField:
+def _rest_field(damage: Damage, raw: bytes, at: int, path: str) -> ExplainedField:
     content = raw[at : at + _SHOWN]
     return ExplainedField(path, damage.position + at, damage.size - at, "bytes", None, damage.detail, content)
 

@@ -61,7 +61,7 @@ class MessageFields:
     def number(self, name: str, kind: str, meaning: str) -> int:
         """Read a number before a message: a type or a version. Raises KsegError if there are too few bytes."""
         path = f"{self._path}.{name}"
-        return self._uvarint(path, meaning) if kind == "uvarint" else int(self._fixed(path, kind, meaning))
+        return self._uvarint(path, meaning) if kind == "uvarint" else int(self._read_fixed(path, kind, meaning))
 
     def finish(self, reason: str) -> list[ExplainedField]:
         """Return the fields, and the remaining bytes as one field with the reason."""
@@ -79,9 +79,9 @@ class MessageFields:
             if not is_tagged(field, shape.version):
                 self._field(field, shape, f"{path}.{field.name}")
         if shape.is_flexible:
-            self._tagged({field.tag: field for field in there if is_tagged(field, shape.version)}, shape, path)
+            self._read_tagged({field.tag: field for field in there if is_tagged(field, shape.version)}, shape, path)
 
-    def _tagged(self, known: dict[int | None, Field], shape: Shape, path: str) -> None:
+    def _read_tagged(self, known: dict[int | None, Field], shape: Shape, path: str) -> None:
         count = self._uvarint(f"{path}.taggedFields", "tagged fields that follow")
         for _ in range(count):
             tag = self._uvarint(f"{path}.tag", "")
@@ -101,9 +101,9 @@ class MessageFields:
         elif is_structure(field.type):
             self._inner(field, shape, path)
         elif field.type == "string" or field.type in _BYTES_TYPES:
-            self._sized(field, shape, path)
+            self._read_sized(field, shape, path)
         else:
-            self._fixed(path, field.type, "")
+            self._read_fixed(path, field.type, "")
 
     def _list(self, field: Field, shape: Shape, path: str) -> None:
         with self._whole(path, "list"):
@@ -123,12 +123,16 @@ class MessageFields:
             if shape.version in version_range(field.nullable):
                 is_marked_short = is_tagged(field, shape.version)
                 mark_path, meaning = f"{path}.mark", "whether the structure is there"
-                mark = self._uvarint(mark_path, meaning) if is_marked_short else self._fixed(mark_path, "int8", meaning)
+                mark = (
+                    self._uvarint(mark_path, meaning)
+                    if is_marked_short
+                    else self._read_fixed(mark_path, "int8", meaning)
+                )
                 if mark <= (0 if is_marked_short else -1):
                     return
             self._structure(field.fields, shape, path)
 
-    def _sized(self, field: Field, shape: Shape, path: str) -> None:
+    def _read_sized(self, field: Field, shape: Shape, path: str) -> None:
         kind = "int16" if field.type == "string" else "int32"
         length = self._length(f"{path}.length", kind, shape, "bytes", field.name)
         if length > 0:
@@ -141,14 +145,14 @@ class MessageFields:
         """Return a length or count; below 0 for null."""
         meaning = f"{what} of {name}; -1: null"
         if not shape.is_flexible:
-            length = int(self._fixed(path, kind, meaning))
+            length = int(self._read_fixed(path, kind, meaning))
         else:
             length = self._uvarint(path, f"{what} of {name}, plus 1; 0: null") - 1
         return length
 
     # --- leaves ----------------------------------------------------------------------------------------------------
 
-    def _fixed(self, path: str, kind: str, meaning: str) -> Any:
+    def _read_fixed(self, path: str, kind: str, meaning: str) -> Any:
         size = FIXED[kind].sizeof()
         content = bytes(self._take(size))
         value = FIXED[kind].parse(content)
@@ -245,12 +249,12 @@ def _coordinator_opener(keys: Messages, values: Messages) -> OpenRecord:
         def read_key(parts: MessageFields) -> None:
             nonlocal number
             number = parts.number("recordType", VERSION_TYPE, "")
-            message = _known(keys, number)
+            message = _schema_of(keys, number)
             parts.found[-1].meaning = message.name
             parts.message(message, number)
 
         def read_value(parts: MessageFields) -> None:
-            message = _known(values, number)
+            message = _schema_of(values, number)
             _read_versioned(message, parts)
             if message.name == "GroupMetadataValue":
                 _open_consumers_parts(parts.found)
@@ -267,7 +271,7 @@ def _framed_opener(records: Messages, preview: Messages) -> OpenRecord:
     def read(parts: MessageFields) -> None:
         frame = parts.number("frameVersion", "uvarint", "")
         number = parts.number("recordType", "uvarint", "")
-        message = _known(preview if frame == _PREVIEW_FRAME else records, number)
+        message = _schema_of(preview if frame == _PREVIEW_FRAME else records, number)
         parts.found[-1].meaning = message.name
         parts.message(message, parts.number("version", "uvarint", f"of {message.name}"))
 
@@ -291,7 +295,7 @@ def _read_versioned(message: MessageSchema, parts: MessageFields) -> None:
     parts.message(message, parts.number("version", VERSION_TYPE, f"of {message.name}"))
 
 
-def _known(messages: Messages, number: int) -> MessageSchema:
+def _schema_of(messages: Messages, number: int) -> MessageSchema:
     if number not in messages:
         raise KsegError(f"kseg doesn't know records of type {number}")
     return messages[number]

@@ -195,17 +195,19 @@ class _Walk:
             case Array():
                 return self._list(grammar, path, meaning, context, out)
             case FocusedSeq():
-                return self._counted(grammar, path, meaning, context, out)
+                return self._visit_counted(grammar, path, meaning, context, out)
             case Switch():
                 chosen = grammar.cases.get(evaluate(grammar.keyfunc, context), grammar.default)
                 return self.visit(chosen, path, meaning, context, out)
             case IfThenElse():
                 return self._choice(grammar, path, meaning, context, out)
             case FixedSized():
-                return self._bounded(evaluate(grammar.length, context), grammar.subcon, path, meaning, context, out)
+                return self._visit_bounded(
+                    evaluate(grammar.length, context), grammar.subcon, path, meaning, context, out
+                )
             case Prefixed():
                 size = self.visit(grammar.lengthfield, f"{path}.length", "bytes that follow", context, out)
-                return self._bounded(size, grammar.subcon, path, meaning, context, out)
+                return self._visit_bounded(size, grammar.subcon, path, meaning, context, out)
             case StringEncoded():
                 return self._text(grammar, path, meaning, context, out)
         if is_bits(grammar):
@@ -218,7 +220,7 @@ class _Walk:
         try:
             for subcon in grammar.subcons:
                 _, name, _ = unwrapped(subcon)
-                value = self.visit(subcon, _joined(path, name), "", inner, children)
+                value = self.visit(subcon, _join_path(path, name), "", inner, children)
                 if name:
                     inner[name] = value
         finally:
@@ -238,7 +240,7 @@ class _Walk:
             self._add_whole(out, path, start, "list", meaning, children)
         return values
 
-    def _counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
+    def _visit_counted(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         """Return a list with its count before it."""
         inner = _inner_context(context, self.stream)
         start, children = self.stream.tell(), list[ExplainedField]()
@@ -256,7 +258,9 @@ class _Walk:
         chosen = grammar.thensubcon if evaluate(grammar.condfunc, context) else grammar.elsesubcon
         return self.visit(chosen, path, meaning, context, out)
 
-    def _bounded(self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
+    def _visit_bounded(
+        self, size: int, subcon: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]
+    ) -> Any:
         """Read a grammar from the next bytes; bytes left over become a field of their own."""
         start, outer_end = self.stream.tell(), self.stream.end
         end = start + max(size, 0)
@@ -340,7 +344,7 @@ def _inner_context(context: Any, stream: _Stream) -> Any:
     return inner
 
 
-def _joined(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path and name else path or name
 
 

@@ -309,10 +309,10 @@ class TransactionIndex:
 
     def entries(self) -> Iterator[AbortedTransaction]:
         """Yield all complete entries in file order; of the zeros in a hole of the file only the first."""
-        for _, entry in self._numbered():
+        for _, entry in self._numbered_entries():
             yield entry
 
-    def _numbered(self) -> Iterator[tuple[int, AbortedTransaction]]:
+    def _numbered_entries(self) -> Iterator[tuple[int, AbortedTransaction]]:
         for slot, piece in self.file.stored_pieces():
             yield from enumerate(map(AbortedTransaction._make, piece), slot)
 
@@ -333,7 +333,7 @@ class TransactionIndex:
 
         Source: TransactionIndex.sanityCheck.
         """
-        for number, entry in self._numbered():
+        for number, entry in self._numbered_entries():
             if entry.version > TRANSACTION_INDEX_VERSION:
                 return f"entry {number} has version {entry.version}, known is {TRANSACTION_INDEX_VERSION}"
             if entry.last_offset < self.base_offset:

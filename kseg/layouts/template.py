@@ -181,13 +181,13 @@ def compile_template(text: str) -> Template:
 
     Raises UsageError for an unknown field or unpaired braces.
     """
-    return _compiled(text, FIELDS)
+    return _compile(text, FIELDS)
 
 
 @lru_cache(maxsize=256)
 def compile_raw(text: str) -> Template:
     """Return the same for a line of OWN_FIELDS that shows texts unchanged."""
-    return _compiled(text, OWN_FIELDS)._replace(is_raw=True)
+    return _compile(text, OWN_FIELDS)._replace(is_raw=True)
 
 
 def raw_program(program: Program) -> Program:
@@ -200,7 +200,7 @@ def zoned_program(program: Program, zone: Zone) -> Program:
     return mapped_program(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
-def _compiled(text: str, fields: Mapping[str, LineField]) -> Template:
+def _compile(text: str, fields: Mapping[str, LineField]) -> Template:
     compiler = _Compiler(fields)
     pieces = list(_PIECE.finditer(text))
     end = compiler.take(pieces, 0, text)
@@ -321,11 +321,11 @@ TIME_END = b";"
 
 def marked_program(program: Program, mark: bytes, heading: bytes = b"") -> Program:
     """Return the program without batch lines; each record begins with the mark, its time, TIME_END, and a heading."""
-    marked = mapped_program(program, lambda template: _marked(template, mark, heading))
+    marked = mapped_program(program, lambda template: _mark_template(template, mark, heading))
     return marked._replace(batch=(None, None, None))
 
 
-def _marked(template: Template, mark: bytes, heading: bytes) -> Template:
+def _mark_template(template: Template, mark: bytes, heading: bytes) -> Template:
     start, after = len(template.literals), TIME_END + heading
     begin = (Op.LITERAL, start, len(mark), Op.INTEGER, Slot.TIMESTAMP, 0, Op.LITERAL, start + len(mark), len(after))
     ops = (*map(int, begin), *template.ops)

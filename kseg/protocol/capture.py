@@ -527,10 +527,10 @@ class Capture:
             if not connection.first_bytes and not isinstance(piece, int):
                 connection.first_bytes = piece[: len(_TLS_HANDSHAKE)]
             if connection.client is not None:
-                yield from self._sorted(connection, self._received(connection, source, piece, time))
+                yield from self._hold_damages(connection, self._receive(connection, source, piece, time))
 
     @staticmethod
-    def _received(
+    def _receive(
         connection: _Connection, source: str, piece: bytes | int, time: int | None
     ) -> Iterator[Frame | FrameDamage]:
         conversation = connection.conversation
@@ -544,7 +544,7 @@ class Capture:
         return conversation.from_server(piece, time)
 
     @staticmethod
-    def _sorted(connection: _Connection, items: Iterator[Frame | FrameDamage]) -> Iterator[Frame | FrameDamage]:
+    def _hold_damages(connection: _Connection, items: Iterator[Frame | FrameDamage]) -> Iterator[Frame | FrameDamage]:
         """Hold back damages until the connection has had a frame."""
         for item in items:
             if isinstance(item, Frame):
@@ -561,7 +561,7 @@ class Capture:
             yield from self._pieces(connection, source, direction.end(), None)
         conversation = connection.conversation
         if conversation is not None:
-            yield from self._sorted(connection, conversation.end())
+            yield from self._hold_damages(connection, conversation.end())
             self.unanswered += conversation.unanswered
         size = sum(connection.sizes.values())
         if size and (conversation is None or not conversation.frames):

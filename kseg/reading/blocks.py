@@ -437,11 +437,11 @@ class Resync:
         ):
             return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
         if stop == Stop.BAD_CRC:
-            reasons = f"{self._crc_detail(position, buffer)}, and {self._why_untrusted(position, buffer)}"
+            reasons = f"{self._crc_detail(position, buffer)}, and {self._distrust_reason(position, buffer)}"
             return DamageKind.BAD_CRC, reasons
         return DamageKind.BAD_LENGTH, f"length field is {size}, {counted(left, 'byte is', 'bytes are')} left"
 
-    def _why_untrusted(self, position: int, buffer: memoryview) -> str:
+    def _distrust_reason(self, position: int, buffer: memoryview) -> str:
         """Return the reasons besides the CRC for not trusting a length."""
         claimed = claimed_size(buffer) or 0
         if self.ends_well(position + claimed) and not self.is_filled(position, claimed):

@@ -87,7 +87,7 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
     if workers == 0:
         for item in items:
             for piece in _pieces(item):
-                yield from _parts(piece, _decompressed(piece, limit, bounds.free), bounds)
+                yield from _parts(piece, _decompress_piece(piece, limit, bounds.free), bounds)
     else:
         yield from _in_threads(items, bounds, workers)
 
@@ -119,14 +119,14 @@ def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int)
                 free = bounds.free
                 if is_worth and sum(not _is_ready(work.result) for work in under_way) <= workers:
                     pool = pool or _pool(workers)
-                    result: _Result = pool.submit(_decompressed, piece, bounds.limit, free)
+                    result: _Result = pool.submit(_decompress_piece, piece, bounds.limit, free)
                 else:
-                    result = _decompressed(piece, bounds.limit, free)
+                    result = _decompress_piece(piece, bounds.limit, free)
                 under_way.append(_Work(piece, free, result))
                 while len(under_way) > MOST_UNDER_WAY or (under_way and _is_ready(under_way[0].result)):
-                    yield from _taken(under_way.popleft(), bounds)
+                    yield from _finish(under_way.popleft(), bounds)
         while under_way:
-            yield from _taken(under_way.popleft(), bounds)
+            yield from _finish(under_way.popleft(), bounds)
     finally:
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -150,11 +150,11 @@ def _is_ready(result: "_Result") -> bool:
     return isinstance(result, Slice | Damage) or result.done()
 
 
-def _taken(work: "_Work", bounds: BodyBounds) -> Iterator[Slice | Damage]:
+def _finish(work: "_Work", bounds: BodyBounds) -> Iterator[Slice | Damage]:
     piece, free, result = work
     part = result if isinstance(result, Slice | Damage) else result.result()
     if free != bounds.free:  # started before this was known
-        part = _decompressed(piece, bounds.limit, bounds.free)
+        part = _decompress_piece(piece, bounds.limit, bounds.free)
     return _parts(piece, part, bounds)
 
 
@@ -165,12 +165,12 @@ def _parts(piece: Slice | Damage, part: Slice | Damage, bounds: BodyBounds) -> I
     while isinstance(piece, Slice) and isinstance(part, Slice) and part.last < piece.last:
         last = min(piece.last, part.last + 2 * (part.last - part.first) + _ROWS_MORE)
         rest = Slice(piece.run, part.last, last, None)
-        part = _decompressed(rest, bounds.limit, bounds.free, ENOUGH_MORE)
+        part = _decompress_piece(rest, bounds.limit, bounds.free, ENOUGH_MORE)
         bounds.note(part.wasted if isinstance(part, Slice) else 0)
         yield part
 
 
-def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = ENOUGH) -> Slice | Damage:
+def _decompress_piece(piece: Slice | Damage, limit: int, free: int, enough: int = ENOUGH) -> Slice | Damage:
     """Return a piece with its bodies, up to the row at which they become enough bytes.
 
     The kernel gets bodies within the general limit; the others are limited by their own sizes.

@@ -54,7 +54,7 @@ class ChangedBatches:
             self._held, self._at = b"".join(parts), 0
         return self._held[self._at : self._at + size]
 
-    def _taken(self, content: bytes, size: int) -> bytes:
+    def _advance(self, content: bytes, size: int) -> bytes:
         self.taken = self._held[self._at : self._at + size]
         self.position += size
         self._at += size
@@ -65,7 +65,7 @@ class ChangedBatches:
         head = self.peek(HEAD)
         size = claimed_size(head)
         if size is not None and size <= LARGEST_BATCH and _is_intact(batch := self.peek(size), size):
-            return self._taken(batch, size)
+            return self._advance(batch, size)
         if not self._has_crs or b"\r\n" not in self.peek(max(size or 0, HEAD)):
             return None
         for claimed in dict.fromkeys((claimed_size(_without_crs(head)), size)):
@@ -74,7 +74,7 @@ class ChangedBatches:
             least = self._trials.left // 2
             for batch, end in _ways(self.peek(2 * claimed), claimed):
                 if _is_intact(batch, claimed):
-                    return self._taken(batch, end)
+                    return self._advance(batch, end)
                 self._trials.left -= max(claimed, _LEAST_TRIAL)
                 if self._trials.left <= least:
                     break
@@ -87,18 +87,18 @@ class ChangedBatches:
         if size is None or size > LARGEST_BATCH:
             return None
         if not self._has_crs:
-            return self._taken(self.peek(size), size) if size <= most else None
+            return self._advance(self.peek(size), size) if size <= most else None
         held = self.peek(2 * size)
         if held.count(b"\r\n") > _MOST_CRS:
             return None
         end = size + _count_before(_crs_of(held), size)
-        return self._taken(_without_crs(held[:end]), end) if end <= min(most, len(held)) else None
+        return self._advance(_without_crs(held[:end]), end) if end <= min(most, len(held)) else None
 
     def rest(self) -> Iterator[bytes]:
         """Yield the remaining bytes without CRs before LFs."""
         while piece := self.peek(PIECE):
             size = len(piece) - piece.endswith(b"\r") if len(piece) > 1 else len(piece)
-            content = self._taken(piece[:size], size)
+            content = self._advance(piece[:size], size)
             yield _without_crs(content) if self._has_crs else content
 
 

@@ -42,11 +42,11 @@ class TextChange(NamedTuple):
         """Yield the bytes before the change, but for line ends; impossible ones are replaced by as many others."""
         steps = [step() for step in self.steps]
         for piece in pieces:
-            yield _through(steps, piece, is_last=False)
-        yield _through(steps, b"", is_last=True)
+            yield _apply_steps(steps, piece, is_last=False)
+        yield _apply_steps(steps, b"", is_last=True)
 
 
-def _through(steps: Iterable[Step], piece: bytes, *, is_last: bool) -> bytes:
+def _apply_steps(steps: Iterable[Step], piece: bytes, *, is_last: bool) -> bytes:
     for step in steps:
         piece = step(piece, is_last)
     return piece
@@ -137,11 +137,11 @@ def _has_crs(first: bytes) -> bool:
     return b"\r\n" in first
 
 
-def _anything(first: bytes) -> bool:
+def _accept_any(first: bytes) -> bool:
     return True
 
 
-def _written(page: str, times: int, content: bytes) -> bytes:
+def _write_as_text(page: str, times: int, content: bytes) -> bytes:
     """Return bytes taken for text in a code page and written as UTF-8, `times` times."""
     for _ in range(times):
         characters = content.decode(page, "kseg-number")
@@ -162,21 +162,21 @@ def _as_text(encoding: str, looks_like: Callable[[bytes], bool]) -> Iterator[Tex
     """Yield the changes of a log taken for text in each code page and written in an encoding, with both line ends."""
     for page, name in _PAGES.items():
         what = f"its bytes were taken for {name} and written as {encoding.upper()}"
-        written = partial(_written, page, 1) if encoding == "utf-8" else None
+        written = partial(_write_as_text, page, 1) if encoding == "utf-8" else None
         change = TextChange(what, looks_like, (partial(_Characters, encoding, page),), written=written)
         yield change
         yield change._replace(what=f"{what}, LF as CRLF", has_crs=True)
 
 
-def _twice() -> Iterator[TextChange]:
+def _as_text_twice() -> Iterator[TextChange]:
     for page, name in _PAGES.items():
         what = f"its bytes were taken for {name} and written as UTF-8, twice"
         steps = 2 * (partial(_Characters, "utf-8", page),)
-        yield TextChange(what, _is_utf8, steps, written=partial(_written, page, 2))
+        yield TextChange(what, _is_utf8, steps, written=partial(_write_as_text, page, 2))
 
 
 CHANGES = (
-    TextChange("LF became CRLF", _anything, has_crs=True),
+    TextChange("LF became CRLF", _accept_any, has_crs=True),
     TextChange("its bytes were written in base64", _is_base64, (partial(_Digits, _BASE64_DIGITS, 4, _of_base64),)),
     TextChange(
         "its bytes were written in base64, in UTF-16",
@@ -185,7 +185,7 @@ CHANGES = (
     ),
     TextChange("its bytes were written as hex digits", _is_hex, (partial(_Digits, _HEX_DIGITS, 2, _of_hex),)),
     *_as_text("utf-8", _is_utf8),
-    *_twice(),
+    *_as_text_twice(),
     *_as_text("utf-16", _is_utf16),
 )
 """Changes that can be undone, the most frequent ones first."""

@@ -317,7 +317,7 @@ def serve_partitions(
             continue
         if not each.copies:
             continue
-        if (reason := _why_not_served(each.topic, number)) is not None:
+        if (reason := _refusal_reason(each.topic, number)) is not None:
             say(f"{each.best.path}: not served: {reason}")
             continue
         by_topic[each.topic][number] = each.best
@@ -328,7 +328,7 @@ def serve_partitions(
         name: _served_topic(
             name,
             answering_topic_id(answering[name]) or topic_ids.of(answering[name][0].best) or ZERO_UUID,
-            _by_number(name, by_topic[name], of_topics, cluster, say),
+            _partitions_by_number(name, by_topic[name], of_topics, cluster, say),
             settings,
             say,
             plans,
@@ -364,7 +364,7 @@ def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[Partit
         return []
 
 
-def _why_not_served(topic: str, number: int) -> str | None:
+def _refusal_reason(topic: str, number: int) -> str | None:
     """Return the reason why clients can't read a partition; None if they can."""
     if number > LARGEST_PARTITION:
         return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
@@ -375,7 +375,7 @@ def _why_not_served(topic: str, number: int) -> str | None:
     return None
 
 
-def _by_number(
+def _partitions_by_number(
     topic: str,
     chosen: Mapping[int, PartitionLog],
     found: Iterable[PartitionReplicas[PartitionLog]],

@@ -115,7 +115,7 @@ class FetchSessions:
             error = _refusal(session, epoch, is_by_id=is_by_id)
             if session is None or error is not None:
                 return error or ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            asked = _merged(session.partitions, named, _forgotten(body))
+            asked = _merge_partitions(session.partitions, named, _forgotten_keys(body))
         return FetchView(list(asked.values()), session_id, epoch, is_by_id=is_by_id)
 
     def answered(self, view: FetchView, parts: Sequence[Fields]) -> Answer | ErrorCode:
@@ -132,7 +132,7 @@ class FetchSessions:
             del self._sessions[view.session_id]
             if not told:
                 return Answer(NO_SESSION, ())
-            self._put(view.session_id, _next_epoch(view.epoch), _reordered(told, parts), is_by_id=view.is_by_id)
+            self._put(view.session_id, _next_epoch(view.epoch), _reorder(told, parts), is_by_id=view.is_by_id)
         return Answer(view.session_id, [(asked, part) for asked, part in pairs if asked.is_news(part)])
 
     def _begin(self, told: Sequence[AskedPartition], *, is_by_id: bool) -> int:
@@ -176,7 +176,7 @@ def named_partitions(body: Fields) -> Iterator[AskedPartition]:
             yield AskedPartition(name, fields)
 
 
-def _forgotten(body: Fields) -> set[Key]:
+def _forgotten_keys(body: Fields) -> set[Key]:
     return {
         (topic["topicId"] if "topicId" in topic else topic["topic"], number)
         for topic in body.get("forgottenTopicsData") or ()
@@ -184,7 +184,7 @@ def _forgotten(body: Fields) -> set[Key]:
     }
 
 
-def _merged(
+def _merge_partitions(
     known: dict[Key, AskedPartition], named: dict[Key, AskedPartition], forgotten: set[Key]
 ) -> dict[Key, AskedPartition]:
     """Return a session's partitions after a request; partitions that are named again keep their place."""
@@ -195,7 +195,7 @@ def _merged(
     return {key: each for key, each in merged.items() if key not in forgotten}
 
 
-def _reordered(told: Sequence[AskedPartition], parts: Sequence[Fields]) -> list[AskedPartition]:
+def _reorder(told: Sequence[AskedPartition], parts: Sequence[Fields]) -> list[AskedPartition]:
     """Move partitions whose records were sent to the end, so that the others have their turn."""
     sent = [bool(len(part["records"])) for part in parts]
     waiting = [each for each, is_sent in zip(told, sent, strict=True) if not is_sent]

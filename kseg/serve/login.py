@@ -250,8 +250,8 @@ class Scram:
             raise LoginError("no final message of SCRAM was sent")
         signed, credential = begun.said + b"," + final["unproven"], self._credential()
         signature = hmac.digest(credential.stored_key, signed, self._hash)
-        proof = _decoded(final["proof"])
-        is_next = final["nonce"] in begun.nonces and _decoded(final["binding"]) == begun.header
+        proof = _decode_base64(final["proof"])
+        is_next = final["nonce"] in begun.nonces and _decode_base64(final["binding"]) == begun.header
         if len(proof) != len(signature) or not is_next:
             raise LoginError("the final message of SCRAM isn't one for the first")
         client_key = bytes(own ^ sent for own, sent in zip(signature, proof, strict=True))
@@ -268,7 +268,7 @@ def _plain_name(name: bytes) -> str:
     return name.decode(errors="replace").replace("=2C", ",").replace("=3D", "=")
 
 
-def _decoded(text: bytes) -> bytes:
+def _decode_base64(text: bytes) -> bytes:
     try:
         return b64decode(text, validate=True)
     except Base64Error as error:
@@ -342,7 +342,7 @@ class Login:
     def step(self, frame: bytes) -> LoginStep:
         """Answer a frame. Raises RefusedError if it gets no answer."""
         if self._exchange is not None and self._is_bare:
-            token = self._token(self._exchange, frame)
+            token = self._answer_token(self._exchange, frame)
             if isinstance(token, LoginError):
                 return LoginStep(b"", self._failure(token))
             return LoginStep(len(token).to_bytes(SIZE_BYTES, "big") + token)
@@ -365,18 +365,20 @@ class Login:
         self._is_bare = header.api_version == 0
         is_offered = self._exchange is not None
         error = ErrorCode.NONE if is_offered else ErrorCode.UNSUPPORTED_SASL_MECHANISM
-        answer = _encoded(header, {"errorCode": error, "mechanisms": list(self._logins.mechanisms)})
+        answer = _encode_response(header, {"errorCode": error, "mechanisms": list(self._logins.mechanisms)})
         return LoginStep(answer, None if is_offered else f"log-in by {quoted(self._mechanism)}, which isn't offered")
 
     def _go_on(self, header: MessageHeader, body: Fields, exchange: Exchange) -> LoginStep:
-        token = self._token(exchange, body["authBytes"])
+        token = self._answer_token(exchange, body["authBytes"])
         if not isinstance(token, LoginError):
-            return LoginStep(_encoded(header, {"errorCode": ErrorCode.NONE, "errorMessage": None, "authBytes": token}))
+            return LoginStep(
+                _encode_response(header, {"errorCode": ErrorCode.NONE, "errorMessage": None, "authBytes": token})
+            )
         text = token.client_text or USUAL_ERROR.format(self._mechanism)
         answer = {"errorCode": ErrorCode.SASL_AUTHENTICATION_FAILED, "errorMessage": text, "authBytes": b""}
-        return LoginStep(_encoded(header, answer), self._failure(token))
+        return LoginStep(_encode_response(header, answer), self._failure(token))
 
-    def _token(self, exchange: Exchange, token: bytes) -> bytes | LoginError:
+    def _answer_token(self, exchange: Exchange, token: bytes) -> bytes | LoginError:
         """Return the answer to a token, or its error. Raises RefusedError if its host has failed too often."""
         if self._logins.failures.bars(self._host):
             raise RefusedError("too many failed log-ins from this host at once")
@@ -392,6 +394,6 @@ class Login:
         return f"log-in as {quoted(name)} by {self._mechanism} failed: {error.message}"
 
 
-def _encoded(header: MessageHeader, body: Fields) -> bytes:
+def _encode_response(header: MessageHeader, body: Fields) -> bytes:
     pieces: list[bytes] = build_response(header.api_key, header.api_version, header.correlation_id, body)
     return b"".join(pieces)

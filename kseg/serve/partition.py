@@ -161,7 +161,7 @@ class CommittedView:
             known = self._stable
             if known is None or _is_stale(known, log_end):
                 started = monotonic()
-                known = self._stable = _known(log_end, read_last_stable_offset(partition), started)
+                known = self._stable = _expiring(log_end, read_last_stable_offset(partition), started)
         open_from = known.value if isinstance(known.value, int) else log_end
         return min(open_from, known.log_end, log_end)
 
@@ -179,7 +179,7 @@ class CommittedView:
             known = self._by_base.pop(base, None)
             if known is None or (not following and known.log_end < end_offset):
                 started, end = monotonic(), following[0] if following else MOST
-                known = _known(log_end, read_committed(partition.segments, partition, base, end), started)
+                known = _expiring(log_end, read_committed(partition.segments, partition, base, end), started)
             self._by_base[base] = known
             while len(self._by_base) > MOST_SEGMENTS:
                 self._by_base.popitem(last=False)
@@ -187,7 +187,7 @@ class CommittedView:
         return sorted(found, key=lambda each: each[1])
 
 
-def _known(log_end: int, value: ReadCommitted | int | None, started: float) -> _Known:
+def _expiring(log_end: int, value: ReadCommitted | int | None, started: float) -> _Known:
     now = monotonic()
     return _Known(log_end, value, now + REST * (now - started))
 
@@ -339,11 +339,11 @@ class ServedPartition:
         with self._lock:
             now = monotonic()
             if self._offsets is None or now - self._looked >= GROWTH_SECONDS:
-                self._offsets = self._look_and_tell(self._offsets)
+                self._offsets = self._look_and_report(self._offsets)
                 self._looked = monotonic()
             return self._offsets
 
-    def _look_and_tell(self, known: ServedOffsets | None) -> ServedOffsets:
+    def _look_and_report(self, known: ServedOffsets | None) -> ServedOffsets:
         """Read the offsets; report an error once, since clients only see one that makes them try again."""
         try:
             return self._look(known)
@@ -366,7 +366,7 @@ class ServedPartition:
             self._forget()
         if self._end.tail is not None:
             segment, missed = self._end.tail
-            self._tell(segment, missed, is_active=True)
+            self._report_missed(segment, missed, is_active=True)
         start = min(self.listed.log_start_offset(), end)
         watermark = self.listed.checkpoints().high_watermark if self._high_watermark == "checkpoint" else None
         return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)
@@ -526,9 +526,9 @@ class ServedPartition:
     def _tell_all(self, segment: SegmentFiles, missed: Iterable[Missed]) -> None:
         is_active = self.listed is not None and segment.path == self.listed.segments[-1].path
         for each in missed:
-            self._tell(segment, each, is_active=is_active)
+            self._report_missed(segment, each, is_active=is_active)
 
-    def _tell(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
+    def _report_missed(self, segment: SegmentFiles, missed: Missed, *, is_active: bool) -> None:
         """Report skipped bytes of a segment, once."""
         key = (segment.path.name, missed.position)
         is_tail = missed.next_offset is None
@@ -536,7 +536,7 @@ class ServedPartition:
             return
         self._told.add(key)
         done = "clients get an error there" if self.is_strict and not is_tail else "passed over"
-        self._say(f"{segment.path}: position {missed.position}: {missed.detail}: {_lost(missed)}; {done}")
+        self._say(f"{segment.path}: position {missed.position}: {missed.detail}: {_lost_text(missed)}; {done}")
 
     def _may_be_written(self) -> bool:
         return self._state is not None and time() - self._state[2] / 1e9 < SETTLED_SECONDS
@@ -560,7 +560,7 @@ def _plan_segment(
     return [plans[0], *(plan for plan in plans[1:] if plan.ranges)]
 
 
-def _lost(missed: Missed) -> str:
+def _lost_text(missed: Missed) -> str:
     """Return the text about unreadable offsets."""
     if missed.next_offset is None:
         return f"offsets from {missed.first_offset} on"

@@ -109,7 +109,7 @@ class Server:
 
     async def __aenter__(self) -> "Server":
         """Listen. Raises ServeError if that fails."""
-        asyncio.get_running_loop().set_exception_handler(self._tell_exception)
+        asyncio.get_running_loop().set_exception_handler(self._report_exception)
         try:
             self._listening = await asyncio.start_server(
                 self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_LET_IN_AT_ONCE
@@ -138,7 +138,7 @@ class Server:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _let_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._clients) >= self._most and not self._made_room():
+        if len(self._clients) >= self._most and not self._close_for_room():
             writer.transport.abort()
             if not self._has_refused:
                 self._has_refused = True
@@ -146,15 +146,15 @@ class Server:
             return
         client = Client(reader, writer, self._shared)
         self._clients[client] = task = asyncio.create_task(client.answer_all())
-        task.add_done_callback(partial(self._let_out, client))
+        task.add_done_callback(partial(self._forget_client, client))
 
-    def _let_out(self, client: Client, task: asyncio.Task[None]) -> None:
+    def _forget_client(self, client: Client, task: asyncio.Task[None]) -> None:
         """Forget a client. Its unexpected exceptions are reported at once, not when its task is collected."""
         self._clients.pop(client, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._say(f"a connection was closed: {error!r}")
 
-    def _made_room(self) -> bool:
+    def _close_for_room(self) -> bool:
         """Close the most dispensable connection; return whether there was one. Source: ConnectionQuotas."""
         leaving = next((client for client in self._clients if client.last_heard is None), None) or self._longest_idle()
         if leaving is None:
@@ -171,7 +171,7 @@ class Server:
             return None
         return longest
 
-    def _tell_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    def _report_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """Report in a line what asyncio would log with a traceback, mostly too many open files."""
         error = context.get("exception")
         self._say(f"{context.get('message')}{'' if error is None else f': {error!r}'}")

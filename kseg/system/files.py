@@ -40,12 +40,12 @@ def next_data(descriptor: int, position: int, end: int) -> int:
 
     Returns the position itself if the system can't tell; the bytes there may be zeros then.
     """
-    return _sought(descriptor, position, end, _SEEK_DATA, after_last=end, unknown=position)
+    return _seek(descriptor, position, end, _SEEK_DATA, after_last=end, unknown=position)
 
 
 def data_end(descriptor: int, position: int, end: int) -> int:
     """Return the start of the next hole from a position on; `end` if there is none, or the system can't tell."""
-    return _sought(descriptor, position, end, _SEEK_HOLE, after_last=position, unknown=end)
+    return _seek(descriptor, position, end, _SEEK_HOLE, after_last=position, unknown=end)
 
 
 def stored_stretches(descriptor: int, position: int, end: int) -> Iterator[tuple[int, int]]:
@@ -62,7 +62,7 @@ def stored_size(descriptor: int) -> int:
     return found.st_size if blocks is None else min(blocks * _BLOCK, found.st_size)
 
 
-def _sought(descriptor: int, position: int, end: int, whence: int | None, *, after_last: int, unknown: int) -> int:
+def _seek(descriptor: int, position: int, end: int, whence: int | None, *, after_last: int, unknown: int) -> int:
     if position >= end:
         return end
     if whence is None:

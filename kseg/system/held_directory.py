@@ -129,13 +129,13 @@ class HeldDirectory:
         while waiting:
             current = waiting.pop()
             try:
-                found = sorted(self._listed(current))
+                found = sorted(self._list_entries(current))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             yield from ((name, kind) for name, kind in found if kind != stat.S_IFDIR)
             waiting += [name for name, kind in reversed(found) if kind == stat.S_IFDIR]
 
-    def _listed(self, folder: str) -> Iterator[tuple[str, int]]:
+    def _list_entries(self, folder: str) -> Iterator[tuple[str, int]]:
         prefix = f"{folder}/" if folder else ""
         with self.folder(folder.split("/") if folder else ()) as descriptor, os.scandir(descriptor) as entries:
             for entry in entries:

@@ -121,7 +121,7 @@ def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
 
 
 def _remove_if_dead(path: Path) -> None:
-    lock = _locked(path)
+    lock = _lock(path)
     if lock is None:
         return
     try:
@@ -144,7 +144,7 @@ def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         try:
-            lock = _locked(path)
+            lock = _lock(path)
         except (FileNotFoundError, BlockingIOError):
             continue  # another run removed it before it was locked
         if lock is None or _is_still(path, lock):
@@ -152,7 +152,7 @@ def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
         os.close(lock)
 
 
-def _locked(path: Path) -> int | None:
+def _lock(path: Path) -> int | None:
     """Lock a directory, and return the descriptor; None without locks, as on some network file systems.
 
     Raises BlockingIOError if another process holds the lock; OSError if it isn't a directory.

@@ -27,7 +27,7 @@ def closed_to_owner(paths: Iterable[Path], is_written: Callable[[str], bool]) ->
         is_written: returns, by a file's name, whether it must be writable, too, as directories must. The main user's
             own files need only be readable, since a copy may have been made read-only.
     """
-    owned = list(_owned(paths))
+    owned = list(_find_owners(paths))
     if not owned:
         return
     user = Counter(each.user for each in owned).most_common(1)[0][0]
@@ -43,7 +43,7 @@ def closed_to_owner(paths: Iterable[Path], is_written: Callable[[str], bool]) ->
             yield each.path, f"it belongs to user {each.user} ({mode}), most of the log directory to user {user}"
 
 
-def _owned(paths: Iterable[Path]) -> Iterator[_Owned]:
+def _find_owners(paths: Iterable[Path]) -> Iterator[_Owned]:
     if os.name != "posix":
         return
     for path in paths:

@@ -160,33 +160,33 @@ class PlacedPath(PosixPath):
         real, placement = str(self.real), self.placement
         return PlacedPath, (real, placement if real == placement.root else placement.of_file(real))
 
-    def _kept(self, real: Path) -> "PlacedPath":
+    def _with_placement(self, real: Path) -> "PlacedPath":
         return PlacedPath(real, self.placement.at(str(real)))
 
     def __truediv__(self, key: StrPath) -> "PlacedPath":
-        return self._kept(self.real / key)
+        return self._with_placement(self.real / key)
 
     @property
     def parent(self) -> "PlacedPath":
         """See Path."""
-        return self._kept(self.real.parent)
+        return self._with_placement(self.real.parent)
 
     @property
     def parents(self) -> tuple["PlacedPath", ...]:
         """See Path."""
-        return tuple(map(self._kept, self.real.parents))
+        return tuple(map(self._with_placement, self.real.parents))
 
     def with_name(self, name: str) -> "PlacedPath":
         """See Path."""
-        return self._kept(self.real.with_name(name))
+        return self._with_placement(self.real.with_name(name))
 
     def with_stem(self, stem: str) -> "PlacedPath":
         """See Path."""
-        return self._kept(self.real.with_stem(stem))
+        return self._with_placement(self.real.with_stem(stem))
 
     def with_suffix(self, suffix: str) -> "PlacedPath":
         """See Path."""
-        return self._kept(self.real.with_suffix(suffix))
+        return self._with_placement(self.real.with_suffix(suffix))
 
     def absolute(self) -> "PlacedPath":
         """See Path."""
@@ -194,7 +194,7 @@ class PlacedPath(PosixPath):
 
     def resolve(self, strict: bool = False) -> "PlacedPath":
         """See Path."""
-        return self._kept(self.real.resolve(strict))
+        return self._with_placement(self.real.resolve(strict))
 
     def relative_to(self, *others: StrPath) -> Path:  # type: ignore[override]
         """See Path."""
@@ -202,11 +202,11 @@ class PlacedPath(PosixPath):
 
     def iterdir(self) -> Generator["PlacedPath", None, None]:
         """See Path."""
-        yield from map(self._kept, self.real.iterdir())
+        yield from map(self._with_placement, self.real.iterdir())
 
     def glob(self, pattern: str) -> Generator["PlacedPath", None, None]:
         """See Path."""
-        yield from map(self._kept, self.real.glob(pattern))
+        yield from map(self._with_placement, self.real.glob(pattern))
 
 
 def as_path(path: StrPath) -> Path:

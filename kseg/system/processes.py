@@ -88,7 +88,7 @@ def results_by_processes(
                 if report.is_last and _begin(connection, waiting) is None:
                     busy.remove(connection)
                 for result in report.results:
-                    yield _unpickled(result)[1]
+                    yield _unpickle(result)[1]
 
 
 def results_in_turn(
@@ -128,7 +128,7 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
         while turn.results:
             result = turn.results.popleft()
             held -= len(result)
-            number, content = _unpickled(result)
+            number, content = _unpickle(result)
             yield turn.items[number], content
         if turn.error is not None:
             raise turn.error
@@ -165,7 +165,7 @@ def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:
         try:
             connection.send(following)
         except OSError as error:
-            raise _killed() from error
+            raise _killed_error() from error
     return following
 
 
@@ -173,18 +173,18 @@ def _receive(connection: Connection) -> _Report:
     try:
         report = connection.recv()
     except (EOFError, OSError) as error:
-        raise _killed() from error
+        raise _killed_error() from error
     assert isinstance(report, _Report)
     return report
 
 
-def _unpickled(result: bytes) -> tuple[int, Any]:
+def _unpickle(result: bytes) -> tuple[int, Any]:
     """Return an item's number and a result, as a process of this run sent them."""
     found: tuple[int, Any] = pickle.loads(result)  # noqa: S301
     return found
 
 
-def _killed() -> KsegError:
+def _killed_error() -> KsegError:
     return KsegError("a process that shares the work was killed; fewer of them need less memory")
 
 

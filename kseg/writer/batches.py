@@ -71,12 +71,12 @@ def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -
         raise RecordError(
             f"a batch of {counted(BATCH_HEADER_SIZE + len(records), 'byte')} is larger than {LARGEST_SIZE}"
         )
-    encoded = bytearray(_encoded(header, len(records)))
+    encoded = bytearray(_encode_header(header, len(records)))
     BATCH_CRC.write(encoded, kernel.load().crc32c(memoryview(b"".join((encoded[BATCH_CRC.end :], records)))))
     return b"".join((encoded, records))
 
 
-def _encoded(header: BatchHeader, size: int) -> bytes:
+def _encode_header(header: BatchHeader, size: int) -> bytes:
     from struct import error as struct_error
 
     values = header._asdict() | {
@@ -545,7 +545,11 @@ def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int
         return empty_batch(batch)
     base = left[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
     pieces = _cut_records(_body(batch), len(records))
-    kept = (_timed(piece, each, base) for piece, each in zip(pieces, records, strict=True) if each.offset in offsets)
+    kept = (
+        _rebase_timestamp(piece, each, base)
+        for piece, each in zip(pieces, records, strict=True)
+        if each.offset in offsets
+    )
     body = b"".join(kept)
     flags = batch.attributes & ~DELETE_HORIZON_MASK | (DELETE_HORIZON_MASK if delete_horizon_ms is not None else 0)
     return batch_of_rest(batch.header._replace(attributes=flags), body, len(left), base, _largest(batch, left))
@@ -593,7 +597,7 @@ def _body(batch: Batch) -> bytes:
     return body if batch.codec == Codec.NONE else decompress(batch.codec, batch.magic, memoryview(body)).data
 
 
-def _timed(piece: bytes, record: Record, base_timestamp: int) -> bytes:
+def _rebase_timestamp(piece: bytes, record: Record, base_timestamp: int) -> bytes:
     """Return a record with its time relative to another base."""
     _, start = read_uvarint(piece, 0, LONGEST_VARINT)
     _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)

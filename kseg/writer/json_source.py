@@ -137,7 +137,7 @@ class _Reader:
         """Yield the open batch, and notes. Raises SourceError if records of that batch are missing."""
         if self._batch is not None and len(self._records) != self._count:
             why = "the input was cut off, or a selection was printed with -q, without the summary that ends it"
-            raise SourceError(self._batch.line, f"{self._lacking()}: {why}")
+            raise SourceError(self._batch.line, f"{self._missing_records_text()}: {why}")
         yield from self._end_batch()
         if self._cut_count:
             yield Note(
@@ -159,7 +159,7 @@ class _Reader:
             yield Note(batch.line, "none of the batch's records can be read: the batch is left out")
             return
         if self._count and not records:
-            raise SourceError(batch.line, self._lacking())
+            raise SourceError(batch.line, self._missing_records_text())
         is_cut = len(records) != self._count
         first = records[0].offset if is_cut else batch.header.first_offset
         assert first is not None
@@ -171,7 +171,7 @@ class _Reader:
         self._cut_count += 1
         yield _cut(batch, records)
 
-    def _lacking(self) -> str:
+    def _missing_records_text(self) -> str:
         return f"the batch counts {counted(self._count, 'record')}, {len(self._records)} follow"
 
     def _record(self, members: Members, line: int) -> Iterator[SourceItem]:
@@ -353,7 +353,7 @@ def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]
 
     Raises OpenError if it can't be opened or read, or a line never ends; otherwise as `InputForm.items` does.
     """
-    with _opened(source) as lines:
+    with _open_source(source) as lines:
         try:
             yield form.items(_read(lines, source))
         except KsegError as error:
@@ -368,7 +368,7 @@ def name_of_input(source: str) -> str:
     return "standard input" if source == STANDARD_INPUT else source
 
 
-def _opened(source: str) -> AbstractContextManager[BinaryIO]:
+def _open_source(source: str) -> AbstractContextManager[BinaryIO]:
     if source == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
     return os.fdopen(open_regular(source)[0], "rb")

@@ -59,8 +59,8 @@ def encode_record(
             (attributes & 0xFF).to_bytes(1, "big"),
             varint((timestamp_delta + 2**63) % 2**64 - 2**63),
             varint(offset_delta),
-            *_sized(key),
-            *_sized(value),
+            *_encode_sized(key),
+            *_encode_sized(value),
             encode_headers(headers),
         )
     )
@@ -69,7 +69,7 @@ def encode_record(
     return varint(len(body)) + body
 
 
-def _sized(content: bytes | None) -> tuple[bytes, bytes]:
+def _encode_sized(content: bytes | None) -> tuple[bytes, bytes]:
     return (_NULL, b"") if content is None else (varint(len(content)), content)
 
 
@@ -79,8 +79,8 @@ def encode_headers(headers: Sequence[HeaderPair]) -> bytes:
         return _NO_HEADERS
     parts = [varint(len(headers))]
     for key, value in headers:
-        parts += _sized(header_key(key))
-        parts += _sized(value)
+        parts += _encode_sized(header_key(key))
+        parts += _encode_sized(value)
     return b"".join(parts)
 
 
@@ -266,14 +266,14 @@ class Message:
     @cached_property
     def key(self) -> bytes | None:
         """The key; None for a null key."""
-        return self._sized(_KEY_LENGTH[self.magic].position)
+        return self._read_sized(_KEY_LENGTH[self.magic].position)
 
     @cached_property
     def value(self) -> bytes | None:
         """The value; a wrapper's is its compressed entries; None for a null value."""
-        return self._sized(self._value_position)
+        return self._read_sized(self._value_position)
 
-    def _sized(self, position: int) -> bytes | None:
+    def _read_sized(self, position: int) -> bytes | None:
         size = LENGTH.read(self.raw, position)
         start = position + LENGTH.size
         return None if size < 0 else self.raw[start : start + size]

@@ -200,15 +200,15 @@ def redacted_items(items: Iterable[SourceItem], redaction: Redaction) -> Iterato
     redactor = redaction.redactor()
     for item in items:
         if isinstance(item, SourceRecord):
-            yield _redacted(item, redaction, redactor)
+            yield _redact_record(item, redaction, redactor)
         elif isinstance(item, SourceBatch) and not item.header.is_control:
-            records = tuple(_redacted(record, redaction, redactor) for record in item.records)
+            records = tuple(_redact_record(record, redaction, redactor) for record in item.records)
             yield item._replace(records=records)
         else:
             yield item
 
 
-def _redacted(record: SourceRecord, redaction: Redaction, redactor: Redactor) -> SourceRecord:
+def _redact_record(record: SourceRecord, redaction: Redaction, redactor: Redactor) -> SourceRecord:
     if "keys" in redaction.parts:
         record = record._replace(key=redactor.replace(record.key))
     if "values" in redaction.parts:

@@ -169,7 +169,7 @@ class Background:
             self._waiting = work
             return
         self._watch = Watch()
-        self._app.run_worker(self._watched(work, self._watch), exit_on_error=True)
+        self._app.run_worker(self._run_watched(work, self._watch), exit_on_error=True)
 
     def stop(self) -> None:
         """Stop the running work at its next check, and drop the queued work."""
@@ -196,7 +196,7 @@ class Background:
 
         self._app.run_worker(work(), group="apart", exclusive=True)
 
-    async def _watched(self, work: Work, watch: Watch) -> None:
+    async def _run_watched(self, work: Work, watch: Watch) -> None:
         try:
             await work(watch)
         except (KsegError, OSError) as error:

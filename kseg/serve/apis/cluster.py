@@ -62,11 +62,11 @@ def answer_describe_transactions(request: ApiRequest) -> ApiAnswer:
     except KsegError:
         states = ({"transactionalId": name, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR} for name in names)
     else:
-        states = (_described(name, known.get(name)) for name in names)
+        states = (_describe_transaction(name, known.get(name)) for name in names)
     return ApiAnswer({"transactionStates": LazyList(len(names), states)}, f"{len(names)} transactional ids")
 
 
-def _described(name: str, known: CoordinatorTransaction | None) -> Fields:
+def _describe_transaction(name: str, known: CoordinatorTransaction | None) -> Fields:
     if known is None:
         error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if name else ErrorCode.INVALID_REQUEST
         return {"transactionalId": name, "errorCode": error}
@@ -133,10 +133,10 @@ def answer_metadata(request: ApiRequest) -> ApiAnswer:
     is_all = asked is None or (request.version < _NULL_IS_ALL and not asked)
     operations = {"topicAuthorizedOperations": READ_ONLY} if body.get("includeTopicAuthorizedOperations") else {}
     if is_all:
-        count, topics = len(served.topics), (_found(topic, served.node_id) for topic in served.topics.values())
+        count, topics = len(served.topics), (_describe_topic(topic, served.node_id) for topic in served.topics.values())
     else:
         named = {(each["name"], each.get("topicId", ZERO_UUID)): each for each in asked}  # each once, as a broker does
-        count, topics = len(named), (_asked(request, each) for each in named.values())
+        count, topics = len(named), (_describe_requested(request, each) for each in named.values())
     of_cluster = {"clusterAuthorizedOperations": DESCRIBE_CLUSTER}
     return ApiAnswer(
         {
@@ -150,17 +150,17 @@ def answer_metadata(request: ApiRequest) -> ApiAnswer:
     )
 
 
-def _asked(request: ApiRequest, asked: Fields) -> Fields:
+def _describe_requested(request: ApiRequest, asked: Fields) -> Fields:
     name, topic_id = asked["name"], asked.get("topicId", ZERO_UUID)
     if name is None and request.version < _NAME_MAY_BE_NULL:
         return {"errorCode": ErrorCode.INVALID_REQUEST, "name": "", "topicId": topic_id, "partitions": []}
     topic = request.served.topic_of(name, topic_id)
     if topic is not None:
-        return _found(topic, request.served.node_id)
-    return {"errorCode": _missing(name), "name": name, "topicId": topic_id, "partitions": []}
+        return _describe_topic(topic, request.served.node_id)
+    return {"errorCode": _missing_error(name), "name": name, "topicId": topic_id, "partitions": []}
 
 
-def _missing(name: str | None) -> ErrorCode:
+def _missing_error(name: str | None) -> ErrorCode:
     """Return the error for a missing topic. Source: Topic.validate."""
     if name is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -172,7 +172,7 @@ _NAME_MAY_BE_NULL = 12
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def _found(topic: ServedTopic, node_id: int) -> dict[str, Any]:
+def _describe_topic(topic: ServedTopic, node_id: int) -> dict[str, Any]:
     here = {"leaderId": node_id, "replicaNodes": [node_id], "isrNodes": [node_id]}
     return {
         "name": topic.name,
@@ -186,7 +186,7 @@ def _found(topic: ServedTopic, node_id: int) -> dict[str, Any]:
 
 def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
     """Return all log directories with the requested partitions. No partition lags: nobody appends to them."""
-    wanted = _wanted(request.body["topics"])
+    wanted = _requested_partitions(request.body["topics"])
     inside: dict[Path, list[ServedPartition]] = defaultdict(list)
     for partition in request.served.partitions:
         if partition.listed is not None and (wanted is None or (partition.topic, partition.number) in wanted):
@@ -198,7 +198,7 @@ def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
     return ApiAnswer({"results": results}, f"{len(results)} log directories")
 
 
-def _wanted(topics: list[Fields] | None) -> set[tuple[str, int]] | None:
+def _requested_partitions(topics: list[Fields] | None) -> set[tuple[str, int]] | None:
     """Return the requested partitions; None for all."""
     if topics is None:
         return None

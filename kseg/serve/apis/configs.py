@@ -112,15 +112,18 @@ def _of_logger(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _No
 
 
 def _of_group(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
-    return [_alone(key, value, SettingSource.GROUP) for key, value in sorted(served.settings.of(GROUP, name).items())]
+    return [
+        _setting_without_default(key, value, SettingSource.GROUP)
+        for key, value in sorted(served.settings.of(GROUP, name).items())
+    ]
 
 
 def _of_client_metrics(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
     found = served.settings.of(CLIENT_METRICS, name)
-    return [_alone(key, value, SettingSource.CLIENT_METRICS) for key, value in sorted(found.items())]
+    return [_setting_without_default(key, value, SettingSource.CLIENT_METRICS) for key, value in sorted(found.items())]
 
 
-def _alone(name: str, value: str, source: SettingSource) -> ResolvedSetting:
+def _setting_without_default(name: str, value: str, source: SettingSource) -> ResolvedSetting:
     return ResolvedSetting(name, value, SettingType.UNKNOWN, (Synonym(name, value, source),), is_secret(name))
 
 

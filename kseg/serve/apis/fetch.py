@@ -50,7 +50,7 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     for each in view.asked:
         yield
         partition = _partition_of(request, each)
-        part = _fetched(request, each.fields, partition, room)
+        part = _fetch_partition(request, each.fields, partition, room)
         parts.append(part)
         if isinstance(partition, ServedPartition):
             awaited[partition] = part["highWatermark"]
@@ -66,7 +66,7 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     if isinstance(answer, ErrorCode):
         return _no_session(answer)
     note = _note(view.asked, size, [*awaited])
-    return ApiAnswer({"sessionId": answer.session_id, "responses": _by_topic(answer.parts)}, note)
+    return ApiAnswer({"sessionId": answer.session_id, "responses": _group_by_topic(answer.parts)}, note)
 
 
 def _no_session(error: ErrorCode) -> ApiAnswer:
@@ -83,10 +83,10 @@ def _refusal(request: ApiRequest) -> ApiAnswer | None:
                 {"errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "responses": []}, "a broker, refused"
             )
         failed = [
-            (each, _failed(each.fields["partition"], ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+            (each, _error_part(each.fields["partition"], ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
             for each in named_partitions(body)
         ]
-        return ApiAnswer({"responses": _by_topic(failed)}, "a broker, refused")
+        return ApiAnswer({"responses": _group_by_topic(failed)}, "a broker, refused")
     return None
 
 
@@ -102,10 +102,12 @@ def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
 
-def _fetched(request: ApiRequest, fields: Fields, partition: ServedPartition | ErrorCode, room: _Room) -> Fields:
+def _fetch_partition(
+    request: ApiRequest, fields: Fields, partition: ServedPartition | ErrorCode, room: _Room
+) -> Fields:
     number = fields["partition"]
     if isinstance(partition, ErrorCode):
-        return _failed(number, partition)
+        return _error_part(number, partition)
     try:
         offsets = partition.offsets()
         is_committed = request.body["isolationLevel"] == READ_COMMITTED
@@ -119,11 +121,11 @@ def _fetched(request: ApiRequest, fields: Fields, partition: ServedPartition | E
             "records": b"",  # never null, which librdkafka takes for damage
         } | {"abortedTransactions": [] if is_committed else None}
         if not offsets.log_start <= fields["fetchOffset"] <= offsets.log_end:
-            return {**_failed(number, ErrorCode.OFFSET_OUT_OF_RANGE), "abortedTransactions": None}
+            return {**_error_part(number, ErrorCode.OFFSET_OUT_OF_RANGE), "abortedTransactions": None}
         bounds = _bounds(partition, fields, room, end, is_committed=is_committed)
         return {**known, **_records(partition, bounds, offsets, is_committed=is_committed)}
     except KsegError:
-        return _failed(number, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _error_part(number, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _bounds(
@@ -160,11 +162,11 @@ def _records(
     }
 
 
-def _failed(number: int, error: ErrorCode) -> Fields:
+def _error_part(number: int, error: ErrorCode) -> Fields:
     return {"partitionIndex": number, "errorCode": error, "highWatermark": -1, "records": b""}
 
 
-def _by_topic(parts: Iterable[tuple[AskedPartition, Fields]]) -> list[Fields]:
+def _group_by_topic(parts: Iterable[tuple[AskedPartition, Fields]]) -> list[Fields]:
     """Group the parts of an answer by topic while parts of the same topic follow each other."""
     return [
         {**topic, "partitions": [part for _, part in pairs]}

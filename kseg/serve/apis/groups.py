@@ -100,11 +100,11 @@ def answer_describe_groups(request: ApiRequest) -> ApiAnswer:
     operations = {"authorizedOperations": READ_GROUP} if body.get("includeAuthorizedOperations") else {}
     names = dict.fromkeys(body["groups"])
     known = _all_groups(request.served)
-    found = ({**_described(request, name, known), **operations} for name in names)
+    found = ({**_describe_group(request, name, known), **operations} for name in names)
     return ApiAnswer({"groups": LazyList(len(names), found)}, ", ".join(body["groups"][:1]))
 
 
-def _described(request: ApiRequest, name: str, known: Mapping[str, _Listed]) -> Fields:
+def _describe_group(request: ApiRequest, name: str, known: Mapping[str, _Listed]) -> Fields:
     live = request.served.groups.see(name, _classic_fields)
     if live is not None:
         return {"groupId": name, **live} if live else _not_found(request, name, "isn't a classic group")
@@ -158,11 +158,11 @@ def answer_consumer_group_describe(request: ApiRequest) -> ApiAnswer:
     body = request.body
     operations = {"authorizedOperations": READ_GROUP} if body["includeAuthorizedOperations"] else {}
     names = dict.fromkeys(body["groupIds"])
-    found = ({**_consumer_described(request, name), **operations} for name in names)
+    found = ({**_describe_consumer_group(request, name), **operations} for name in names)
     return ApiAnswer({"groups": LazyList(len(names), found)}, ", ".join(body["groupIds"][:1]))
 
 
-def _consumer_described(request: ApiRequest, name: str) -> Fields:
+def _describe_consumer_group(request: ApiRequest, name: str) -> Fields:
     live = request.served.groups.see(name, lambda group: _consumer_fields(request.served, group))
     if live:
         return {"groupId": name, **live}
@@ -247,7 +247,9 @@ def answer_join_group(request: ApiRequest) -> ApiAnswer:
         waiting = request.served.groups.join(body["groupId"], _join_wanted(request))
     except GroupError as error:
         return _join_refused(request, error)
-    return _once_known(waiting, lambda joined: _joined(request, joined), lambda error: _join_refused(request, error))
+    return _answer_when_ready(
+        waiting, lambda joined: _join_answer(request, joined), lambda error: _join_refused(request, error)
+    )
 
 
 def _join_wanted(request: ApiRequest) -> JoinWanted:
@@ -267,7 +269,7 @@ def _join_wanted(request: ApiRequest) -> JoinWanted:
     )
 
 
-def _joined(request: ApiRequest, joined: JoinOutcome) -> ApiAnswer:
+def _join_answer(request: ApiRequest, joined: JoinOutcome) -> ApiAnswer:
     members = [
         {"memberId": each.member_id, "groupInstanceId": each.instance_id, "metadata": each.metadata}
         for each in joined.members
@@ -292,7 +294,7 @@ def _join_refused(request: ApiRequest, error: GroupError) -> ApiAnswer:
     member_id = error.member_id or request.body["memberId"]
     return ApiAnswer(
         {"errorCode": error.code, "protocolName": nameless, "leader": "", "memberId": member_id, "members": []},
-        _refused(request, error),
+        _refusal_note(request, error),
     )
 
 
@@ -307,17 +309,19 @@ def answer_sync_group(request: ApiRequest) -> ApiAnswer:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         waiting = request.served.groups.sync(body["groupId"], _member_name(body), protocol, assignments)
     except GroupError as error:
-        return _sync_refused(request, error)
-    return _once_known(waiting, lambda synced: _synced(request, synced), lambda error: _sync_refused(request, error))
+        return _refuse_sync(request, error)
+    return _answer_when_ready(
+        waiting, lambda synced: _sync_answer(request, synced), lambda error: _refuse_sync(request, error)
+    )
 
 
-def _synced(request: ApiRequest, synced: Synced) -> ApiAnswer:
+def _sync_answer(request: ApiRequest, synced: Synced) -> ApiAnswer:
     fields = {"protocolType": synced.protocol_type, "protocolName": synced.protocol, "assignment": synced.assignment}
     return ApiAnswer({"errorCode": ErrorCode.NONE, **fields}, str(request.body["groupId"]))
 
 
-def _sync_refused(request: ApiRequest, error: GroupError) -> ApiAnswer:
-    return ApiAnswer({"errorCode": error.code, "assignment": b""}, _refused(request, error))
+def _refuse_sync(request: ApiRequest, error: GroupError) -> ApiAnswer:
+    return ApiAnswer({"errorCode": error.code, "assignment": b""}, _refusal_note(request, error))
 
 
 def answer_heartbeat(request: ApiRequest) -> ApiAnswer:
@@ -326,7 +330,7 @@ def answer_heartbeat(request: ApiRequest) -> ApiAnswer:
         _require_group(request.body)
         request.served.groups.heartbeat(request.body["groupId"], _member_name(request.body))
     except GroupError as error:
-        return ApiAnswer({"errorCode": error.code}, _refused(request, error))
+        return ApiAnswer({"errorCode": error.code}, _refusal_note(request, error))
     return ApiAnswer({"errorCode": ErrorCode.NONE}, str(request.body["groupId"]))
 
 
@@ -361,11 +365,11 @@ def _require_group(body: Fields) -> None:
         raise GroupError(ErrorCode.INVALID_GROUP_ID)
 
 
-def _refused(request: ApiRequest, error: GroupError) -> str:
+def _refusal_note(request: ApiRequest, error: GroupError) -> str:
     return f"{request.body['groupId']}: {error.code.name}"
 
 
-def _once_known(
+def _answer_when_ready(
     waiting: Future[Outcome],
     answer: Callable[[Outcome], ApiAnswer],
     refuse: Callable[[GroupError], ApiAnswer],
@@ -418,14 +422,14 @@ def _of_group(request: ApiRequest, asked: Fields) -> Fields:
     except GroupError as error:
         return {"groupId": name, "topics": [], "errorCode": error.code}
     is_all = asked["topics"] is None
-    topics = _all_of(request.served, known) if is_all else merged_topics(asked["topics"], "partitionIndexes")
+    topics = _served_commits(request.served, known) if is_all else merged_topics(asked["topics"], "partitionIndexes")
     found = [_of_topic(request, topic, known) for topic in topics]
     if is_all and request.version >= _BY_ID:
         found = [topic for topic in found if topic["topicId"] != ZERO_UUID]
     return {"groupId": name, "topics": found, "errorCode": ErrorCode.NONE}
 
 
-def _all_of(served: ServedCluster, known: Iterable[Partition]) -> list[Fields]:
+def _served_commits(served: ServedCluster, known: Iterable[Partition]) -> list[Fields]:
     """Return a group's commits for served topics only, since kafka-consumer-groups.sh fails at missing topics."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(known):
@@ -459,7 +463,7 @@ def answer_offset_commit(request: ApiRequest) -> ApiAnswer:
         (topic, each, _commit_problem(request, topic, each)) for topic in body["topics"] for each in topic["partitions"]
     ]
     offsets = {
-        (_topic_name(request, topic) or "", each["partitionIndex"]): _committed(each)
+        (_topic_name(request, topic) or "", each["partitionIndex"]): _parse_commit(each)
         for topic, each, problem in asked
         if problem is ErrorCode.NONE
     }
@@ -504,7 +508,7 @@ def _commit_problem(request: ApiRequest, asked: Fields, fields: Fields) -> Error
     return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_long else ErrorCode.NONE
 
 
-def _committed(fields: Fields) -> Committed:
+def _parse_commit(fields: Fields) -> Committed:
     return Committed(
         fields["committedOffset"], fields.get("committedLeaderEpoch", -1), fields["committedMetadata"] or ""
     )
@@ -543,7 +547,7 @@ def answer_consumer_heartbeat(request: ApiRequest) -> ApiAnswer:
     body = request.body
     try:
         _check(request)
-        beat = request.served.groups.consumer_heartbeat(body["groupId"], _wanted(request))
+        beat = request.served.groups.consumer_heartbeat(body["groupId"], _parse_heartbeat(request))
     except GroupError as error:
         return ApiAnswer(
             {"errorCode": error.code, "errorMessage": str(error), "memberEpoch": 0},
@@ -594,7 +598,7 @@ def _needs_id(request: ApiRequest) -> bool:
     return request.version < _MAKES_OWN_ID and request.body["memberEpoch"] == JOINS and not request.body["memberId"]
 
 
-def _wanted(request: ApiRequest) -> HeartbeatWanted:
+def _parse_heartbeat(request: ApiRequest) -> HeartbeatWanted:
     body = request.body
     names = body["subscribedTopicNames"]
     return HeartbeatWanted(
@@ -607,11 +611,11 @@ def _wanted(request: ApiRequest) -> HeartbeatWanted:
         None if names is None else frozenset(names),
         body.get("subscribedTopicRegex"),
         body["serverAssignor"],
-        _owned(request.served, body["topicPartitions"]),
+        _parse_owned(request.served, body["topicPartitions"]),
     )
 
 
-def _owned(served: ServedCluster, parts: list[Fields] | None) -> frozenset[Partition] | None:
+def _parse_owned(served: ServedCluster, parts: list[Fields] | None) -> frozenset[Partition] | None:
     """Return the partitions that a client says it owns, without those of unknown topics."""
     if parts is None:
         return None

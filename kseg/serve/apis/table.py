@@ -240,7 +240,7 @@ def _row(api: Api) -> Fields:
     return {"apiKey": api.key, "minVersion": api.told.first, "maxVersion": api.told.last}
 
 
-def _refused(refusal: Refusal) -> Api:
+def _refusing_api(refusal: Refusal) -> Api:
     key = next(key for key in REQUESTS if api_name(key) == refusal.api)
     return Api(key, version_range(REQUESTS[key].versions), refusal.answer, is_offered=False)
 
@@ -276,6 +276,6 @@ APIS = {
         Api(CONSUMER_GROUP_DESCRIBE, VersionRange(0, 1), answer_consumer_group_describe),
         Api(API_VERSIONS, VersionRange(0, 5), answer_api_versions),
         Api(SASL_AUTHENTICATE, VersionRange(0, 2), refuse_authentication),
-        *(_refused(refusal) for refusal in REFUSALS),
+        *(_refusing_api(refusal) for refusal in REFUSALS),
     )
 }

@@ -206,7 +206,7 @@ class ClassicGroup:
         if self.state is ClassicState.PREPARING or not is_known or self._is_leader_of_all(member):
             return self._rejoin(member, wanted, now)
         member.hear(now)
-        return _done(self._joined(member))
+        return _completed_future(self._join_outcome(member))
 
     def _is_leader_of_all(self, member: ClassicMember) -> bool:
         """Return whether a member's new join makes all others join, as a leader's does: it may know new partitions."""
@@ -274,9 +274,9 @@ class ClassicGroup:
             return self._rejoin(member, wanted, now)
         member.hear(now)
         if wanted.may_skip_assignment:
-            return _done(self._joined(member)._replace(skips_assignment=self.leader == member_id))
+            return _completed_future(self._join_outcome(member)._replace(skips_assignment=self.leader == member_id))
         # An older client would assign partitions again if told that it leads, and nobody would take them.
-        return _done(self._joined(member)._replace(leader=former_leader or member_id, members=()))
+        return _completed_future(self._join_outcome(member)._replace(leader=former_leader or member_id, members=()))
 
     def sync(
         self, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes], now: float
@@ -296,7 +296,7 @@ class ClassicGroup:
         member.hear(now)
         self._unsynced.discard(member.member_id)
         if self.state is ClassicState.STABLE:
-            return _done(self._synced(member))
+            return _completed_future(self._sync_outcome(member))
         member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
         waiting = member.syncing = Future()
         if member.member_id == self.leader:
@@ -309,7 +309,7 @@ class ClassicGroup:
             member.assignment = assignments.get(member.member_id, b"")
             if member.syncing is not None:
                 member.hear(now)
-            member.sync_with(self._synced(member))
+            member.sync_with(self._sync_outcome(member))
 
     def heartbeat(self, who: MemberName, now: float) -> None:
         """Keep a member's session alive. Raises GroupError if it isn't a member, or must join again."""
@@ -419,7 +419,7 @@ class ClassicGroup:
         self._unsynced = {member.member_id for member in joined}
         for member in joined:
             member.hear(now)
-            member.join_with(self._joined(member))
+            member.join_with(self._join_outcome(member))
 
     def _chosen_protocol(self) -> str:
         """Return the protocol with the most votes that all members support."""
@@ -428,7 +428,7 @@ class ClassicGroup:
         votes = Counter(next(name for name in names if name in common) for names in known)
         return votes.most_common(1)[0][0]
 
-    def _joined(self, member: ClassicMember) -> JoinOutcome:
+    def _join_outcome(self, member: ClassicMember) -> JoinOutcome:
         name, leader = self.protocol or "", self.leader or ""
         members: tuple[JoinedMember, ...] = ()
         if leader == member.member_id:
@@ -438,11 +438,11 @@ class ClassicGroup:
             )
         return JoinOutcome(self.generation, self.protocol_type or "", name, leader, member.member_id, members)
 
-    def _synced(self, member: ClassicMember) -> Synced:
+    def _sync_outcome(self, member: ClassicMember) -> Synced:
         return Synced(self.protocol_type or "", self.protocol or "", member.assignment)
 
 
-def _done(outcome: Outcome) -> Future[Outcome]:
+def _completed_future(outcome: Outcome) -> Future[Outcome]:
     known: Future[Outcome] = Future()
     settle(known, outcome)
     return known

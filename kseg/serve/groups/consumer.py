@@ -202,8 +202,8 @@ class ConsumerGroup:
         if wanted.epoch in (LEAVES, LEAVES_FOR_NOW):
             return self._leave(wanted)
         # A subscription is checked completely before it changes anything.
-        pattern = _compiled(wanted.pattern) if wanted.pattern else None
-        member = self._joining(wanted) if wanted.epoch == JOINS else self._known(wanted)
+        pattern = _compile_pattern(wanted.pattern) if wanted.pattern else None
+        member = self._joining_member(wanted) if wanted.epoch == JOINS else self._existing_member(wanted)
         before = member.assigned
         if self._subscribe(member, wanted, pattern):
             self._retarget()
@@ -214,7 +214,7 @@ class ConsumerGroup:
         tells = wanted.says_everything or member.assigned != before
         return Beat(member.member_id, member.epoch, member.assigned if tells else None)
 
-    def _known(self, wanted: HeartbeatWanted) -> ConsumerMember:
+    def _existing_member(self, wanted: HeartbeatWanted) -> ConsumerMember:
         """Return an existing member. Raises GroupError if there is none, or if it isn't of this epoch."""
         if wanted.instance_id is not None:
             if wanted.instance_id not in self._instances:
@@ -231,7 +231,7 @@ class ConsumerGroup:
             )
         return member
 
-    def _joining(self, wanted: HeartbeatWanted) -> ConsumerMember:
+    def _joining_member(self, wanted: HeartbeatWanted) -> ConsumerMember:
         """Return the joining member: a new one, one that joins again, or a static one that comes back."""
         known = self._instances.get(wanted.instance_id or "")
         if known is not None and known != wanted.member_id:
@@ -345,7 +345,7 @@ class ConsumerGroup:
         self._remove([member for member in self.members.values() if member.is_silent(now)])
 
 
-def _compiled(text: str) -> ClientPattern:
+def _compile_pattern(text: str) -> ClientPattern:
     try:
         return compile_pattern(text)
     except PatternError as error:

@@ -47,7 +47,7 @@ class GroupCoordinator:
 
     def join(self, name: str, wanted: JoinWanted) -> Future[JoinOutcome]:
         """Let a client into a classic group. Raises GroupError."""
-        with self._changed(name, wanted.size) as group:
+        with self._lock_group(name, wanted.size) as group:
             if group is None and wanted.member_id:
                 raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
             if isinstance(group, ConsumerGroup):
@@ -61,17 +61,17 @@ class GroupCoordinator:
         self, name: str, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes]
     ) -> Future[Synced]:
         """Return the assignment of a classic group's member; `protocol`: its type and name. Raises GroupError."""
-        with self._changed(name, sum(map(len, assignments.values()))) as group:
+        with self._lock_group(name, sum(map(len, assignments.values()))) as group:
             return _classic(group).sync(who, protocol, assignments, self._clock())
 
     def heartbeat(self, name: str, who: MemberName) -> None:
         """Keep a member in a classic group. Raises GroupError."""
-        with self._changed(name) as group:
+        with self._lock_group(name) as group:
             _classic(group).heartbeat(who, self._clock())
 
     def leave(self, name: str, member_id: str, instance_id: str | None) -> None:
         """Remove a member from a group. Raises GroupError."""
-        with self._changed(name) as group:
+        with self._lock_group(name) as group:
             if isinstance(group, ConsumerGroup):
                 group.remove(member_id, instance_id)
             else:
@@ -79,7 +79,7 @@ class GroupCoordinator:
 
     def consumer_heartbeat(self, name: str, wanted: HeartbeatWanted) -> Beat:
         """Add, keep or remove a member of a group of the consumer protocol. Raises GroupError."""
-        with self._changed(name, wanted.size if wanted.says_everything else 0) as group:
+        with self._lock_group(name, wanted.size if wanted.says_everything else 0) as group:
             if isinstance(group, ClassicGroup):
                 raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} uses the classic protocol")
             if group is None and wanted.epoch != JOINS:
@@ -91,7 +91,7 @@ class GroupCoordinator:
 
     def commit(self, name: str, who: MemberName, offsets: Mapping[Partition, Committed]) -> None:
         """Keep offsets in memory. Raises GroupError if this client can't commit them."""
-        with self._changed(name, size_of(offsets)) as group:
+        with self._lock_group(name, size_of(offsets)) as group:
             if isinstance(group, ConsumerGroup):
                 group.check_epoch(who.member_id, who.epoch)
             elif group is not None:
@@ -109,7 +109,7 @@ class GroupCoordinator:
 
     def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
         """Return a group's commits. Raises GroupError if the client isn't the member that it claims to be."""
-        with self._changed(name) as group:
+        with self._lock_group(name) as group:
             if isinstance(group, ConsumerGroup) and member_id is not None:
                 group.check_epoch(member_id, epoch)
             new = self._commits.new_of(name)
@@ -117,7 +117,7 @@ class GroupCoordinator:
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
         """Return `look`'s view of an unchanging group with members; None if there is no such group."""
-        with self._changed(name) as group:
+        with self._lock_group(name) as group:
             return None if group is None else look(group)
 
     def live(self, look: Callable[[LiveGroup], Seen]) -> dict[str, Seen]:
@@ -150,7 +150,7 @@ class GroupCoordinator:
             self._weigh(group)
 
     @contextmanager
-    def _changed(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
+    def _lock_group(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
         """Lock a group for a change, None if it has no members; `size`: the most bytes that it may grow by.
 
         Raises GroupError if there is no room for that.

@@ -1,4 +1,4 @@
-"""Drives `kseg browse` by its keys without a terminal, counts them, and reads the screen."""
+"""A driver of `kseg browse`: presses keys without a terminal, counts them, and reads the screen."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from kseg.browse.screen.browser import Browser
 from kseg.browse.screen.rows import HexView, RowList
 
 QUIET_ROUNDS = 3
-"""Rounds in a row without a message, after which a key has done all that it does: a message may lead to another."""
+"""Rounds without a message after which a key has had all its effects: a message may cause another."""
 NAMES = {
     "/": "slash",
     "?": "question_mark",
@@ -27,7 +27,7 @@ NAMES = {
 
 
 class Driver:
-    """A browser under test. strokes: the keys that were pressed."""
+    """A browser under test. strokes: the pressed keys."""
 
     def __init__(self, browser: Browser, pilot: Pilot[None]) -> None:
         self.browser = browser
@@ -35,24 +35,24 @@ class Driver:
         self.strokes = 0
 
     async def press(self, *keys: str) -> None:
-        """Presses keys, one after another, and waits until all is done."""
+        """Press keys, one after another, and wait until all work is done."""
         for key in keys:
             self.hit(key)
             self.strokes += 1
             await self.settle()
 
     async def press_meanwhile(self, *keys: str) -> None:
-        """Presses keys while something is being read, and waits for the screen alone."""
+        """Press keys during a read, and wait for the screen alone."""
         for key in keys:
             self.hit(key)
             await self.quiet()
 
     def hit(self, key: str) -> None:
-        """Presses a key, and waits for nothing."""
+        """Press a key without waiting."""
         self.browser.post_message(Key(NAMES.get(key, key), key if len(key) == 1 else None))
 
     async def answer(self, key: str, text: str) -> None:
-        """Presses a key that asks something, answers without a pause between its keys, and presses Enter."""
+        """Press a key that asks a question, type the answer without pauses, and press Enter."""
         await self.press(key)
         for each in text:
             self.hit(each)
@@ -60,14 +60,14 @@ class Driver:
         await self.press("enter")
 
     async def settle(self) -> None:
-        """Waits until nothing is read any more."""
+        """Wait until all reads are done."""
         await self.quiet()
         while self.browser.is_busy or not all(worker.is_finished for worker in self.browser.workers):
             await self.browser.workers.wait_for_complete()
             await self.quiet()
 
     async def quiet(self) -> None:
-        """Waits until no part of the screen has a message any more; the pilot's own way takes 60 ms for each key."""
+        """Wait until no part of the screen has messages left; the pilot's own way takes 60 ms per key."""
         rounds = 0
         while rounds < QUIET_ROUNDS:
             await self.pilot.pause(0)
@@ -76,44 +76,44 @@ class Driver:
 
     @property
     def way(self) -> list[str]:
-        """What the places are called that one is in."""
+        """The titles of the places on the path."""
         return self.browser.way.titles
 
     @property
     def said(self) -> str:
-        """What is said in the last line."""
+        """The message in the last line."""
         return self.browser.said
 
     @property
     def row(self) -> str:
-        """The row that has the cursor."""
+        """The row under the cursor."""
         return line_of(self.browser.rows)
 
     @property
     def field(self) -> str:
-        """The line of fields that has the cursor."""
+        """The line of fields under the cursor."""
         return line_of(self.browser.fields)
 
     @property
     def detail(self) -> str:
-        """What is said about the row or the field."""
+        """The description of the row or the field."""
         return str(self.browser.query_one("#detail", Static).content)
 
     @property
     def lit(self) -> bytes:
-        """The bytes that are lit."""
+        """The highlighted bytes."""
         return self.browser.bytes_view.lit
 
     def rows(self) -> list[str]:
-        """The rows on the screen."""
+        """Return the rows on the screen."""
         return lines_of(self.browser.rows)
 
     def fields(self) -> list[str]:
-        """The fields on the screen."""
+        """Return the fields on the screen."""
         return lines_of(self.browser.fields)
 
     def red_rows(self) -> list[str]:
-        """Those of the rows that are red, or that a red cursor is on."""
+        """Return the rows that are red, or have a red cursor."""
         rows = self.browser.rows
         red = {
             rows.get_component_rich_style("row-wrong").color,
@@ -125,19 +125,19 @@ class Driver:
         return [strip.text.strip() for strip, is_red in zip(strips, are_red, strict=True) if is_red]
 
     def text(self) -> str:
-        """All that the panes and lines show."""
+        """Return the text of all panes and lines."""
         browser = self.browser
         said = "\n".join(str(each.content) for each in browser.query(Static))
         return "\n".join([said, *self.rows(), *self.fields(), *lines_of(browser.bytes_view)])
 
 
 def line_of(rows: RowList) -> str:
-    """The line of a list that has the cursor."""
+    """Return the line of a list under the cursor."""
     return rows.render_line(rows.cursor - rows.scroll_offset.y).text.strip()
 
 
 def lines_of(pane: RowList | HexView) -> list[str]:
-    """The lines of a pane that are on the screen."""
+    """Return the visible lines of a pane."""
     lines = [pane.render_line(y).text.rstrip() for y in range(pane.size.height)]
     return [line for line in lines if line]
 
@@ -150,7 +150,7 @@ def drive(
     decoders: Decoders | None = None,
     first: tuple[str, str] | None = None,
 ) -> Driver:
-    """Opens a path, and does there what a scenario does."""
+    """Open a path, and run a scenario there."""
 
     async def run() -> Driver:
         browser = Browser(places_at(path), Decoders() if decoders is None else decoders, first)

@@ -1,4 +1,4 @@
-"""Logs that grow, are cut, replaced or removed while somebody looks at them: it is said, and nothing breaks."""
+"""Logs that grow, are cut, replaced or removed on the screen: browse reports it, and nothing breaks."""
 
 import os
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_log_that_is_cut_loses_its_rows(log: Path) -> None:
         size = log.stat().st_size
         with log.open("r+b") as file:
             file.truncate(size // 2)
-        await driver.press("up")  # what is on the screen is read again
+        await driver.press("up")  # the visible rows are read again
         await driver.press("r")
         assert driver.said == f"the log was cut from {size} to {size // 2} bytes"
         assert [row.split()[0] for row in driver.rows()] == ["0", "1", "torn-tail:"]
@@ -96,7 +96,7 @@ def test_bytes_of_a_log_that_was_left_are_none(log: Path) -> None:
     with LogFile(log) as log_file:
         source = OpenLogBytes(log_file)
         assert source.read(0, 8) == log.read_bytes()[:8]
-    other = os.open(__file__, os.O_RDONLY)  # it has the number that the log had
+    other = os.open(__file__, os.O_RDONLY)  # takes the number that the log had
     try:
         assert source.read(0, 8) == b""
     finally:

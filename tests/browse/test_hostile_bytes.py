@@ -1,4 +1,4 @@
-"""Bytes that were made to do harm: nothing of them reaches the terminal unescaped, and none is taken for markup."""
+"""Hostile bytes: none reaches the terminal unescaped, and none becomes markup."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keys that are pressed while something is being read: they act on what is on the screen, and nothing jumps later."""
+"""Keys pressed during a read: they act on the visible rows, and nothing jumps later."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ COUNT = 3000
 
 
 class HeldThreads(ThreadPoolExecutor):
-    """Threads that begin each piece of work only when a test lets them: a disk that is as slow as is wanted."""
+    """Threads that start each work only when a test lets them, like a disk of any slowness."""
 
     def __init__(self) -> None:
         super().__init__(2)
@@ -32,7 +32,7 @@ class HeldThreads(ThreadPoolExecutor):
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Batches of two records each, and an index with all of them."""
+    """Two-record batches, and an index with all of them."""
     one = batch_bytes(NewBatch([NewRecord(b"k", b"v" * 2000)] * 2, 0))
     log = write_segment(tmp_path_factory.mktemp("slow") / "orders-0", [])
     with log.open("wb") as file, log.with_suffix(".index").open("wb") as index:
@@ -44,7 +44,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def slowly(path: Path, scenario: Callable[[Driver, HeldThreads], Awaitable[None]]) -> None:
-    """Does what a scenario does, which lets the threads go on itself."""
+    """Run a scenario that releases the threads itself."""
 
     async def hold(driver: Driver) -> None:
         threads = HeldThreads()
@@ -92,7 +92,7 @@ def test_coming_back_leads_to_the_same_row_though_rows_before_it_were_read(log: 
 def test_rows_are_those_of_the_place_also_while_it_is_read(log: Path) -> None:
     async def look(driver: Driver, threads: HeldThreads) -> None:
         await driver.press_meanwhile("enter")
-        threads.allowed.release(1)  # it is found, and what is around it is still to be read
+        threads.allowed.release(1)  # the match is found, and its surroundings are still to be read
         await driver.press_meanwhile("o", *str(2 * COUNT - 2), "enter")
         while driver.way[-1] != log.name:
             await driver.pilot.pause()

@@ -1,4 +1,4 @@
-"""`C`: the command that prints the row under the cursor runs, and prints what the row shows."""
+"""`C`: the copied command for the row under the cursor runs, and prints the row."""
 
 import asyncio
 import shlex
@@ -23,7 +23,7 @@ from tests.run import kseg
 
 @pytest.fixture
 def disks(tmp_path: Path) -> Path:
-    """Two log directories, with a name that a shell has to have quoted."""
+    """Two log directories with a name that a shell must quote."""
     for disk, topic in (("disk 1", "orders"), ("disk 2", "it's")):
         for base in (0, 100):
             batches = [NewBatch([NewRecord(b"k", b"v-%d" % at)] * 10, at) for at in range(base, base + 100, 10)]
@@ -35,7 +35,7 @@ def disks(tmp_path: Path) -> Path:
 
 
 async def printed(driver: Driver) -> str:
-    """What the copied command prints."""
+    """Return the output of the copied command."""
     await driver.press("C")
     sheet = driver.browser.screen_stack[-1]
     line = driver.browser.clipboard

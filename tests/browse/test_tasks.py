@@ -1,4 +1,4 @@
-"""What people come for, in counted keys; the terminal has 80 columns and 24 lines."""
+"""Typical tasks in counted keys, on a terminal of 80 columns and 24 lines."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def orders(tmp_path: Path) -> Path:
 
 
 def damage(log: Path, offset: int) -> None:
-    """Changes a byte in the batch of an offset that is a multiple of ten."""
+    """Change a byte in the batch of an offset that is a multiple of ten."""
     content = bytearray(log.read_bytes())
     at = 0
     while int.from_bytes(content[at : at + 8], "big") != offset:

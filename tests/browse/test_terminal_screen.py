@@ -1,4 +1,4 @@
-"""The process `kseg browse` in a terminal of 80 columns and 24 lines: what it sends there, and how it ends."""
+"""The process `kseg browse` in a terminal of 80 columns and 24 lines: its output and its end."""
 
 import os
 import pty
@@ -27,11 +27,11 @@ SAMPLE = golden.ROOT / "docs" / "test-1-0"
 CONTROL = re.compile(rb"\x1b\[[0-9;?<>=$ ]*[A-Za-z~]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1bP[^\x1b]*\x1b\\")
 PATIENCE = 60.0
 LEFT = b"\x1b[?1049l"
-"""What gives a terminal its former contents back."""
+"""The sequence that restores a terminal's former contents."""
 
 
 class Screen:
-    """A terminal, and the program in it. received: all that came so far."""
+    """A terminal with the program. received: all output so far."""
 
     def __init__(self, process: Popen[bytes], leader: int) -> None:
         self.process = process
@@ -39,20 +39,20 @@ class Screen:
         self.received = b""
 
     def wait_for(self, text: str, since: int = 0) -> None:
-        """Waits until a text has come, whatever its styles are."""
+        """Wait for a text in any style."""
         deadline = time.monotonic() + PATIENCE
         while text.encode() not in CONTROL.sub(b"", self.received[since:]):
             assert time.monotonic() < deadline, CONTROL.sub(b"", self.received[since:]).decode(errors="replace")
             assert self._take(), CONTROL.sub(b"", self.received).decode(errors="replace")
 
     def type(self, keys: bytes, until: str) -> None:
-        """Types, and waits for a text that comes after that."""
+        """Type keys, and wait for a text after them."""
         before = len(self.received)
         os.write(self._leader, keys)
         self.wait_for(until, before)
 
     def end(self, keys: bytes = b"") -> int:
-        """Types, takes what comes until the end, and gives the exit status."""
+        """Type keys, read the output to its end, and return the exit status."""
         if keys:
             os.write(self._leader, keys)
         while self._take():
@@ -63,7 +63,7 @@ class Screen:
         ready, _, _ = select([self._leader], [], [], PATIENCE)
         try:
             piece = os.read(self._leader, 1 << 16) if ready else b""
-        except OSError:  # nobody has the terminal open any more
+        except OSError:  # the terminal is closed
             piece = b""
         self.received += piece
         return piece
@@ -132,7 +132,7 @@ def test_without_a_terminal_one_line_says_so() -> None:
 
 @pytest.fixture
 def tmux(tmp_path: Path) -> Iterator[Callable[..., str]]:
-    """Runs a command of tmux, on a server of its own; gives what it prints."""
+    """A function that runs a command of tmux on a server of its own, and returns its output."""
     program = shutil.which("tmux")
     assert program is not None, "these tests need tmux"
 

@@ -1,4 +1,4 @@
-"""What screens of several sizes show: the details of a row, times in a zone, keys and values in full."""
+"""Screens of several sizes: details of a row, times in a zone, keys and values in full."""
 
 import asyncio
 from pathlib import Path

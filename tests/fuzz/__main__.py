@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: starts workers one after another, each where the last one died, and prints what they did."""
+"""`python -m tests.fuzz`: starts workers one after another, each where the last one died, and prints their results."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.fuzz.minimize import minimized
 from tests.fuzz.worker import FOUND, LONGEST_CASE, Tally, Worker, keep, try_case
 
 CRASH_ATTEMPTS = 60
-"""A process for each: fewer than of attempts inside one."""
+"""Attempts in a process each: fewer than attempts inside one."""
 BETWEEN_LINES = 30
 """Seconds."""
 
@@ -33,7 +33,7 @@ def fuzz() -> None:
 @click.option("--kind", type=click.Choice([*KINDS]), help="Only cases of this kind; by default of all.")
 @click.option("--found", type=click.Path(path_type=Path), default=Path("tests/found"), help="Where finds are kept.")
 def run(seconds: float, most_bytes: float, seed: int | None, first: int, kind: str | None, found: Path) -> None:
-    """Runs cases; ends with 1 if something broke."""
+    """Run cases; exit with 1 if a property failed."""
     seed = SystemRandom().getrandbits(32) if seed is None else seed
     click.echo(f"seed {seed}")
     start = time.time()
@@ -47,7 +47,7 @@ def run(seconds: float, most_bytes: float, seed: int | None, first: int, kind: s
 
 
 def _run(series: Series, first: int, until: float, most_bytes: int, found: Path) -> Tally:
-    """Runs workers until the time is over: one, if none dies."""
+    """Run workers until the time is over: one, if none dies."""
     done = Tally(first)
     with TemporaryDirectory(prefix="kseg-fuzz-") as directory:
         progress = Path(directory) / "progress"
@@ -76,7 +76,7 @@ def _python(*arguments: str) -> "subprocess.Popen[bytes]":
 
 
 def _watched(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
-    """How a worker ended; it is ended if it stays at a case for long. Now and then a line tells how far it is."""
+    """Return how a worker ended; it is ended if a case takes too long. From time to time a line shows its progress."""
     at, since = -1, time.monotonic()
     while True:
         try:
@@ -91,7 +91,7 @@ def _watched(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
 
 
 def _tally(progress: Path) -> Tally | None:
-    """What a worker said last; None if it hasn't begun, or is about to say more."""
+    """Return a worker's last report; None if it hasn't begun, or is writing one."""
     try:
         return Tally(**json.loads(progress.read_text()))
     except (FileNotFoundError, ValueError):
@@ -99,7 +99,7 @@ def _tally(progress: Path) -> Tally | None:
 
 
 def _keep_crash(series: Series, number: int, status: int, found: Path) -> None:
-    """Keeps a case that ended its process, as small as some attempts in other processes make it."""
+    """Keep a case that ended its process, minimized by a few attempts in other processes."""
 
     def breaks(case: Case) -> bool:
         with TemporaryDirectory(prefix="kseg-fuzz-") as directory:
@@ -132,7 +132,7 @@ def work(kind: str | None, seed: int, first: int, until: float, most_bytes: int,
 @click.argument("number", type=int)
 @click.argument("directory", type=click.Path(path_type=Path))
 def again(kind: str | None, seed: int, number: int, directory: Path) -> None:
-    """What is asked of a case, asked of a smaller one."""
+    """Check a smaller version of a case as the case itself."""
     random, _ = Series(seed, kind).case(number)
     try_case(Case.read(directory), random)
 
@@ -140,7 +140,7 @@ def again(kind: str | None, seed: int, number: int, directory: Path) -> None:
 @fuzz.command()
 @click.argument("directory", type=click.Path(exists=True, path_type=Path))
 def replay(directory: Path) -> None:
-    """Everything that can be asked of a case that was kept."""
+    """Check a kept case completely."""
     try_case(Case.read(directory), Random(directory.name), whole=True)
 
 

@@ -1,4 +1,4 @@
-"""Case number N of a seed: files that are the same on every machine."""
+"""Cases by seed and number: files that are the same on every machine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from tests.fuzz.disks import disk_files, named_files
 from tests.fuzz.mutations import havoc, mutated_file, mutated_log
 
 EVERY = 12
-"""One case of so many is read by whole commands; the others are logs for the kernels."""
+"""The share of cases that complete commands read; the others are logs for the kernels."""
 LOG_SIZES = (500, 8_000, 40_000, 120_000)
-"""About how many bytes a log for the kernels has."""
+"""Approximate sizes of logs for the kernels."""
 MADE_SHARE = 0.3
 LOG_NAME = f"{0:020}.log"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Files by their paths; `is_partition`: whole commands are to read them, as they do a partition."""
+    """Files by their paths; `is_partition`: complete commands read them as a partition."""
 
     files: dict[str, bytes]
     is_partition: bool
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The size of all files in bytes."""
         return sum(map(len, self.files.values()))
 
     def write(self, directory: Path) -> None:
-        """Writes the files into an empty directory."""
+        """Write the files into an empty directory."""
         for path, content in self.files.items():
             target = directory / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ class Case:
 
     @classmethod
     def read(cls, directory: Path) -> "Case":
-        """The case that was written there."""
+        """Read a written case."""
         paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
         files = {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
         are_columns = any(path.startswith(COLUMNS) for path in files)
@@ -50,23 +50,23 @@ class Case:
 
 
 class Series(NamedTuple):
-    """Cases by their numbers: those of a seed, of all kinds or of one."""
+    """The cases of a seed by number, of all kinds or of one."""
 
     seed: int
     kind: str | None = None
 
     def case(self, number: int) -> tuple[Random, Case]:
-        """A case, and what it was drawn from: what is asked of it is drawn next."""
+        """Return a case, and its random generator, which also draws the checks."""
         random = Random(f"{self.seed}/{number}")
         return random, KINDS[self.kind or kind_of(number)](random)
 
     def arguments(self) -> list[str]:
-        """The same for a command line of the fuzzer."""
+        """Return the series as arguments of the fuzzer."""
         return [*(() if self.kind is None else ("--kind", self.kind)), str(self.seed)]
 
 
 def kind_of(number: int) -> str:
-    """The kind of a series' case, where the series has all."""
+    """Return the kind of a case in a series of all kinds."""
     if number % EVERY == 1:
         return "columns"
     return "log" if number % EVERY else _TURNS[number // EVERY % len(_TURNS)]
@@ -76,7 +76,7 @@ _TURNS = ("capture", "partition", "definitions", "partition", "disks", "partitio
 
 
 def _log(random: Random) -> Sequence[bytes]:
-    """A stretch of a seed's pieces, repeated or with other logs' after it until it is large enough."""
+    """Return a stretch of a seed's pieces, repeated or extended by other logs' pieces until it is large enough."""
     wanted, found, size = random.choice(LOG_SIZES), list[bytes](), 0
     while size < wanted:
         log = random.choice(seeds.made() if random.random() < MADE_SHARE else seeds.logs())
@@ -90,7 +90,7 @@ def _log(random: Random) -> Sequence[bytes]:
 
 
 def _partition(random: Random) -> Case:
-    """A golden partition of which some files are changed, more often a log than another."""
+    """Return a golden partition with some changed files, more often logs than others."""
     partition = random.choice(seeds.partitions())
     files = dict(partition.files)
     for _ in range(random.choice((1, 1, 2, 4))):
@@ -120,4 +120,4 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "disks": lambda random: Case(disk_files(random, seeds.pieces()), is_partition=True),
     "names": lambda random: Case(named_files(random), is_partition=True),
 }
-"""What makes a case, by the name of its kind."""
+"""The makers of cases by kind."""

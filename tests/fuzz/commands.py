@@ -1,4 +1,4 @@
-"""Command lines that read a case's files, and what they gave: by either kernel the same."""
+"""Command lines that read a case's files, and their results, which are the same with both kernels."""
 
 import os
 import re
@@ -23,7 +23,7 @@ RELEASES = (
     *("2.8", "3.0", "3.1", "3.2", "3.6", "4.0", "4.2", "4.3"),
 )
 NEW = "new"
-"""The directory that commands write."""
+"""The directory for commands' output."""
 NOW = "--now 1700000000000"
 
 OF_LOGS = (
@@ -238,7 +238,7 @@ OF_NAMES = (
 
 
 class Outcome(NamedTuple):
-    """How a command ended, what it printed, and the files it wrote: contents by path."""
+    """A command's exit status, output, and written files: contents by path."""
 
     status: int
     stdout: bytes
@@ -247,7 +247,7 @@ class Outcome(NamedTuple):
 
 
 def lines_of(case: Case) -> tuple[str, ...]:
-    """The command lines that fit a case's files."""
+    """Return the command lines that fit a case's files."""
     for lines, begin in _BY_FOLDER:
         if any(path.startswith(begin) for path in case.files):
             return lines
@@ -256,21 +256,21 @@ def lines_of(case: Case) -> tuple[str, ...]:
 
 
 _BY_FOLDER = ((OF_CAPTURES, "clients.pcap"), (OF_DEFINITIONS, FOLDER), (OF_DISKS, "disk1/"), (OF_NAMES, "broker/"))
-"""Command lines for cases in which a path begins so."""
+"""Command lines for cases in which a path begins like this."""
 
 
 def some_commands(case: Case, random: Random, count: int) -> list[list[str]]:
-    """So many command lines for a case, with names of its files and numbers out of them."""
+    """Return `count` command lines for a case, with names of its files and numbers from them."""
     choices = _choices(case)
     numbers = _numbers(case, random)
-    # One draw for each, however many names there are: a smaller case is asked the same.
+    # One draw per name, however many names there are, so that a smaller case gets the same checks.
     chosen = [{word: names[int(random.random() * len(names))] for word, names in choices.items()} for _ in range(count)]
     lines = random.choices(lines_of(case), k=count)
     return [_filled(line, numbers | names) for line, names in zip(lines, chosen, strict=True)]
 
 
 def all_commands(case: Case, random: Random) -> list[list[str]]:
-    """Each command line for a case, with each of its files and each release."""
+    """Return each command line for a case, with each of its files and each release."""
     choices, numbers, found = _choices(case), _numbers(case, random), []
     for line in lines_of(case):
         words = [word for word in choices if word in line.split()]
@@ -289,7 +289,7 @@ def _choices(case: Case) -> dict[str, list[str]]:
 
 
 def _numbers(case: Case, random: Random) -> dict[str, str]:
-    """An offset and a time about which there may be records."""
+    """Return an offset and a time that may have records."""
     log = next((content for path, content in case.files.items() if path.endswith(".log")), b"")
     offset = int.from_bytes(log[:8], "big", signed=True) + random.randrange(30)
     time = int.from_bytes(log[27:35], "big", signed=True)
@@ -305,7 +305,7 @@ def _numbers(case: Case, random: Random) -> dict[str, str]:
 
 
 def _name(case: Case) -> str:
-    """A topic's name out of a case, or another one."""
+    """Return a topic's name from a case, or another one."""
     topics = [path.split("/")[1].rpartition("-")[0] for path in case.files if path.count("/") > 1]
     return next((topic for topic in topics if not topic.startswith("_")), "orders")
 
@@ -315,7 +315,7 @@ def _filled(line: str, values: dict[str, str]) -> list[str]:
 
 
 def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
-    """Runs kseg with a kernel; what it writes is taken away again."""
+    """Run kseg with a kernel, and remove its files."""
     os.environ["KSEG_KERNEL"] = kernel
     try:
         with _known_ids() if arguments[0] == "rebuild-metadata" else nullcontext():
@@ -327,12 +327,12 @@ def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
 
 
 def _known_ids() -> AbstractContextManager[object]:
-    """The same id for each new log directory."""
+    """Patch the ids of new log directories to a constant."""
     return patch("uuid.uuid4", return_value=UUID(int=1 << 127))
 
 
 def on_terminal(arguments: list[str], directory: Path) -> str:
-    """What a terminal without colours gets of kseg; what it writes is taken away again."""
+    """Return kseg's output on a terminal without colours, and remove its files."""
     try:
         return kseg_on_terminal(arguments, directory, NO_COLOR="1")
     finally:
@@ -345,17 +345,17 @@ def _take_away(directory: Path) -> None:
 
 
 _OF_A_RUN = re.compile(rb'[0-9a-f]{8}-\d+-[0-9a-f]{12}|"(seconds|modifiedMs)": *[0-9.]+|"run": *"[0-9a-f]+"')
-"""What differs between two runs of an export: its name, those of attempts, and times."""
+"""The parts that differ between two runs of an export: its name, its attempts' names, and times."""
 
 _AVAILABLE = re.compile(rb'"availableBytes": *\d+')
-"""What others do to the disk meanwhile."""
+"""Free disk space, which other processes change."""
 
 _NOW = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-"""What differs between two reports of a salvage: when it ran and when its files were written."""
+"""The times of a salvage and its files, which differ between two reports."""
 
 
 def _files(directory: Path) -> dict[str, object]:
-    """Parquet files as their rows, others as bytes."""
+    """Return Parquet files as their rows, others as bytes."""
     paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
     return {path.relative_to(directory).as_posix(): _content(path) for path in paths}
 
@@ -363,5 +363,5 @@ def _files(directory: Path) -> dict[str, object]:
 def _content(path: Path) -> object:
     if path.suffix == ".parquet":
         rows = pq.ParquetFile(path).read()
-        return rows.schema, repr(rows.to_pylist())  # as text: NaN is unlike itself
+        return rows.schema, repr(rows.to_pylist())  # as text: NaN differs from itself
     return _OF_A_RUN.sub(b"", path.read_bytes())

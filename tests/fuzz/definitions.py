@@ -1,4 +1,4 @@
-"""Definitions of messages, and messages of them: Avro, Protobuf, JSON Schema, the topic of a schema registry."""
+"""Definitions of messages, and such messages: Avro, Protobuf, JSON Schema, a schema registry's topic."""
 
 import json
 from base64 import b64decode, b64encode
@@ -77,7 +77,7 @@ AVRO_ID, PROTOBUF_ID, COMPILED_ID, JSON_ID, LONG_ID = 1, 3, 5, 6, 7
 
 
 class Sent(NamedTuple):
-    """A message, and what a serializer puts before it: its schema's id, and of Protobuf which message of the file."""
+    """A message with a serializer's prefix: its schema's id, and for Protobuf the message's index in the file."""
 
     schema_id: int
     body: bytes
@@ -94,7 +94,7 @@ class Registered(NamedTuple):
 
 @cache
 def descriptors() -> bytes:
-    """The descriptor set of the Protobuf files."""
+    """Return the descriptor set of the Protobuf files."""
     with TemporaryDirectory(prefix="kseg-fuzz-") as folder:
         (Path(folder) / "price.proto").write_text(PRICE)
         (Path(folder) / "order.proto").write_text(ORDERS)
@@ -106,7 +106,7 @@ def descriptors() -> bytes:
 
 @cache
 def _messages() -> list[Sent]:
-    """Messages as serializers write them."""
+    """Return messages as serializers write them."""
     order = {
         "id": 2**60,
         "name": "größe",
@@ -162,7 +162,7 @@ def _order_class() -> type[Message]:
 
 @cache
 def registered() -> list[Registered]:
-    """A registry's schemas: Protobuf both as source and compiled."""
+    """Return a registry's schemas: Protobuf both as source and compiled."""
     order = FileDescriptorSet.FromString(descriptors()).file[-1].SerializeToString()
     to_line, to_price = SchemaReference("shop.Line", "line", 1), SchemaReference("price.proto", "price", 1)
     to_compiled = SchemaReference("price.proto", "price", 2)
@@ -184,7 +184,7 @@ def _price_file() -> bytes:
 
 
 def definition_files(random: Random) -> dict[str, bytes]:
-    """Definitions, a registry's topic, and a topic with messages of them, by path; something of it is changed."""
+    """Return definitions, a registry's topic, and a topic of such messages, by path, with changes."""
     files = {
         f"{FOLDER}/order.avsc": json.dumps(WHOLE_ORDER).encode(),
         f"{FOLDER}/{LONG_ID}.avsc": b'"long"',
@@ -211,7 +211,7 @@ COLUMNS = "columns"
 
 
 def column_files(random: Random) -> dict[str, bytes]:
-    """A definition, mostly changed, and a message of it."""
+    """Return a definition, mostly changed, and a message for it."""
     kind = random.choice((AVRO_ID, PROTOBUF_ID, JSON_ID))
     body = random.choice([sent.body for sent in _messages() if sent.schema_id == kind])
     if random.random() < 0.5:
@@ -248,7 +248,7 @@ def _topic(random: Random, schemas: Sequence[Registered], *, is_changed: bool) -
 
 
 def _changed_schema(random: Random, old: Registered) -> Registered:
-    """A schema whose text is changed: as JSON, as words, or as a descriptor, whichever it is."""
+    """Return a schema with a changed text: as JSON, as words, or as a descriptor."""
     text = old.schema.schema_str
     if old.schema.schema_type != "PROTOBUF":
         new = _changed(random, text.encode()).decode("utf-8", "replace")
@@ -275,7 +275,7 @@ def _changed_words(random: Random, text: str) -> str:
 
 
 def _changed_descriptors(random: Random, found: Message, content: bytes) -> bytes:
-    """Descriptors, which `found` takes, with a field of one of their parts changed, doubled or gone; or other bytes."""
+    """Return descriptors, parsed by `found`, with a field changed, doubled or removed; or other bytes."""
     try:
         if random.random() < 0.1:
             return havoc(random, content)
@@ -288,7 +288,7 @@ def _changed_descriptors(random: Random, found: Message, content: bytes) -> byte
 
 
 def _parts(message: Message) -> Iterator[Message]:
-    """A message and all messages within it."""
+    """Yield a message and all messages within it."""
     yield message
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -316,7 +316,7 @@ def _change_part(random: Random, part: Message) -> None:
 
 
 def _orders(random: Random, *, is_changed: bool) -> bytes:
-    """A log of messages with their ids before them, in a header, or without; some are changed."""
+    """Return a log of messages with their ids before them, in a header, or missing; some are changed."""
     records = []
     for place in range(random.choice((8, 30, 90))):
         sent = random.choice(_messages())

@@ -1,4 +1,4 @@
-"""A broker's disks: golden ones cut in two, and made ones whose metadata, groups and names may be anything."""
+"""A broker's disks: golden ones cut in two, and made ones with arbitrary metadata, groups and names."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -22,9 +22,9 @@ METADATA = "__cluster_metadata-0"
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 MOST_PARTITIONS = 6
 IDS = [urlsafe_b64encode(bytes((place,)) * 16).decode()[:22] for place in range(1, 12)]
-"""Ids of the broker's directories and, after these, of topics."""
+"""Ids of the broker's directories, followed by topics' ids."""
 MARK = "fuzz"
-"""The element and, after `on`, the attribute that hostile names would put into a page."""
+"""The element and, after `on`, the attribute that unescaped hostile names would put into a page."""
 NAMES = (
     *("<fuzz>", "</script><fuzz>", "<!--<script>", '"onfuzz="', "' onfuzz='1", " onfuzz=1 ", "]]><fuzz>", "&lt;fuzz"),
     *("\x1b[35;1;7m", "\x1b]0;owned\x07", "\x9b31m", "\u202e", "\u2028", "\r", "\n", "\t", "\x7f", "\ufeff", "\udc9b"),
@@ -33,19 +33,19 @@ NAMES = (
 
 
 def name(random: Random) -> str:
-    """A name that does harm where it isn't escaped: in a page, on a terminal, in a shell, in CSV."""
+    """Return a name that is harmful unless escaped: in a page, on a terminal, in a shell, in CSV."""
     text = "".join(random.choice(NAMES) for _ in range(random.choice((1, 1, 2, 3, 4))))
     return text * 500 if random.random() < 0.01 else text
 
 
 def _file_name(random: Random) -> str:
-    """The same as a system allows it in a directory: a byte that isn't UTF-8 stays, as in os.fsdecode."""
+    """Return the same as a directory's name: a byte that isn't UTF-8 stays, as in os.fsdecode."""
     text = name(random).replace("/", "").replace("\0", "")[:40] or "t"
     return "t" if text.startswith(".") else text
 
 
 def _text(random: Random) -> str:
-    """A name in a message, which is UTF-8."""
+    """Return a name in a message, which is UTF-8."""
     return name(random).replace("\udc9b", "\x9b")
 
 
@@ -53,13 +53,13 @@ def _text(random: Random) -> str:
 
 
 class Fields:
-    """Draws values of messages' fields: names from a few, so that records are about each other; numbers small."""
+    """A generator of messages' fields: names from a few, so that records refer to each other; small numbers."""
 
     def __init__(self, random: Random, names: Sequence[str]) -> None:
         self._random, self._names = random, names
 
     def of(self, fields: Sequence[Field], version: int) -> dict[str, Any]:
-        """Values by name, of the fields that a version has."""
+        """Return values by name for the fields of a version."""
         known = [field for field in fields if version in version_range(field.versions)]
         return {field.name: self._value(field, version) for field in known}
 
@@ -98,7 +98,7 @@ _WIDTHS = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
 
 @cache
 def _pairs(file: str) -> list[tuple[MessageSchema, MessageSchema]]:
-    """Keys of a coordinator's topic and the values that belong to them."""
+    """Return the keys of a coordinator's topic with their values."""
     known = {message.name: message for message in messages_in(file)}
     return [(each, known[each.name[:-3] + "Value"]) for each in known.values() if each.name.endswith("Key")]
 
@@ -111,7 +111,7 @@ def _version(random: Random, message: MessageSchema) -> int:
 def _built(
     random: Random, fields: Fields, message: MessageSchema, version: int, known: dict[str, Any] | None = None
 ) -> bytes:
-    """A message with these fields, or any; some are changed."""
+    """Return a message with these fields, or any; some are changed."""
     value = known or fields.of(message.fields, version)
     if random.random() < 0.2:
         value = mutated_json(random, value)
@@ -135,7 +135,7 @@ def _coordinator_log(random: Random, fields: Fields, file: str, count: int) -> b
 
 
 def _metadata_log(random: Random, fields: Fields, names: Sequence[str], count: int) -> bytes:
-    """A broker, its topics and their partitions, then records of any types."""
+    """Return a log with a broker, its topics and their partitions, then records of any types."""
     types = {message.name: message for message in messages_in("cluster_metadata")}
     records = []
     for name, value in (*_known(names), *((name, None) for name in random.choices(sorted(types), k=count))):
@@ -147,7 +147,10 @@ def _metadata_log(random: Random, fields: Fields, names: Sequence[str], count: i
 
 
 def _known(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Types and fields of the records that make topics and their first partitions, on a broker with two directories."""
+    """Yield types and fields of the records that create topics and their first partitions on a broker.
+
+    The broker has two directories.
+    """
     yield "RegisterBrokerRecord", {"brokerId": 1, "logDirs": IDS[:2]}
     for topic_id, name in zip(IDS[2:], (*INTERNAL, *names), strict=False):
         yield "TopicRecord", {"name": name, "topicId": topic_id}
@@ -157,7 +160,7 @@ def _known(names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _log(records: Sequence[Record]) -> bytes:
-    """A log of batches of a few records."""
+    """Return a log of batches of a few records."""
     pieces = []
     for first in range(0, len(records), 7):
         own = [
@@ -173,7 +176,7 @@ def _log(records: Sequence[Record]) -> bytes:
 
 @cache
 def _golden_disks() -> list[dict[str, bytes]]:
-    """Golden log directories that have the cluster's metadata: contents by path."""
+    """Return golden log directories that have the cluster's metadata: contents by path."""
     folders = sorted(path.parent for path in (golden.ROOT / "logs").glob(f"*/{METADATA}"))
     return [_files(folder) for folder in folders]
 
@@ -184,7 +187,10 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def disk_files(random: Random, others: Sequence[bytes]) -> dict[str, bytes]:
-    """Two disks of a broker and one of another, some of their files changed. `others`: what may be spliced in."""
+    """Return two disks of a broker and one of another, with changes in some files.
+
+    `others`: pieces to splice in.
+    """
     disk = dict(random.choice(_golden_disks()) if random.random() < 0.5 else _made_disk(random, ["a", "orders", "b"]))
     partitions = sorted({path.partition("/")[0] for path in disk if "/" in path} - {METADATA})
     kept = random.sample(partitions, min(len(partitions), MOST_PARTITIONS))
@@ -209,7 +215,7 @@ def disk_files(random: Random, others: Sequence[bytes]) -> dict[str, bytes]:
 
 
 def _properties(disk: dict[str, bytes], place: str) -> bytes:
-    """`meta.properties` of a disk: another directory's id on the second, another node's on the third."""
+    """Return `meta.properties` of a disk: with another directory's id on the second, another node's on the third."""
     lines = disk.get("meta.properties", b"version=1\nnode.id=1\n").splitlines()
     kept = [line for line in lines if not line.startswith((b"directory.id", b"node.id", b"broker.id"))]
     own = [f"node.id={2 if place == DISKS[2] else 1}", f"directory.id={IDS[DISKS.index(place)]}"]
@@ -217,7 +223,7 @@ def _properties(disk: dict[str, bytes], place: str) -> bytes:
 
 
 def _made_disk(random: Random, names: Sequence[str]) -> dict[str, bytes]:
-    """A log directory without a golden file: records of all internal topics, checkpoints, and partitions of `names`."""
+    """Return a log directory without golden files: all internal topics, checkpoints, and partitions of `names`."""
     fields = Fields(random, names)
     count = random.choice((5, 20, 60))
     state: dict[str, object] = {"leaderId": 1, "leaderEpoch": 3, "votedId": -1, "data_version": random.randrange(2)}
@@ -254,7 +260,7 @@ def _partitions(random: Random, names: Sequence[str]) -> Iterator[tuple[str, byt
 
 
 def named_files(random: Random) -> dict[str, bytes]:
-    """A log directory in which all names are hostile, and requests of such clients."""
+    """Return a log directory with hostile names only, and requests of such clients."""
     topics = [_file_name(random) for _ in range(random.choice((1, 3)))]
     in_messages = [*(topic.replace("\udc9b", "\x9b") for topic in topics), *(_text(random) for _ in range(3))]
     disk = _made_disk(random, in_messages)

@@ -1,4 +1,4 @@
-"""A smaller case that breaks the same property: files, then batches, then bytes are left out, and others made zero."""
+"""Minimized cases: files, batches and bytes are removed or zeroed while the same property fails."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ from tests.fuzz.cases import Case
 from tests.fuzz.pieces import cut, right
 
 Breaks = Callable[[Case], bool]
-"""Whether a case still breaks what it broke."""
+"""A test of whether a case still fails the same property."""
 Mend = Callable[[bytes], bytes]
 LONGEST = 60
-"""Seconds that a find is worth."""
+"""The most seconds for minimizing a case."""
 
 
 def minimized(case: Case, breaks: Breaks, attempts: int) -> Case:
-    """The smallest case that was found in so many attempts."""
+    """Return the smallest failing case found in `attempts` attempts."""
     tries = Tries(breaks, attempts)
     while tries.are_left:
         before = case
@@ -28,7 +28,7 @@ def minimized(case: Case, breaks: Breaks, attempts: int) -> Case:
 
 
 class Tries:
-    """Counts attempts; when none is left, or no time, nothing breaks any more."""
+    """A limit of attempts and time, after which nothing counts as failing."""
 
     def __init__(self, breaks: Breaks, left: int) -> None:
         self._breaks = breaks
@@ -37,7 +37,7 @@ class Tries:
 
     @property
     def are_left(self) -> bool:
-        """Whether it goes on."""
+        """True if attempts are left."""
         return self._left > 0 and time.monotonic() < self._end
 
     def __call__(self, case: Case) -> bool:
@@ -56,7 +56,7 @@ def _without_files(case: Case, tries: Tries) -> Case:
 
 
 def _smaller_file(case: Case, path: str, tries: Tries) -> Case:
-    """The case with fewer pieces in a file, and smaller ones."""
+    """Return the case with fewer pieces in a file, and smaller ones."""
 
     def with_pieces(pieces: Sequence[bytes]) -> Case:
         return replace(case, files={**case.files, path: b"".join(pieces)})
@@ -78,7 +78,7 @@ def _smaller_file(case: Case, path: str, tries: Tries) -> Case:
 
 
 def shrunk(items: list[bytes], breaks: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """Fewer items that still break it: halves are left out, then quarters, then single ones."""
+    """Return fewer items that still fail: halves are left out, then quarters, then single ones."""
     size = len(items) // 2
     while size:
         at = 0
@@ -93,7 +93,7 @@ def shrunk(items: list[bytes], breaks: Callable[[list[bytes]], bool]) -> list[by
 
 
 def _smaller_piece(piece: bytes, breaks: Callable[[bytes], bytes | None]) -> bytes:
-    """A piece with stretches left out or made zero; of a large one not by single bytes."""
+    """Return a piece with stretches left out or zeroed; a large one not by single bytes."""
     size = len(piece) // 2
     while size and size * 200 > len(piece):
         at = 0

@@ -1,4 +1,4 @@
-"""What is done to a piece, a log, a file beside it, or JSON: edits of single fields, and of bytes without knowledge."""
+"""Mutations of pieces, logs, files next to logs, and JSON: edits of single fields, and of arbitrary bytes."""
 
 import json
 import struct
@@ -28,12 +28,12 @@ from tests.fuzz.pieces import (
 T = TypeVar("T")
 
 EDGES = [0, 1, 2, 127, 128, 255, 256, *(2**bits - 1 for bits in (15, 16, 31, 32, 62, 63)), 2**31, 2**62]
-"""Numbers at which code breaks; the same with minus, and their neighbours, are drawn as well."""
+"""Numbers at which code breaks; negative ones and neighbours are drawn as well."""
 TEXTS = [b"", b"\0", b"\xff\xfe", "é€😀".encode(), b'"\\\n\r\t,;', b"base64:", b"\xed\xa0\x80", b"a" * 300, b"\x1b[31m"]
 
 
 def number(random: Random, old: int, width: int = 8) -> int:
-    """Another number for a field of so many bytes."""
+    """Return another number for a field of `width` bytes."""
     draw = random.random()
     if draw < 0.4:
         new = random.choice(EDGES) * random.choice((1, -1)) + random.choice((0, 0, 1, -1))
@@ -47,13 +47,13 @@ def number(random: Random, old: int, width: int = 8) -> int:
 
 
 def wrapped(value: int, width: int) -> int:
-    """A number as a signed field of so many bytes holds it."""
+    """Return a number as a signed field of `width` bytes holds it."""
     half = 1 << 8 * width - 1
     return (value + half) % (2 * half) - half
 
 
 def havoc(random: Random, content: bytes) -> bytes:
-    """Bytes flipped, changed, cut out, doubled, put in, in a few places."""
+    """Return bytes flipped, changed, cut out, doubled or inserted in a few places."""
     changed = bytearray(content)
     for _ in range(random.choice((1, 1, 1, 2, 4, 8))):
         at = random.randrange(len(changed) + 1)
@@ -80,7 +80,10 @@ def havoc(random: Random, content: bytes) -> bytes:
 
 
 def mutated(random: Random, piece: Piece, others: Sequence[bytes]) -> bytes:
-    """A piece with one or some edits, right again, or now and then left wrong. `others`: what may be spliced in."""
+    """Return a piece with one or some edits, mostly made consistent again.
+
+    `others`: pieces to splice in.
+    """
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         match piece:
             case Batch():
@@ -116,7 +119,7 @@ def _flags(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
 
 
 def _codec(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
-    """Another codec: mostly the body follows, so that what is read is the same."""
+    """Change the codec: mostly the body follows, so that its contents stay."""
     codec = random.randrange(8)
     attributes = batch.fields["attributes"] & ~7 | codec
     body_codec = codec if codec < 5 and random.random() < 0.8 else batch.codec
@@ -134,13 +137,13 @@ def _body(random: Random, batch: Batch, others: Sequence[bytes]) -> Piece:
 
 
 def _compressed(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
-    """The codec's own bytes are changed, and the CRC holds."""
+    """Change the codec's own bytes under a right CRC."""
     content = batch.built()
     return Raw(right(content[:61] + havoc(random, content[61:])))
 
 
 def _records(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
-    """Some records changed, doubled, gone or in another order; mostly the header counts them."""
+    """Change, double, remove or reorder some records; mostly the header's count follows."""
     records = records_of(batch.body)
     if not records:
         return replace(batch, body=with_length(bytes(6)), fields={**batch.fields, "count": 1})
@@ -167,7 +170,7 @@ def _record(random: Random, record: bytes) -> bytes:
 
 
 def _edit_token(random: Random, tokens: list[Token]) -> None:
-    """A number or a text of a record; mostly a text's size follows, and headers that are put in are counted."""
+    """Change a number or a text of a record; mostly a text's size follows, and inserted headers are counted."""
     at = random.randrange(len(tokens))
     token = tokens[at]
     if random.random() < 0.1 and len(tokens) > 7 and isinstance(count := tokens[7], int):
@@ -184,7 +187,7 @@ def _edit_token(random: Random, tokens: list[Token]) -> None:
 
 
 def _versioned(random: Random, text: bytes) -> bytes:
-    """A message of an internal topic in another version, or of another type: these stand in its first bytes."""
+    """Return a message of an internal topic with another version or type, which are in its first bytes."""
     width = random.choice((1, 2, 3))
     return random.choice((0, 1, 2, 3, 4, 5, 10, 21, 127, 255)).to_bytes(width, "big") + text[width:]
 
@@ -210,7 +213,7 @@ def _text(random: Random, text: bytes | None) -> bytes | None:
 
 
 def _inner(random: Random, entry: Entry, others: Sequence[bytes]) -> Piece:
-    """What a wrapper wraps: entries changed, doubled, gone, wrapped once more."""
+    """Change, double, remove or wrap again the entries in a wrapper."""
     inner = list(entry.inner)
     if not inner:
         return _wrapped(random, entry, others)
@@ -247,7 +250,7 @@ def _wrapper_value(random: Random, entry: Entry, _: Sequence[bytes]) -> Piece:
 
 
 def stored_value(entry: Entry) -> bytes | None:
-    """The value as it stands in the log: a wrapper's is compressed."""
+    """Return the stored value: a wrapper's is compressed."""
     if not entry.inner:
         return entry.value
     return entry.built()[(34 if entry.magic == 1 else 26) + len(entry.key or b"") :]
@@ -268,7 +271,7 @@ _OF_ENTRIES: list[tuple[int, _EntryEdit]] = [(4, _entry_field), (6, _inner), (2,
 
 
 def mutated_log(random: Random, pieces: Sequence[bytes], others: Sequence[bytes]) -> bytes:
-    """A log of whole pieces, of which some are changed, doubled, gone, or give way to others' or to no log's bytes."""
+    """Return a log of complete pieces, some changed, doubled, removed, or replaced by others' or arbitrary bytes."""
     log = list(pieces)
     for _ in range(random.choice((1, 1, 2, 3, 5)) if log else 0):
         at = random.randrange(len(log))
@@ -294,11 +297,11 @@ def mutated_log(random: Random, pieces: Sequence[bytes], others: Sequence[bytes]
     return content + bytes(random.randrange(100)) if draw < 0.08 else content
 
 
-# --- files beside logs -----------------------------------------------------------------------------------------------
+# --- files next to logs ----------------------------------------------------------------------------------------------
 
 
 def mutated_file(random: Random, name: str, content: bytes, others: Sequence[bytes]) -> bytes:
-    """A file of a partition or log directory, changed as its name says that it is read."""
+    """Return a changed file of a partition or log directory, mutated by the format of its name."""
     if name.endswith((".log", ".checkpoint", ".log.deleted")):
         return mutated_log(random, cut(content), others)
     for suffix, widths in _ENTRIES.items():
@@ -341,7 +344,7 @@ def _entries(random: Random, content: bytes, widths: tuple[int, ...]) -> bytes:
 
 
 def _lines(random: Random, content: bytes) -> bytes:
-    """A text of lines of words: checkpoints, properties, JSON."""
+    """Change a text of lines of words: checkpoints, properties, JSON."""
     lines = content.split(b"\n")
     at = random.randrange(len(lines))
     words = lines[at].split(b" ")
@@ -367,11 +370,11 @@ def _lines(random: Random, content: bytes) -> bytes:
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 DEPTH = 300
-"""Levels that a value is put into: more than kseg shows, fewer than Python's stack has."""
+"""Levels around a value: more than kseg shows, fewer than Python's stack allows."""
 
 
 def mutated_json_text(random: Random, content: bytes) -> bytes:
-    """A text of JSON with an edit of a value, or of bytes if it is no JSON."""
+    """Return a JSON text with a changed value, or other bytes if it isn't JSON."""
     try:
         value = json.loads(content)
     except ValueError:
@@ -384,7 +387,7 @@ def mutated_json_text(random: Random, content: bytes) -> bytes:
 
 
 def mutated_json(random: Random, value: Any) -> Any:
-    """A value of objects, lists, texts and numbers with one of its parts changed, gone, doubled or put elsewhere."""
+    """Return a value of objects, lists, texts and numbers with one part changed, removed, doubled or moved."""
     places = list(_places(value, ()))
     place = random.choice(places)
     old = _at(value, place)
@@ -392,7 +395,7 @@ def mutated_json(random: Random, value: Any) -> Any:
 
 
 def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Ways to all values within one, by names and numbers; its own is the empty one."""
+    """Yield the paths to all values within one, by names and numbers; its own is empty."""
     yield place
     if isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -414,7 +417,7 @@ def _with(value: Any, place: tuple[Any, ...], new: Any) -> Any:
 
 
 def _edited(random: Random, old: Any, other: Callable[[], Any]) -> Any:
-    """Mostly a value of the same type; now and then one from elsewhere, of any type, or one that is very deep."""
+    """Return mostly a value of the same type; sometimes another one of any type, or a very deep one."""
     draw = random.random()
     if draw < 0.1:
         return other()

@@ -1,4 +1,4 @@
-"""Batches and log entries taken apart, and put together again with right lengths and CRCs."""
+"""Batches and log entries split into parts, and joined again with right lengths and CRCs."""
 
 import struct
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ WIDTHS = {
     "base_sequence": 4,
     "count": 4,
 }
-"""Bytes of a header's fields."""
+"""Sizes of a header's fields."""
 MOST_DECOMPRESSED = 1 << 20
-"""Seeds hold no more; what a mutant becomes is for kseg to bound."""
+"""The most bytes of a seed's body; kseg must limit mutants itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A v0 or v1 log entry; a wrapper's `inner` are its entries, which stand compressed in its value."""
+    """A v0 or v1 log entry; a wrapper's `inner` are the entries compressed in its value."""
 
     offset: int
     magic: int
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Bytes as they are."""
+    """Unparsed bytes."""
 
     content: bytes
 
@@ -82,7 +82,7 @@ Piece: TypeAlias = Batch | Entry | Raw
 
 
 def right(content: bytes) -> bytes:
-    """A batch or entry with the length and CRC that its bytes ask for, by the magic that stands there."""
+    """Return a batch or entry with the right length and CRC for its magic."""
     if len(content) < 26:
         return content
     content = content[:8] + struct.pack(">i", len(content) - 12) + content[12:]
@@ -92,7 +92,7 @@ def right(content: bytes) -> bytes:
 
 
 def packed(codec: int, content: bytes, magic: int) -> bytes:
-    """What a codec makes of a body; the body itself where the format has no such codec."""
+    """Return a body compressed by a codec, or unchanged if the format doesn't have the codec."""
     try:
         return compress(codec, content, magic=magic) if codec else content
     except RecordError:
@@ -100,7 +100,7 @@ def packed(codec: int, content: bytes, magic: int) -> bytes:
 
 
 def cut(content: bytes) -> list[bytes]:
-    """A log's batches and entries as their lengths say; what they can't tell is the last one."""
+    """Split a log into batches and entries by their lengths; the rest is the last one."""
     found, at = [], 0
     while at < len(content):
         size = 12 + int.from_bytes(content[at + 8 : at + 12], "big", signed=True)
@@ -112,7 +112,7 @@ def cut(content: bytes) -> list[bytes]:
 
 @lru_cache(maxsize=4096)
 def taken_apart(content: bytes) -> Piece:
-    """A batch or entry as fields and records, or as bytes if it is neither."""
+    """Return a batch or entry as fields and records, or as bytes if it is neither."""
     if len(content) >= HEADER.size and content[16] == 2:
         fields = dict(zip(WIDTHS, HEADER.unpack_from(content), strict=True))
         codec, body = fields["attributes"] & 7, content[HEADER.size :]
@@ -154,11 +154,11 @@ def _sized(text: bytes | None) -> bytes:
 # --- records ---------------------------------------------------------------------------------------------------------
 
 Token: TypeAlias = int | bytes
-"""Of a record: a number that stands as a varint, or bytes that stand as they are."""
+"""A token of a record: a number stored as a varint, or plain bytes."""
 
 
 def records_of(body: bytes) -> list[bytes]:
-    """Records without their lengths, as far as these can be followed; the rest is the last one."""
+    """Return records without their lengths, as far as these are right; the rest is the last one."""
     found, at = list[bytes](), 0
     while at < len(body):
         size, start = _number(body, at)
@@ -170,7 +170,7 @@ def records_of(body: bytes) -> list[bytes]:
 
 
 def tokens_of(record: bytes) -> list[Token]:
-    """Attributes, deltas, sizes, texts and numbers of headers, in order; what can't be read is the last one."""
+    """Return attributes, deltas, sizes, texts and numbers of headers in order; the unreadable rest is the last one."""
     found: list[Token] = [record[:1]]
     at = 1
     for kind in _kinds(found):
@@ -198,17 +198,17 @@ def _kinds(found: list[Token]) -> Iterator[str]:
 
 
 def of_tokens(tokens: list[Token], extra: int = 0) -> bytes:
-    """A record without its length; `extra` needless groups in each number."""
+    """Return a record without its length; `extra` needless groups in each number."""
     return b"".join(varint(token, extra) if isinstance(token, int) else token for token in tokens)
 
 
 def with_length(record: bytes) -> bytes:
-    """A record as it stands in a body."""
+    """Return a record with its length, as in a body."""
     return varint(len(record)) + record
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """A zig-zag number and where it ends; its own start if there is none."""
+    """Return a zig-zag number and its end; its own start if there is none."""
     value, end = 0, at
     for shift in range(0, 70, 7):
         if end >= len(content):

@@ -1,4 +1,4 @@
-"""What must hold of any bytes: no exception, a status that means something, each byte accounted for, readers agree."""
+"""Properties that hold for any bytes: no exception, a meaningful status, each byte accounted for, equal readers."""
 
 import json
 import os
@@ -43,29 +43,29 @@ from tests.terminal import COLOR, HARMFUL, plain
 
 COMMANDS_OF_A_CASE = 4
 LONGEST_COMMAND = 20
-"""Seconds of a processor; the slowest takes one, with sanitizers some."""
+"""Processor seconds of a command; the slowest takes one, with sanitizers a few."""
 MOST_MEMORY = 512 << 20
-"""Bytes above what the process had before: large libraries are loaded by the first command that needs them."""
+"""The most bytes above the process's former memory: the first command that needs them loads large libraries."""
 GRAMMAR_SHARE = 0.03
-"""The grammars take a hundred times as long as the kernel."""
+"""The share of batches that the grammars parse: they are a hundred times as slow as the kernel."""
 STATUSES = (0, 1, 2)
 
 
 class BrokenError(Exception):
-    """A property that doesn't hold; the first argument names it."""
+    """A property doesn't hold; the first argument names it."""
 
 
 def check(
     case: Case, directory: Path, random: Random, *, whole: bool = False, grammar_share: float = GRAMMAR_SHARE
 ) -> int:
-    """Holds a case, written to a directory, to what must be true. Gives the number of commands that ran.
+    """Check all properties of a case in a directory; return the number of commands that ran.
 
     Args:
         case: the files.
-        directory: where they lie.
-        random: chooses what is asked.
-        whole: everything is asked.
-        grammar_share: of how many batches the grammars are asked.
+        directory: their directory.
+        random: chooses the checks.
+        whole: run all checks.
+        grammar_share: the share of batches that the grammars parse.
     """
     for path in case.files:
         if path.endswith((".log", ".checkpoint")) and (whole or not case.is_partition):
@@ -91,7 +91,7 @@ DEEP = LogOptions(deep=True, print_data=True)
 
 
 def renderings() -> list[Rendering]:
-    """How a log can be printed: as the documentation shows it, as JSON's texts, as releases did."""
+    """Return the forms of printing a log: as the documentation, as JSON texts, as releases."""
     found = [Rendering(program_of(EVERYTHING, EVERYTHING, EVERYTHING))]
     for options in (DEEP, LogOptions()):
         found.append(Rendering(documented_program(options)))
@@ -105,7 +105,7 @@ _RENDERINGS = renderings()
 
 
 class LogRead(NamedTuple):
-    """What a kernel gives of a log: runs and damages, columns, and the log printed."""
+    """A kernel's results for a log: runs and damages, columns, and the printed log."""
 
     items: list[object]
     columns: list[object]
@@ -113,7 +113,7 @@ class LogRead(NamedTuple):
 
 
 def check_log(path: Path, wanted: Sequence[Rendering], random: Random, grammar_share: float) -> None:
-    """Holds the kernels and the grammars equal on a log, and the sizes of what is in it to the file's."""
+    """Check that kernels and grammars agree on a log, and that its parts' sizes add up to the file's."""
     reads = []
     for name in KERNELS:
         os.environ[kernels.KERNEL_VARIABLE] = name
@@ -131,7 +131,7 @@ def check_log(path: Path, wanted: Sequence[Rendering], random: Random, grammar_s
 
 
 def read_log(path: Path, wanted: Sequence[Rendering]) -> LogRead:
-    """Reads a log by the kernel of the environment."""
+    """Read a log by the kernel of the environment."""
     with LogFile(path) as log_file:
         items = [_item(item) for item in _whole(log_file.runs(), log_file.size)]
         items += [_item(item) for item in _whole(log_file.runs_as_kafka(), log_file.size)]
@@ -140,7 +140,7 @@ def read_log(path: Path, wanted: Sequence[Rendering]) -> LogRead:
 
 
 def _whole(items: Iterator[Run | Damage], size: int) -> Iterator[Run | Damage]:
-    """The items of a log, which must begin where the last one ended, up to the file's end."""
+    """Yield the items of a log, which must be adjacent up to the file's end."""
     position = 0
     for item in items:
         for start, length in _extents(item):
@@ -153,7 +153,7 @@ def _whole(items: Iterator[Run | Damage], size: int) -> Iterator[Run | Damage]:
 
 
 def _extents(item: Run | Damage) -> list[tuple[int, int]]:
-    """Position and size of each batch, or of the damage; one inside a batch has size 0."""
+    """Return position and size of each batch or damage; a damage inside a batch has size 0."""
     if isinstance(item, Damage):
         return [(item.position, item.size)]
     return [(item.position + item.rows[at], item.rows[at + 1]) for at in range(0, ROW * item.row_count, ROW)]
@@ -166,7 +166,7 @@ def _item(item: Run | Damage) -> object:
 
 
 def _columns(pieces: Iterable[Slice | Damage]) -> list[object]:
-    """Records, which of them are control records, and what is wrong; how runs were sliced is a kernel's own."""
+    """Return records, their control flags, and problems, independent of a kernel's slices."""
     records, problems, damages, control = list[Record](), list[RecordProblem](), list[Damage](), bytearray()
     for piece in pieces:
         if isinstance(piece, Damage):
@@ -223,12 +223,12 @@ def _batches(log_file: LogFile) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_grammar(batch: Batch) -> None:
-    """Holds a batch's records to what the grammar reads; a problem to where that fails."""
+    """Check a batch's records against the grammar's, or its problem against the grammar's failure."""
     if batch.magic not in (0, 1, 2):
         return
     problem = batch.problem()
     if problem is not None and problem.problem is None:
-        return  # its body can't be decompressed: no grammar tells what is in it
+        return  # its body can't be decompressed: no grammar can parse it
     try:
         expected = _v2_records(batch) if batch.magic == 2 else _legacy_records(batch)
     except ConstructError as error:
@@ -261,7 +261,7 @@ def _int64(number: int) -> int:
 
 
 def _legacy_records(batch: Batch) -> list[tuple[bytes | None, bytes | None, int]] | None:
-    """Only of a message that isn't a wrapper: what of an odd one Kafka reads, the kernels' tests say."""
+    """Return the record of a message that isn't a wrapper; the kernels' tests cover odd ones."""
     parsed = LOG_ENTRY.parse(batch.raw)
     if batch.attributes & CODEC_MASK:
         return None
@@ -275,7 +275,7 @@ MESSAGE = "shop.Order"
 
 
 def check_columns(directory: Path) -> None:
-    """Holds a definition to a decoder and a column, or to one line that says why there is none."""
+    """Check that a definition gives a decoder and a column, or a one-line error."""
     message = directory / "message"
     body = message.read_bytes() if message.exists() else b""
     for path in sorted(directory.iterdir()):
@@ -287,7 +287,7 @@ def check_columns(directory: Path) -> None:
 
 
 def _check_value(path: Path, body: bytes) -> None:
-    """A message becomes JSON, or stays as it is with a reason of one line."""
+    """Check that a message becomes JSON, or stays as bytes with a one-line reason."""
     kind = {".avsc": "avro", ".set": "protobuf"}.get(path.suffix, "json")
     is_described = kind != "json"
     decode = value_decoder(kind, DecoderOptions(path if is_described else None, MESSAGE), "value")
@@ -298,7 +298,7 @@ def _check_value(path: Path, body: bytes) -> None:
 
 
 def _check_cell(path: Path, body: bytes) -> None:
-    """A message becomes a cell of the column, or has none for what pyarrow says of it."""
+    """Check that a message becomes a cell of the column, or has pyarrow's error."""
     if path.suffix == ".set":
         descriptors, name = described_message(path, MESSAGE)
         schema = WriterSchema("", path.name, "PROTOBUF", (b64encode(descriptors).decode(), name))
@@ -324,7 +324,7 @@ def _one_line() -> Iterator[None]:
 
 
 def check_command(arguments: list[str], directory: Path) -> None:
-    """Holds a command to its statuses, and to the same outcome with both kernels."""
+    """Check a command's exit status, and that both kernels have the same result."""
     outcomes = []
     for name in KERNELS:
         with cheap(" ".join(arguments)):
@@ -344,7 +344,7 @@ def check_command(arguments: list[str], directory: Path) -> None:
 
 
 def check_messages(stderr: bytes, *, are_own: bool) -> None:
-    """Holds messages to lines in which no name controls a terminal; are_own: none is as Kafka's tool has it."""
+    """Check that no name in messages controls a terminal; are_own: no message is in Kafka's form."""
     text = stderr.decode("utf-8", "surrogateescape")
     if harm := HARMFUL & set(text):
         raise BrokenError("a message has a control character", f"{sorted(harm)!a}")
@@ -353,7 +353,7 @@ def check_messages(stderr: bytes, *, are_own: bool) -> None:
 
 
 def check_json(stdout: bytes) -> None:
-    """Holds output as JSON to objects, one a line, of which each program reads the same."""
+    """Check that JSON output has one object per line, with unambiguous contents."""
     for line in stdout.split(b"\n")[:-1]:
         try:
             json.loads(line, parse_constant=_refuse)
@@ -366,7 +366,7 @@ def _refuse(name: str) -> NoReturn:
 
 
 def check_terminal(arguments: list[str], directory: Path) -> None:
-    """Holds a command to what may reach a terminal: text, and where colours are off no style but bold or faint."""
+    """Check a command's output on a terminal: text, and without colours only bold or faint styles."""
     shown = on_terminal(arguments, directory)
     if COLOR.search(shown):
         raise BrokenError("a file colours the terminal", f"kseg {' '.join(arguments)}")
@@ -376,7 +376,7 @@ def check_terminal(arguments: list[str], directory: Path) -> None:
 
 
 class _Page(HTMLParser):
-    """Looks for elements and attributes that only a name can have brought."""
+    """A parser that finds elements and attributes made by a name."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if MARK in tag or any(name == f"on{MARK}" for name, _ in attrs):
@@ -384,7 +384,7 @@ class _Page(HTMLParser):
 
 
 def check_page(content: bytes) -> None:
-    """Holds a page or picture to its own elements and attributes, whatever names are in it; no other text is held."""
+    """Check that a page or picture has only its own elements and attributes, whatever names are in it."""
     if not content.startswith((b"<!DOCTYPE", b"<svg")):
         return
     at = content.find(f"<{MARK}".encode())
@@ -395,7 +395,7 @@ def check_page(content: bytes) -> None:
 
 @contextmanager
 def cheap(what: str) -> Iterator[None]:
-    """Holds what is done to bounds of processor time and memory, which are far above what small files may cost."""
+    """Limit processor time and memory, far above the cost of small files."""
     with suppress(OSError):
         _PEAK_RESET.write_text("5")
     before, start = _kibibytes("VmRSS"), time.process_time()
@@ -408,18 +408,18 @@ def cheap(what: str) -> Iterator[None]:
 
 
 _PEAK_RESET = Path("/proc/self/clear_refs")
-"""Linux begins to measure the peak again where 5 is written to it."""
+"""The file to which Linux expects a 5 to restart measuring the peak."""
 
 
 def _kibibytes(name: str) -> int:
-    """What Linux tells of this process's memory; 0 where it doesn't."""
+    """Return Linux's value for this process's memory; 0 on other systems."""
     with suppress(OSError), Path("/proc/self/status").open(encoding="ascii") as status:
         return next((int(line.split()[1]) for line in status if line.startswith(f"{name}:")), 0)
     return 0
 
 
 def _check_salvaged(saved: Outcome, directory: Path) -> None:
-    """What was salvaged holds intact batches and nothing else."""
+    """Check that salvaged logs hold only intact batches."""
     for name, content in saved.files.items():
         if name.endswith(".log") and isinstance(content, bytes):
             path = directory / "saved.log"

@@ -1,4 +1,4 @@
-"""What mutants are made of: golden files, and segments by kseg's own writer in each format and codec."""
+"""Seeds of mutants: golden files, and segments by kseg's own writer in each format and codec."""
 
 from functools import cache
 from pathlib import Path
@@ -14,25 +14,25 @@ from tests.fuzz.pieces import cut
 from tests.kernel.made import Record
 
 LARGEST_PARTITION = 200_000
-"""Bytes of a golden partition that is still taken whole."""
+"""The largest golden partition that is used completely."""
 LARGEST_PIECE = 20_000
 
 
 class Partition(NamedTuple):
-    """A partition's directory and its files, with those of its log directory: contents by path."""
+    """A partition's directory with its files and its log directory's: contents by path."""
 
     name: str
     files: dict[str, bytes]
 
     @property
     def logs(self) -> list[str]:
-        """Paths of its logs."""
+        """The paths of its logs."""
         return [path for path in self.files if path.endswith(".log")]
 
 
 @cache
 def partitions() -> list[Partition]:
-    """Golden partitions, healthy and damaged, that aren't too large to be read by each command."""
+    """Return golden partitions, healthy and damaged, that are small enough for each command."""
     folders = {path.parent for folder in ("logs", "damaged") for path in (golden.ROOT / folder).rglob("*.log")}
     found = [_partition(folder) for folder in sorted(folders)]
     return [each for each in found if sum(map(len, each.files.values())) <= LARGEST_PARTITION]
@@ -47,20 +47,20 @@ def _partition(folder: Path) -> Partition:
 
 @cache
 def logs() -> list[list[bytes]]:
-    """Golden logs as their batches and entries."""
+    """Return golden logs as their batches and entries."""
     paths = [path for folder in ("logs", "docs", "damaged") for path in (golden.ROOT / folder).rglob("*.log")]
     return list(filter(None, (cut(path.read_bytes()) for path in sorted(paths))))
 
 
 @cache
 def pieces() -> list[bytes]:
-    """All batches and entries that aren't large, for splices."""
+    """Return all batches and entries that aren't large, for splices."""
     return sorted({piece for log in (*logs(), *made()) for piece in log if len(piece) <= LARGEST_PIECE})
 
 
 @cache
 def made() -> list[list[bytes]]:
-    """Logs by kseg's own writer, of each format and codec, also with larger records than golden ones have."""
+    """Return logs by kseg's own writer, of each format and codec, also with larger records than golden ones."""
     random = Random("made")
     logs = [[_batch(random, number, codec) for number in range(40)] for codec in (0, 0, 1, 2, 3, 4)]
     for magic in (0, 1):
@@ -70,7 +70,7 @@ def made() -> list[list[bytes]]:
 
 
 def _text(random: Random) -> bytes:
-    """Text that compresses as texts do, now and then large."""
+    """Return text that compresses like real texts, sometimes large."""
     words = (b"order", b"customer", b"2026", "größe".encode(), b"\0\1\2\xff")
     return b" ".join(random.choices(words, k=random.choice((3, 9, 200, 1200))))
 

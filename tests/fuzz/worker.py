@@ -1,4 +1,4 @@
-"""Makes cases and holds them to what must be true, in one process; what breaks is made small and kept."""
+"""A worker that makes cases, checks their properties, and keeps minimized failing ones."""
 
 import json
 import os
@@ -21,15 +21,15 @@ from tests.fuzz.minimize import minimized
 from tests.fuzz.properties import BrokenError, check
 
 LONGEST_CASE = 120
-"""Seconds: a case that takes longer is a find. Most take some hundredths."""
+"""Seconds after which a case counts as failing. Most take a few hundredths."""
 ATTEMPTS = 3000
 FOUND = 3
-"""Exit status where something broke; any other but 0 is a crash."""
+"""The exit status if a property failed; any other but 0 is a crash."""
 
 
 @dataclass
 class Tally:
-    """What a worker did: the number of the case that it is at, and how much came before."""
+    """A worker's results: the number of its present case, and the totals before it."""
 
     number: int
     cases: int = 0
@@ -49,14 +49,14 @@ class Worker:
         self._signatures = set[str]()
 
     def work(self, until: float, most_bytes: int) -> int:
-        """Goes on until a time, or until so many bytes; gives the exit status."""
+        """Run until a time, or until a number of bytes; return the exit status."""
         tally = self._tally
         while time.time() < until and tally.bytes < most_bytes:
             self._tell()
             random, case = self._series.case(tally.number)
             try:
                 tally.commands += try_case(case, random)
-            except Exception as error:  # noqa: BLE001  whatever a mutant raises is a find
+            except Exception as error:  # noqa: BLE001  any exception of a mutant is a find
                 self._keep(case, error)
             tally.cases += 1
             tally.bytes += case.size
@@ -65,7 +65,7 @@ class Worker:
         return FOUND if tally.finds else 0
 
     def _tell(self) -> None:
-        """For whoever started this: if the process dies, it was at this case."""
+        """Report the present case to the parent, for the case that the process dies."""
         os.pwrite(self._progress, json.dumps(asdict(self._tally)).ljust(200).encode(), 0)
 
     def _keep(self, case: Case, error: Exception) -> None:
@@ -77,7 +77,7 @@ class Worker:
         number = self._tally.number
 
         def breaks(smaller: Case) -> bool:
-            random, _ = self._series.case(number)  # what is asked is drawn after it
+            random, _ = self._series.case(number)  # the checks are drawn after it
             try:
                 try_case(smaller, random, grammar_share=1)
             except Exception as other:  # noqa: BLE001  the same
@@ -89,7 +89,7 @@ class Worker:
 
 
 def signature_of(error: Exception) -> str:
-    """What broke, without what differs from case to case."""
+    """Return a description of the failure that is the same in similar cases."""
     if isinstance(error, BrokenError):
         return str(error.args[0])
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -97,7 +97,7 @@ def signature_of(error: Exception) -> str:
 
 
 def keep(case: Case, signature: str, found: Path) -> Path:
-    """Writes a case into a directory of its own; gives that."""
+    """Write a case into a directory of its own, and return that."""
     digest = sha256(repr(sorted(case.files.items())).encode()).hexdigest()[:8]
     name = "".join(letter if letter.isalnum() else "-" for letter in signature.lower())[:60].strip("-")
     place = found / f"{name}-{digest}"
@@ -106,7 +106,7 @@ def keep(case: Case, signature: str, found: Path) -> Path:
 
 
 def try_case(case: Case, random: Random, **options: Any) -> int:
-    """Holds a case to what must be true, within bounds of time; options as for `check`, and gives the same."""
+    """Check a case within a time limit; options and result as for `check`."""
     with TemporaryDirectory(prefix="kseg-fuzz-") as directory, _bounded():
         case.write(Path(directory))
         return check(case, Path(directory), random, **options)

@@ -17,7 +17,7 @@ import make_golden as tools
 from kafka_classes import KafkaClasses
 
 CLIENT_RELEASE = "4.3.1"
-"""Of the tools and clients: newer ones may not be out yet."""
+"""The release of tools and clients: newer ones may not be released yet."""
 NODES = (1, 2, 3)
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 PATIENCE = 90
@@ -25,7 +25,7 @@ INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.
 
 
 class Node(NamedTuple):
-    """A process of the cluster. port: that it listens on once it is up."""
+    """A process of the cluster. port: its port once it is up."""
 
     id: int
     roles: tuple[str, ...]
@@ -36,17 +36,17 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """Three brokers, started and ended one by one.
+    """Three brokers, started and stopped one by one.
 
-    nodes: by id. What each has printed is in `said.txt` beside its log directories.
+    nodes: by id. The output of each is in `said.txt` next to its log directories.
     """
 
     def __init__(
         self, release: str, work: Path, settings: dict[str, object], controllers: tuple[int, ...] = NODES
     ) -> None:
-        """Prepares empty log directories of a release's brokers; nothing runs yet.
+        """Prepare empty log directories of a release's brokers; nothing runs yet.
 
-        controllers: ids of those that vote; those that aren't brokers too are processes of their own.
+        controllers: ids of the voters; voters that aren't brokers are processes of their own.
         """
         self._work = work
         self._running: dict[int, subprocess.Popen[bytes]] = {}
@@ -79,16 +79,16 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all brokers."""
+        """The addresses of all brokers."""
         return ",".join(f"127.0.0.1:{self.nodes[number].port}" for number in NODES)
 
     def run(self, main_class: str, *arguments: str) -> str:
-        """Runs one of Kafka's tools, or the workload, to its end; gives what it printed."""
+        """Run one of Kafka's tools, or the workload, to its end; return its output."""
         command = self._clients.command(main_class, *arguments, options=[tools.QUIET])
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def start(self, *numbers: int) -> None:
-        """Starts brokers, and waits for them."""
+        """Start brokers, and wait for them."""
         for number in numbers:
             node = self.nodes[number]
             with (self._work / f"node-{number}" / "said.txt").open("ab") as said:
@@ -99,13 +99,13 @@ class Cluster:
             tools.wait_until(lambda port=port: tools.is_listening(port), PATIENCE, f"no broker {number}", process)
 
     def kill(self, number: int) -> None:
-        """Ends a broker as a power cut does."""
+        """Kill a broker, as a power cut does."""
         process = self._running.pop(number)
         process.kill()
         process.wait()
 
     def stop(self) -> None:
-        """Stops all brokers in order, one after another."""
+        """Stop all brokers cleanly, one after another."""
         for process in self._running.values():
             process.terminate()
             process.wait()
@@ -113,7 +113,7 @@ class Cluster:
 
     @contextmanager
     def working(self) -> Iterator[subprocess.Popen[str]]:
-        """The workload's members and open transactions, while they live."""
+        """Run the workload's members and open transactions until the context ends."""
         command = self._clients.command("Workload", self.bootstrap, "live", options=[tools.QUIET])
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             try:

@@ -1,4 +1,4 @@
-"""Counts of what was compared with Kafka's own tools, shown at the end."""
+"""Counts of comparisons with Kafka's own tools, shown at the end."""
 
 import pytest
 
@@ -9,13 +9,13 @@ _COMPARED = pytest.StashKey[dict[str, Compared]]()
 
 @pytest.fixture(scope="module")
 def compared(request: pytest.FixtureRequest) -> Compared:
-    """What a module's tests compare."""
+    """The comparisons of a module's tests."""
     found = Compared()
     request.config.stash.setdefault(_COMPARED, {})[request.module.__name__] = found
     return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """A line for each module."""
+    """Print a line per module."""
     for name, found in config.stash.get(_COMPARED, {}).items():
         terminalreporter.write_line(f"{name}: {found.summary()}")

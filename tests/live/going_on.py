@@ -1,4 +1,4 @@
-"""A producer and a consumer that go on while a cluster falls and comes back."""
+"""A producer and a consumer that continue while a cluster fails and comes back."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ PATIENCE = 300
 
 
 class Producing:
-    """Sends numbered records with acks=all until it is stopped; `acknowledged`: the numbers, with where each lies."""
+    """A producer of numbered records with acks=all; `acknowledged`: the numbers with their places."""
 
     def __init__(self, bootstrap: str) -> None:
         self.acknowledged: dict[int, tuple[int, int]] = {}
@@ -29,11 +29,10 @@ class Producing:
         self._thread = threading.Thread(target=self._send, daemon=True)
 
     def start(self) -> None:
-        """Begins."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends when all that was sent is acknowledged."""
+        """Stop once all sent records are acknowledged."""
         self._ended.set()
         self._thread.join()
         assert self._producer.flush(PATIENCE) == 0
@@ -55,7 +54,7 @@ class Producing:
         self.acknowledged[int(message.value() or b"")] = place
 
     def wait_for_more(self, count: int) -> None:
-        """Waits until so many more are acknowledged."""
+        """Wait until `count` more records are acknowledged."""
         wanted = len(self.acknowledged) + count
         deadline = time.monotonic() + PATIENCE
         while len(self.acknowledged) < wanted:
@@ -64,7 +63,6 @@ class Producing:
 
 
 def consumer_of(bootstrap: str, group: str) -> Consumer:
-    """A consumer of a group."""
     return Consumer({
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -75,7 +73,7 @@ def consumer_of(bootstrap: str, group: str) -> Consumer:
 
 
 def take(consumer: Consumer, count: int) -> dict[int, tuple[int, int]]:
-    """Consumes so many records of a group, and commits: their numbers, and where they lie."""
+    """Consume `count` records of a group, and commit; return their numbers and places."""
     taken: dict[int, tuple[int, int]] = {}
     deadline = time.monotonic() + PATIENCE
     while len(taken) < count:
@@ -91,7 +89,7 @@ def take(consumer: Consumer, count: int) -> dict[int, tuple[int, int]]:
 
 
 def everything(bootstrap: str) -> dict[int, tuple[int, int]]:
-    """All numbers in the topic, and where each lies."""
+    """Return all numbers in the topic with their places."""
     consumer = consumer_of(bootstrap, "auditor")
     ends = {
         number: consumer.get_watermark_offsets(TopicPartition(TOPIC, number), PATIENCE) for number in range(PARTITIONS)

@@ -1,4 +1,4 @@
-"""A running broker, what Kafka's own tools say of it, and what kseg says of its disks."""
+"""A running broker, with the output of Kafka's own tools for it and of kseg for its disks."""
 
 import json
 import subprocess
@@ -13,9 +13,10 @@ TOOLS = "org.apache.kafka.tools"
 
 
 class OneBroker(NamedTuple):
-    """A running broker with its disks; `hour_ago`: before it began, in milliseconds; `running`: what ends with it.
+    """A running broker with its disks.
 
-    tools: classes of Kafka's tools, None if the broker's release has its own.
+    `hour_ago`: an hour before its start in milliseconds; `running`: processes to end. tools: classes of Kafka's tools,
+    None if the broker's release has its own.
     """
 
     broker: Broker
@@ -29,7 +30,7 @@ class OneBroker(NamedTuple):
         return f"127.0.0.1:{self.broker.port}"
 
     def tool(self, name: str, *arguments: str) -> list[str]:
-        """The lines that one of Kafka's tools prints."""
+        """Return the output lines of one of Kafka's tools."""
         classes = self.tools or self.broker.kafka
         command = classes.command(f"{TOOLS}.{name}", "--bootstrap-server", self.server, *arguments)
         ran = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE * 3)
@@ -37,7 +38,7 @@ class OneBroker(NamedTuple):
         return ran.stdout.decode().splitlines()
 
     def table(self, name: str, *arguments: str) -> list[dict[str, str]]:
-        """The rows of tables: lines of titles follow empty ones."""
+        """Return the rows of tables: lines of titles follow empty ones."""
         rows: list[dict[str, str]] = []
         titles: list[str] = []
         for line in self.tool(name, *arguments):
@@ -51,7 +52,7 @@ class OneBroker(NamedTuple):
         return rows
 
     def kseg(self, *arguments: str) -> list[dict[str, Any]]:
-        """The objects that kseg prints of both disks, without what they add up to."""
+        """Return the objects that kseg prints for both disks, without their totals."""
         command, *options = arguments
         ran = run.kseg([command, *map(str, self.disks), *options, "-o", "json"], self.broker.work)
         assert ran.status in (0, 1), ran.stderr

@@ -1,4 +1,4 @@
-"""What Kafka's own tools say of a running cluster, as rows."""
+"""The output of Kafka's own tools for a running cluster, as rows."""
 
 import json
 import re
@@ -15,7 +15,7 @@ TRANSACTIONS = f"{_TOOLS}TransactionsCommand"
 TIMES = {"latest": "-1", "earliest": "-2", "max-timestamp": "-3"}
 
 Row = dict[str, str]
-"""A row of a table: values by the names above them."""
+"""A row of a table: values by column name."""
 
 
 class TopicPartition(NamedTuple):
@@ -30,7 +30,7 @@ class TopicPartition(NamedTuple):
 
 
 class Oracles:
-    """Asks a cluster by Kafka's tools; each answer is rows."""
+    """Kafka's tools for a cluster; each answer is rows."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -39,48 +39,48 @@ class Oracles:
         return self._cluster.run(tool, "--bootstrap-server", self._cluster.bootstrap, *arguments)
 
     def group_states(self) -> list[Row]:
-        """kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh, --state."""
+        """Return rows of kafka-consumer-groups.sh, kafka-share-groups.sh and kafka-streams-groups.sh, --state."""
         asked = ("--describe", "--all-groups", "--state")
         return [row for tool in (GROUPS, SHARE_GROUPS, STREAMS_GROUPS) for row in _table(self._ask(tool, *asked))]
 
     def group_types(self) -> list[Row]:
-        """kafka-groups.sh --list."""
+        """Return rows of kafka-groups.sh --list."""
         return list(_fixed_width(self._ask(f"{_TOOLS}GroupsCommand", "--list")))
 
     def group_members(self) -> list[Row]:
-        """The same three, --members --verbose."""
+        """Return rows of the same three, --members --verbose."""
         asked = ("--describe", "--all-groups", "--members", "--verbose")
         return [row for tool in (GROUPS, SHARE_GROUPS, STREAMS_GROUPS) for row in _table(self._ask(tool, *asked))]
 
     def commits(self) -> list[Row]:
-        """kafka-consumer-groups.sh --describe."""
+        """Return rows of kafka-consumer-groups.sh --describe."""
         return list(_table(self._ask(GROUPS, "--describe", "--all-groups")))
 
     def share_offsets(self) -> list[Row]:
-        """kafka-share-groups.sh --describe --offsets."""
+        """Return rows of kafka-share-groups.sh --describe --offsets."""
         return list(_table(self._ask(SHARE_GROUPS, "--describe", "--all-groups", "--offsets")))
 
     def transactions(self) -> list[Row]:
-        """kafka-transactions.sh list."""
+        """Return rows of kafka-transactions.sh list."""
         return list(_table(self._ask(TRANSACTIONS, "list")))
 
     def transaction(self, transactional_id: str) -> Row:
-        """kafka-transactions.sh describe."""
+        """Return the row of kafka-transactions.sh describe."""
         (row,) = _table(self._ask(TRANSACTIONS, "describe", "--transactional-id", transactional_id))
         return row
 
     def hanging(self, broker: int) -> list[Row]:
-        """kafka-transactions.sh find-hanging."""
+        """Return rows of kafka-transactions.sh find-hanging."""
         return list(_table(self._ask(TRANSACTIONS, "find-hanging", "--broker-id", str(broker))))
 
     def offsets(self, time: str) -> dict[tuple[str, int], int | None]:
-        """kafka-get-offsets.sh: the offset at a time, by topic and partition; None where there is none."""
+        """Return kafka-get-offsets.sh's offset at a time, by topic and partition; None if there is none."""
         lines = self._ask(f"{_TOOLS}GetOffsetShell", "--time", time).splitlines()
         split = [line.rsplit(":", 2) for line in lines]
         return {(topic, int(partition)): int(offset) if offset else None for topic, partition, offset in split}
 
     def sizes(self) -> dict[tuple[int, str, str], int]:
-        """kafka-log-dirs.sh: bytes by broker, log directory, and partition's directory."""
+        """Return kafka-log-dirs.sh's bytes by broker, log directory, and partition's directory."""
         answer = json.loads(self._ask(f"{_TOOLS}LogDirsCommand", "--describe").splitlines()[-1])
         return {
             (broker["broker"], log_dir["logDir"], partition["partition"]): partition["size"]
@@ -90,7 +90,7 @@ class Oracles:
         }
 
     def partitions(self) -> list[TopicPartition]:
-        """kafka-topics.sh --describe."""
+        """Return the partitions of kafka-topics.sh --describe."""
         found, topic_ids = [], {}
         for line in self._ask(f"{_TOOLS}TopicCommand", "--describe").splitlines():
             values = dict(re.findall(r"(\w+): ([^\t]*)", line))
@@ -105,7 +105,7 @@ class Oracles:
 
 
 def _table(text: str) -> Iterator[Row]:
-    """Rows of tables, of which only the last column may have spaces; names stand above each table."""
+    """Yield rows of tables in which only the last column may have spaces; names are above each table."""
     names: list[str] = []
     for line in text.splitlines():
         # Two names have a space in them.
@@ -120,7 +120,7 @@ def _table(text: str) -> Iterator[Row]:
 
 
 def _fixed_width(text: str) -> Iterator[Row]:
-    """Rows of a table whose values may be missing."""
+    """Yield rows of a table whose values may be missing."""
     head, *lines = text.splitlines()
     starts = [match.start() for match in re.finditer(r"\S+", head)]
     ends = [*starts[1:], None]

@@ -34,23 +34,23 @@ class Node(NamedTuple):
 
     @property
     def properties(self) -> Path:
-        """Its settings."""
+        """The file of its settings."""
         return self.directory / "server.properties"
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Its address."""
         return f"127.0.0.1:{self.port}"
 
 
 class QuorumCluster:
-    """Three controllers and three brokers, each started and ended by itself.
+    """Three controllers and three brokers, each started and stopped separately.
 
-    nodes: by id. is_dynamic: whether the voters stand in the metadata (KIP-853). What each says is in `said.txt`.
+    nodes: by id. is_dynamic: whether the metadata have the voters (KIP-853). The output of each is in `said.txt`.
     """
 
     def __init__(self, release: str, work: Path, *, is_dynamic: bool) -> None:
-        """Prepares log directories; nothing runs yet."""
+        """Prepare log directories; nothing runs yet."""
         self._work = work
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self.is_dynamic = is_dynamic
@@ -66,18 +66,18 @@ class QuorumCluster:
             self.format(number)
 
     def add(self, number: int, role: str) -> Node:
-        """Adds a node, which has no settings and no directory yet."""
+        """Add a node without settings and directory."""
         directory = self._work / f"node-{number}"
         directory.mkdir()
         self.nodes[number] = Node(number, role, tools.free_port(), directory)
         return self.nodes[number]
 
     def of_role(self, role: str) -> list[Node]:
-        """All controllers, or all brokers."""
+        """Return all controllers, or all brokers."""
         return [node for node in self.nodes.values() if node.role == role]
 
     def configure(self, controllers: Iterable[int]) -> None:
-        """Writes the settings of all nodes: these controllers are the quorum."""
+        """Write the settings of all nodes, with these controllers as the quorum."""
         voters = [self.nodes[number] for number in controllers]
         for node in self.nodes.values():
             settings = _settings(node)
@@ -88,7 +88,7 @@ class QuorumCluster:
             node.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
 
     def format(self, number: int, *, is_first: bool = True) -> None:
-        """Formats a node's log directory, as one of the first voters or as a node that comes later."""
+        """Format a node's log directory, as one of the first voters or as a later node."""
         node = self.nodes[number]
         words = ["format", "-t", CLUSTER_ID, "-c", str(node.properties)]
         if self.is_dynamic and node.role == "controller" and is_first:
@@ -99,14 +99,14 @@ class QuorumCluster:
         self.run("kafka.tools.StorageTool", *words)
 
     def run(self, main_class: str, *arguments: str) -> str:
-        """Runs one of Kafka's tools; gives what it printed."""
+        """Run one of Kafka's tools; return its output."""
         command = self._kafka.command(main_class, *arguments, options=[tools.QUIET])
         ran = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
         assert ran.returncode == 0, (ran.stdout + ran.stderr).decode()[-3000:]
         return ran.stdout.decode()
 
     def start(self, *numbers: int) -> None:
-        """Starts nodes, and waits until they listen."""
+        """Start nodes, and wait until they listen."""
         for number in numbers:
             self._launch(number)
         for number in numbers:
@@ -114,7 +114,7 @@ class QuorumCluster:
             tools.wait_until(lambda port=port: tools.is_listening(port), PATIENCE, f"node {number} is down", process)
 
     def start_until(self, number: int, condition: Callable[[], bool]) -> None:
-        """Starts a node, and kills it when a condition is true, whether it has come up or not."""
+        """Start a node, and kill it once a condition is true, whether it is up or not."""
         self._launch(number)
         tools.wait_until(condition, PATIENCE, f"node {number} doesn't come so far", self._running[number])
         self.kill(number)
@@ -127,19 +127,19 @@ class QuorumCluster:
             self._running[number] = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
 
     def kill(self, *numbers: int) -> None:
-        """Ends nodes as a power cut does."""
+        """Kill nodes, as a power cut does."""
         for number in numbers:
             process = self._running.pop(number)
             process.kill()
             process.wait()
 
     def stop(self) -> None:
-        """Ends all."""
+        """Stop all nodes."""
         self.kill(*self._running)
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all brokers."""
+        """The addresses of all brokers."""
         return ",".join(node.address for node in self.of_role("broker"))
 
 

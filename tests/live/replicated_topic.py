@@ -1,4 +1,4 @@
-"""A topic whose replicas part: what is acknowledged, what consumers get, who leads. For tests marked `kafka`."""
+"""A topic whose replicas diverge: acknowledged records, consumed records, leaders. For tests marked `kafka`."""
 
 import shutil
 import time
@@ -16,7 +16,7 @@ UNCLEAN: dict[str, object] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
 }
-"""Settings of brokers that let a replica lead which lacks records, within a few seconds."""
+"""Broker settings that let a replica without all records lead within a few seconds."""
 
 
 class Sent(NamedTuple):
@@ -28,10 +28,10 @@ class Sent(NamedTuple):
 
 
 class ReplicatedTopic:
-    """A topic of a cluster. acknowledged: all that was ever sent to it."""
+    """A topic of a cluster. acknowledged: all records ever sent to it."""
 
     def __init__(self, cluster: Cluster, name: str, replicas: list[list[int]]) -> None:
-        """Creates it. replicas: of each partition, the preferred leader first."""
+        """Create the topic. replicas: of each partition, the preferred leader first."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         self.name = name
@@ -44,7 +44,7 @@ class ReplicatedTopic:
             future.result(PATIENCE)
 
     def wait_for(self, is_so: Callable[[Any], bool]) -> dict[int, int]:
-        """Waits until the metadata of each partition are so; gives the partitions' leaders."""
+        """Wait until each partition's metadata fulfil a condition; return the partitions' leaders."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -59,7 +59,7 @@ class ReplicatedTopic:
         pytest.fail("the partitions' leaders or replicas aren't those that were waited for")
 
     def produce(self, partition: int, values: Iterable[str], **settings: object) -> None:
-        """Sends records, and waits until the leader, or with acks=all each in-sync replica, has acknowledged them."""
+        """Send records, and wait until the leader, or with acks=all each in-sync replica, has acknowledged them."""
         from confluent_kafka import Producer
 
         def note(error: object, message: Any) -> None:
@@ -73,7 +73,7 @@ class ReplicatedTopic:
         assert producer.flush(PATIENCE) == 0
 
     def consumed(self, ends: dict[int, int]) -> set[Sent]:
-        """All records that consumers get up to the partitions' log end offsets."""
+        """Return all records that consumers get up to the partitions' log end offsets."""
         from confluent_kafka import Consumer, TopicPartition
 
         settings = {"bootstrap.servers": self._cluster.bootstrap, "group.id": "reading", "enable.auto.commit": False}
@@ -91,13 +91,13 @@ class ReplicatedTopic:
         return found
 
     def copy(self, number: int, name: str) -> None:
-        """Copies a broker's files and the topic's directories, into the directory `name` beside the nodes'."""
+        """Copy a broker's files and the topic's directories into the directory `name` next to the nodes'."""
         for log_dir in self._cluster.nodes[number].log_dirs:
             copy = log_dir.parents[1] / name / log_dir.name
             copy.mkdir(parents=True)
             for each in log_dir.iterdir():
                 if each.name.startswith(f"{self.name}-"):
-                    # A broker writes new checkpoints beside the old ones, and renames them.
+                    # A broker writes new checkpoints next to the old ones, and renames them.
                     shutil.copytree(each, copy / each.name, ignore=shutil.ignore_patterns("*.tmp"))
                 elif each.is_file() and each.name != ".lock" and each.suffix != ".tmp":
                     shutil.copy(each, copy)

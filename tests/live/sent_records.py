@@ -1,4 +1,4 @@
-"""What was sent to a broker, and what an export must have of it: by acknowledgements and the broker's answers alone."""
+"""Records sent to a broker, and those that an export must have, by acknowledgements and the broker's answers alone."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ class Sent(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What the broker says of a partition: log start offset, last stable offset, high watermark."""
+    """The broker's offsets of a partition: log start offset, last stable offset, high watermark."""
 
     start: int
     stable: int
@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
 
 
 class SentRecords:
-    """All records that a broker took, by their numbers; safe to use from several threads."""
+    """All records that a broker took, by their numbers; safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -45,35 +45,35 @@ class SentRecords:
         self._next = 0
 
     def next_number(self, log: Incarnation, key: bytes) -> int:
-        """A number for a record that is about to be sent: from now on it may supersede those of its key."""
+        """Return a number for a record to be sent, which may supersede others of its key from now on."""
         with self._lock:
             self._next += 1
             self._latest[log, key] = self._next
             return self._next
 
     def took(self, record: Sent) -> None:
-        """The broker has acknowledged a record."""
+        """Note an acknowledged record."""
         with self._lock:
             self._sent[record.number] = record
 
     def ended(self, transaction: int, *, is_committed: bool) -> None:
-        """A transaction has ended."""
+        """Note the end of a transaction."""
         with self._lock:
             self._outcomes[transaction] = is_committed
 
     def all(self) -> dict[int, Sent]:
-        """The records taken so far."""
+        """Return the records taken so far."""
         with self._lock:
             return dict(self._sent)
 
     def latest(self, topics: Collection[str]) -> list[Sent]:
-        """The records of some topics that none of the same key was sent after: no cleaner may take them."""
+        """Return the last record of each key in some topics: no cleaner may remove them."""
         with self._lock:
             numbers = [number for (log, _), number in self._latest.items() if log.topic in topics]
             return [self._sent[number] for number in numbers if number in self._sent]
 
     def is_committed(self, record: Sent) -> bool | None:
-        """Whether a record counts for readers of what is committed; None while its transaction is open."""
+        """Return whether a record counts for readers of committed records; None while its transaction is open."""
         with self._lock:
             return True if record.transaction is None else self._outcomes.get(record.transaction)
 
@@ -89,7 +89,7 @@ class Owed:
         self._latest: set[int] = set()
 
     def add_run(self, before: Mapping[Incarnation, Bounds], after: Mapping[Incarnation, Bounds]) -> None:
-        """A run ended well: it owes what was in the logs before it began, and still was after it had ended."""
+        """Note a successful run: it owes the records that were in the logs both before its start and after its end."""
         for log in before.keys() & after.keys():
             end = before[log].stable if self.is_committed_only else before[log].end
             if after[log].start < end:
@@ -101,7 +101,7 @@ class Owed:
                 self._latest.add(record.number)
 
     def numbers(self) -> set[int]:
-        """The records owed, by number."""
+        """Return the owed records by number."""
         joined = {log: _joined(ranges) for log, ranges in self._ranges.items()}
         owed = set(self._latest)
         for number, record in self._sent.all().items():
@@ -110,12 +110,12 @@ class Owed:
         return owed
 
     def is_wanted(self, record: Sent) -> bool:
-        """Whether a record may be in the table at all."""
+        """Return whether a record may be in the table at all."""
         return not self.is_committed_only or self._sent.is_committed(record) is True
 
 
 def superseded(records: Iterable[Sent]) -> set[int]:
-    """The numbers of records after which others of the same key were sent to the same log."""
+    """Return the numbers of records that others of the same key in the same log superseded."""
     latest: dict[tuple[Incarnation, bytes], Sent] = {}
     found = set()
     for record in sorted(records, key=lambda record: (record.log, record.offset)):

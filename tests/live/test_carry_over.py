@@ -20,7 +20,7 @@ SETTINGS = {
     "super.users": "User:ANONYMOUS",
 }
 ODD = 'it\'s "$HOME" `id`; é & co'
-"""A name that a shell must not take apart."""
+"""A name that a shell must not split."""
 TOPICS = (
     ("plain", "3", ()),
     ("compacted", "2", ("cleanup.policy=compact,delete", "min.cleanable.dirty.ratio=0.01")),
@@ -56,7 +56,7 @@ ENTITY_TYPES = ("topics", "brokers", "client-metrics", "groups", "users", "clien
 
 
 def fill(tools: ToolScripts, work: Path) -> None:
-    """Gives a cluster all kinds of state."""
+    """Give a cluster all kinds of state."""
     for name, partitions, settings in TOPICS:
         own = [word for setting in settings for word in ("--config", setting)]
         tools.run("kafka-topics", "--create", "--topic", name, "--partitions", partitions, *own)
@@ -74,7 +74,7 @@ def fill(tools: ToolScripts, work: Path) -> None:
 
 
 def described(tools: ToolScripts) -> dict[str, list[str]]:
-    """What Kafka's tools say of a cluster, in lines that don't depend on order, or on when it was made."""
+    """Return the tools' descriptions of a cluster, in lines independent of order and creation time."""
     texts = {
         "topics": re.sub("TopicId: \\S+|Elr: \\S*|LastKnownElr: \\S*", "", tools.run("kafka-topics", "--describe")),
         "acls": tools.run("kafka-acls", "--list"),
@@ -87,12 +87,12 @@ def described(tools: ToolScripts) -> dict[str, list[str]]:
 
 
 def _in_order(line: str) -> str:
-    """A line whose parts have an order: the tools print some in that of a hash table."""
+    """Return a line with sorted parts: the tools print some in the order of a hash table."""
     return ", ".join(sorted(re.split(", | are ", line.strip())))
 
 
 def carried_over(source: Broker, server: str) -> tuple[str, str]:
-    """The script of kseg for another cluster, and what it says on stderr."""
+    """Return kseg's script for another cluster, and its stderr."""
     ran = run.kseg(["metadata", str(source.logs), "--as-commands", "--bootstrap-server", server], source.work)
     assert ran.status == 0
     return ran.stdout.decode(), ran.stderr.decode()
@@ -113,7 +113,7 @@ def test_kafkas_tools_describe_the_new_cluster_as_the_old_one(
     assert "#   listener.name.x.ssl.keystore.password of broker 1: a secret" in text
     assert "left out: 1" in said
     script = tmp_path / "carry-over.sh"
-    # Whoever runs it puts passwords into the lines for SCRAM.
+    # The user puts passwords into the lines for SCRAM.
     script.write_text(re.sub("^# (.*)NEW-PASSWORD", r"\1second", text, flags=re.MULTILINE))
     with target.running("target"):
         other.run_script(script)

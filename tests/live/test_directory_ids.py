@@ -1,4 +1,4 @@
-"""A log directory with another `directory.id`: what a start makes of its partitions. Needs Java and Maven."""
+"""A log directory with another `directory.id`: its partitions after a start. Needs Java and Maven."""
 
 import json
 import re
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 TOPIC, PARTITIONS = "orders", 6
 RELEASES = ("4.3.1", "4.4.0")
 CHANGED = ([True], [False, True], [True, True])
-"""For each log directory, whether its id is changed."""
+"""Whether the id is changed, for each log directory."""
 
 
 def make_topic(port: int) -> None:
@@ -30,7 +30,7 @@ def make_topic(port: int) -> None:
 
 
 def write(port: int) -> None:
-    """A record into each partition, so that each one's leader must answer."""
+    """Write a record to each partition, so that each one's leader must answer."""
     from confluent_kafka import Producer
 
     failed: list[str] = []
@@ -49,7 +49,7 @@ def leaders(port: int) -> list[int]:
 
 
 def change_ids(disks: Sequence[Path], changed: Sequence[bool]) -> set[str]:
-    """Gives some log directories new ids, which it returns."""
+    """Give some log directories new ids; return them."""
     new = []
     for disk, is_changed in zip(disks, changed, strict=True):
         properties = disk / "meta.properties"
@@ -60,7 +60,7 @@ def change_ids(disks: Sequence[Path], changed: Sequence[bool]) -> set[str]:
 
 
 def unknown(disks: Sequence[Path], work: Path) -> int:
-    """How many directories have an id that the metadata don't have, as kseg finds."""
+    """Return the number of directories whose id the metadata lack, by kseg."""
     ran = kseg(["verify", *map(str, disks), "-o", "json", "-q"], work)
     return [json.loads(line).get("id") for line in ran.stdout.splitlines()].count("directory-unknown")
 
@@ -70,7 +70,7 @@ def unknown(disks: Sequence[Path], work: Path) -> int:
 def test_a_node_in_combined_mode_leads_all_partitions_after_another_start(
     changed: list[bool], release: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """At the first one, partitions whose leader had gone may find none: the controller elects before it hears."""
+    """At the first start, partitions without their leader may find none: the controller elects before it hears."""
     others = [tmp_path / f"disk{number}" for number in range(1, len(changed))]
     broker = new_broker(tmp_path_factory, release=release, log_dirs=others)
     disks = [broker.logs, *others]
@@ -89,7 +89,7 @@ def test_a_node_in_combined_mode_leads_all_partitions_after_another_start(
 
 
 def assigned(disks: Sequence[Path], work: Path) -> set[str]:
-    """The ids of the log directories that the metadata have for replicas."""
+    """Return the ids of log directories that the metadata have for replicas."""
     ran = kseg(["metadata", *map(str, disks[:1]), "--show", "directories", "-o", "json"], work)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     return {row["directoryId"] for row in rows if row["replicaCount"]}

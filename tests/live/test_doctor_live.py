@@ -1,4 +1,4 @@
-"""The doctor beside a running broker, and what it says of times that pin segments, against what the broker then keeps.
+"""The doctor next to a running broker; its findings on pinning timestamps match the broker's retention.
 
 Needs Java and Maven.
 """
@@ -25,15 +25,15 @@ EAGER = {"log.retention.check.interval.ms": 500, "log.initial.task.delay.ms": 30
 IDLE = {"log.retention.check.interval.ms": 24 * HOUR_MS, "log.initial.task.delay.ms": 24 * HOUR_MS}
 OF_MACHINE = {"disk-full", "disk-nearly-full"}
 CLOCKS = ("micro", "future", "seconds", "right")
-"""Topics in which some times are wrong; in the last one none is."""
+"""Topics with wrong timestamps, except for the last one."""
 
 
 class Seen(NamedTuple):
-    """What the doctor said: of the disks of the working broker, and of the stopped one; and what was kept then.
+    """The doctor's results for the working broker's disks and the stopped one's; and the remaining files.
 
     segments, kept: names of the logs of each topic in CLOCKS, before and after the broker's retention. left: findings
-    of what was put into a log directory then. is_stray_kept: whether the broker kept the stray partition that was among
-    it. refusal: what the broker said at its next start.
+    on the files put into a log directory then. is_stray_kept: whether the broker kept the stray partition among them.
+    refusal: the broker's error at its next start.
     """
 
     beside: list[list[dict[str, Any]]]
@@ -73,11 +73,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         while len(logs_of(disks)["right"]) == len(segments["right"]):
             assert time.monotonic() < end, "retention deleted nothing"
             time.sleep(0.2)
-        time.sleep(3)  # other topics' turn comes in the same pass
+        time.sleep(3)  # the same pass comes to other topics
         kept = logs_of(disks)
     stray = shutil.copytree(place_of(disks, "right-0"), second / f"gone-0.{'0' * 32}-stray")
     with broker.running("stray"):
-        time.sleep(3)  # far more than what is to be deleted has left
+        time.sleep(3)  # far longer than deletion takes
         is_stray_kept = bool(list(stray.glob("*.log")))
     (second / "backup").mkdir()
     left = {each["id"]: each for each in doctor(disks) if each["type"] == "finding"}
@@ -88,12 +88,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 
 def place_of(disks: tuple[Path, ...], name: str) -> Path:
-    """The directory of a partition on one of the disks."""
+    """Return the directory of a partition on one of the disks."""
     return next(disk / name for disk in disks if (disk / name).is_dir())
 
 
 def configure(broker: Broker, settings: dict[str, int]) -> None:
-    """Later lines of the file hold."""
+    """Append settings to the file, where later lines win."""
     with (broker.work / "server.properties").open("a") as file:
         file.writelines(f"{name}={value}\n" for name, value in settings.items())
 
@@ -115,7 +115,7 @@ def make_topics(broker: Broker) -> None:
 
 @contextmanager
 def load(broker: Broker) -> Iterator[None]:
-    """Producers of all kinds at work; begins once each topic has something."""
+    """Run producers of all kinds; the context begins when each topic has records."""
     has_ended, has_begun = threading.Event(), threading.Barrier(4)
     writers = (write_plain, write_compacted, write_transactions)
     threads = [threading.Thread(target=each, args=(broker, has_begun, has_ended)) for each in writers]
@@ -176,7 +176,7 @@ def write_transactions(broker: Broker, has_begun: threading.Barrier, has_ended: 
 
 
 def write_clocks(broker: Broker) -> None:
-    """Three segments or so in each topic: all expire within an hour but what their times say."""
+    """Write about three segments to each topic, which all expire within an hour but for their timestamps."""
     from confluent_kafka import Producer
 
     now = int(time.time() * 1000)
@@ -208,12 +208,13 @@ def logs_of(disks: tuple[Path, ...]) -> dict[str, list[str]]:
     return {name: sorted(path.name for disk in disks for path in disk.glob(f"{name}-0/*.log")) for name in CLOCKS}
 
 
-# --- what it says -----------------------------------------------------------------------------------------------------
+# --- findings
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(RUNS + 1))
 def test_no_alarm_beside_a_working_broker(number: int, seen: Seen) -> None:
-    """Three times in full, once quickly; logs grow, roll, are cleaned and deleted meanwhile."""
+    """Three complete examinations, one quick: logs grow, roll, are cleaned and deleted meanwhile."""
     found = seen.beside[number]
     alarms = [each for each in found if each.get("severity") in ("error", "warning") and each["id"] not in OF_MACHINE]
     assert alarms == []

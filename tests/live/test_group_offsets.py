@@ -1,7 +1,7 @@
-"""Lags, share groups' offsets and reset plans are those that Kafka's own tools give of a running broker.
+"""Lags, share groups' offsets and reset plans equal those of Kafka's own tools for a running broker.
 
-Groups of all kinds: classic, of the consumer protocol, share and streams ones, with members and without; commits that
-are pending in a transaction, for topics that were deleted or made again, and expired. Needs Java and Maven.
+Groups of all kinds: classic, of the consumer protocol, share and streams ones, with members and without. Commits that
+are pending in a transaction, expired, or for topics that were deleted or recreated. Needs Java and Maven.
 """
 
 import csv
@@ -32,11 +32,11 @@ SHARE_GROUPS = "consumer.group.ShareGroupCommand"
 STREAMS_GROUPS = "streams.StreamsGroupCommand"
 RECORDS = 240
 TOPICS = {"orders": 3, "pay": 2, "deleted": 2, "again": 1, "quiet": 1}
-"""With their numbers of partitions."""
+"""Topics with their numbers of partitions."""
 OFFSET_COMMIT, WITH_RETENTION = 8, 2
-"""A request, and the version of it that says how long the commit is to be kept."""
+"""The request, and its version with the retention time of a commit."""
 ODD = 'odd, "quoted" é'
-"""A group's name that a CSV has to quote."""
+"""A group's name that a CSV must quote."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
         yield made
 
 
-# --- what is there ---------------------------------------------------------------------------------------------------
+# --- the broker's groups ---------------------------------------------------------------------------------------------
 
 
 def admin_of(live: OneBroker) -> Any:
@@ -71,7 +71,7 @@ def make_topics(live: OneBroker, *names: str) -> None:
     from confluent_kafka.admin import NewTopic
 
     wanted = [NewTopic(name, TOPICS[name], 1) for name in names or TOPICS]
-    admin = admin_of(live)  # what it was asked for ends with it
+    admin = admin_of(live)  # its pending operations end with it
     for future in admin.create_topics(wanted).values():
         future.result(PATIENCE)
 
@@ -98,7 +98,7 @@ def consumer_of(live: OneBroker, group: str, **settings: object) -> "Consumer":
 
 
 def commit(live: OneBroker, group: str, offsets: dict[tuple[str, int], int], metadata: str = "") -> None:
-    """Commits without being a member."""
+    """Commit without membership."""
     from confluent_kafka import TopicPartition
 
     consumer = consumer_of(live, group)
@@ -108,7 +108,7 @@ def commit(live: OneBroker, group: str, offsets: dict[tuple[str, int], int], met
 
 
 def make_members(live: OneBroker, clients: ExitStack) -> None:
-    """Groups of both protocols: one whose members stay, and one whose members committed and left."""
+    """Make groups of both protocols: one whose members stay, and one whose members committed and left."""
     for protocol in ("classic", "consumer"):
         for state in ("stays", "left"):
             members = [consumer_of(live, f"{protocol}-{state}", **{"group.protocol": protocol}) for _ in range(2)]
@@ -120,7 +120,7 @@ def make_members(live: OneBroker, clients: ExitStack) -> None:
 
 
 def read_and_commit(members: list["Consumer"]) -> None:
-    """Commits after some records of each partition, once each member has some and all of the topic are assigned."""
+    """Commit after some records of each partition, once all partitions are assigned and read."""
     seen: set[int] = set()
     end = time.monotonic() + PATIENCE
     while len(seen) < TOPICS["orders"] or not all(member.assignment() for member in members):
@@ -136,7 +136,7 @@ def read_and_commit(members: list["Consumer"]) -> None:
 
 
 def make_commits(live: OneBroker, clients: ExitStack) -> None:
-    """Groups that only commit: at the end, at 0, beyond the end, for topics that go, with metadata; pending ones."""
+    """Make groups that only commit: at the end, at 0, beyond it, for removed topics, with metadata; pending ones."""
     end = RECORDS // TOPICS["orders"]
     commit(live, "alone", {("orders", 0): end, ("orders", 1): 0, ("pay", 1): 7}, "with metadata")
     commit(live, "beyond", {("orders", 0): 10 * end})
@@ -156,7 +156,7 @@ def make_commits(live: OneBroker, clients: ExitStack) -> None:
 
 
 def pending(live: OneBroker, group: str, transactional_id: str) -> "Producer":
-    """A producer in whose transaction a group's offset and a record stand."""
+    """Return a producer with a group's offset and a record in an open transaction."""
     from confluent_kafka import TopicPartition
 
     producer = producer_of(live, **{"transactional.id": transactional_id, "transaction.timeout.ms": 900_000})
@@ -172,7 +172,7 @@ def pending(live: OneBroker, group: str, transactional_id: str) -> "Producer":
 
 
 def commit_to_expire(live: OneBroker, group: str, topic: str, offset: int) -> None:
-    """A commit that may go after a millisecond, which clients no longer ask for."""
+    """Commit with a retention of a millisecond, which clients no longer request."""
 
     def text(name: str) -> bytes:
         return pack(">h", len(name)) + name.encode()
@@ -187,7 +187,7 @@ def commit_to_expire(live: OneBroker, group: str, topic: str, offset: int) -> No
 
 
 def make_share_groups(live: OneBroker, clients: ExitStack) -> None:
-    """One whose member stays, one that accepted every other record and left, and one that waits for new records."""
+    """Make groups: one whose member stays, one that accepted every other record and left, and one without records."""
     from kafka_classes import KafkaClasses
 
     for group in ("share-stays", "share-gaps"):
@@ -213,13 +213,13 @@ def make_share_groups(live: OneBroker, clients: ExitStack) -> None:
 
 
 def lags(live: OneBroker, group: str, lag: str) -> list[dict[str, str]]:
-    """What the tool says of a share group's partitions with that lag."""
+    """Return the tool's rows of a share group's partitions with that lag."""
     rows = live.table(SHARE_GROUPS, "--describe", "--all-groups", "--offsets")
     return [row for row in rows if (row["GROUP"], row["LAG"]) == (group, lag)]
 
 
 def make_streams_groups(live: OneBroker, clients: ExitStack) -> None:
-    """One whose application stays, and one whose application left."""
+    """Make two groups: one whose application stays, and one whose application left."""
     from kafka_classes import KafkaClasses
 
     work = live.broker.work / "streams"
@@ -240,7 +240,7 @@ def of_group(live: OneBroker, group: str) -> list[dict[str, Any]]:
 
 
 def change_topics(live: OneBroker) -> None:
-    """Deletes topics, makes one of them again, and adds records to others, all after groups committed."""
+    """Delete topics, recreate one of them, and add records to others, all after groups committed."""
     admin = admin_of(live)
     for future in admin.delete_topics(["deleted", "again"]).values():
         future.result(PATIENCE)
@@ -251,7 +251,7 @@ def change_topics(live: OneBroker) -> None:
 
 
 def start(command: list[str], clients: ExitStack) -> "subprocess.Popen[bytes]":
-    """Runs a client until the end; its input stays open so long."""
+    """Run a client until the end; its input stays open until then."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     clients.callback(process.wait)
     clients.callback(process.terminate)
@@ -273,12 +273,12 @@ def names_of(live: OneBroker, *types: str) -> set[str]:
 
 
 def dashed(*values: object) -> tuple[str, ...]:
-    """Values as Kafka's tools print them."""
+    """Return values as Kafka's tools print them."""
     return tuple("-" if value is None else str(value) for value in values)
 
 
 def described(live: OneBroker) -> list[tuple[str, ...]]:
-    """What the tool says of commits; groups' names may have spaces, the other columns have none."""
+    """Return the tool's rows of commits; groups' names may have spaces, other columns have none."""
     found = []
     for line in live.tool(CONSUMER_GROUPS, "--describe", "--all-groups", "--offsets", "--verbose"):
         *name, topic, partition, epoch, offset, end, lag, _, _, _ = (
@@ -348,7 +348,7 @@ def test_last_stable_offsets_are_what_read_committed_consumers_get(live: OneBrok
 # --- reset plans -----------------------------------------------------------------------------------------------------
 
 QUIET = ["alone", "by-transaction", "classic-left", "consumer-left", ODD]
-"""Groups without members whose topics are all there."""
+"""Groups without members whose topics all exist."""
 
 
 def plan_of(live: OneBroker, *options: str) -> bytes:
@@ -362,7 +362,7 @@ def rows_of(text: str) -> list[tuple[str, ...]]:
 
 
 def exported(live: OneBroker, *groups: str) -> list[tuple[str, ...]]:
-    """What Kafka's tool itself writes for later resets."""
+    """Return the plan that Kafka's tool itself writes for later resets."""
     options = ("--all-topics", "--to-current", "--export", "--dry-run")
     named = [word for group in groups for word in ("--group", group)]
     lines = live.tool(CONSUMER_GROUPS, "--reset-offsets", *named, *options)
@@ -381,7 +381,7 @@ def test_the_plan_of_several_groups_is_what_the_tool_exports(live: OneBroker, co
 
 @pytest.mark.parametrize("form", ["one group", "several groups"])
 def test_the_tool_takes_the_plan_and_brings_groups_back(form: str, live: OneBroker, compared: Compared) -> None:
-    """After other commits, the plan of the time before these."""
+    """Apply an old plan after later commits."""
     before = described(live)
     at_ms = int(time.time() * 1000)
     for group in QUIET:
@@ -416,15 +416,15 @@ def test_the_tool_of_streams_groups_takes_the_plan_too(live: OneBroker, compared
 
 
 def without_epoch(row: tuple[str, ...]) -> tuple[str, ...]:
-    """The tool's own resets have no leader epoch."""
+    """Return a row without leader epoch, which the tool's own resets lack."""
     return (*row[:3], *row[4:])
 
 
-# --- afterwards ------------------------------------------------------------------------------------------------------
+# --- expired commits -------------------------------------------------------------------------------------------------
 
 
 def test_expired_commits_are_gone_when_the_broker_has_removed_them(live: OneBroker, compared: Compared) -> None:
-    """Stands last: the clients end, and the broker starts again, now looking for what has expired all the time."""
+    """Comes last: the clients end, and the broker restarts with frequent checks for expired commits."""
     live.running.close()
     properties = live.broker.work / "server.properties"
     properties.write_text(f"{properties.read_text()}offsets.retention.check.interval.ms=500\n")

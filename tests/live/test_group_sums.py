@@ -1,6 +1,6 @@
 """Lags, hints and coordinators' partitions of a broker with 48 partitions of its coordinators' topics.
 
-What Kafka's own tools and consumers say of a running broker decides. Needs Java and Maven.
+Compared with Kafka's own tools and consumers for a running broker. Needs Java and Maven.
 """
 
 import json
@@ -43,10 +43,10 @@ SETTINGS = {
     "transaction.state.log.num.partitions": PARTITIONS,
 }
 END = 120
-"""Of each of two partitions of `pay`."""
+"""The end of each of two partitions of `pay`."""
 GROUPS = ("beyond", "plain", "-dash", 'odd, "quoted" é', *(f"billing-{number}" for number in range(60)))
 IDS = 60
-"""Transactional ids: a third of the partitions has enough to prove how many there are."""
+"""Transactional ids: a third of the partitions has enough to prove the number of partitions."""
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
@@ -69,7 +69,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def classes_of_tools(broker: Broker, work: Path) -> "KafkaClasses":
-    """Those of 4.3.1: the ones of 4.4.0 aren't out."""
+    """Return the tools of 4.3.1, since those of 4.4.0 aren't released."""
     from kafka_classes import KafkaClasses
 
     slf4j = f"org.slf4j:slf4j-simple:{broker.tools.SLF4J}"
@@ -77,7 +77,7 @@ def classes_of_tools(broker: Broker, work: Path) -> "KafkaClasses":
 
 
 def is_committed(live: OneBroker) -> bool:
-    """Whether each group could commit: partitions of 48 become coordinators one after the other."""
+    """Return whether each group could commit: the partitions of 48 get their coordinators one by one."""
     from confluent_kafka import KafkaException
 
     try:
@@ -126,7 +126,7 @@ def test_a_consumer_beyond_the_log_end_gets_the_error_that_kseg_says(live: OneBr
 def test_groups_and_ids_are_in_the_partitions_that_kseg_names(
     without: str | None, part: int, live: OneBroker, tmp_path: Path
 ) -> None:
-    """The broker has put them there. Also without the metadata, and with a third of the partitions."""
+    """The broker chose the partitions. Also without the metadata, and with a third of the partitions."""
     disk = tmp_path / "disk"
     disk.mkdir()
     numbers = [number for number in range(PARTITIONS) if number % part == 0]
@@ -199,7 +199,7 @@ def test_the_hint_of_a_reset_plan_works_in_a_new_cluster(
 
 
 def test_hints_of_other_tools_run_as_they_are_written(live: OneBroker, tmp_path: Path) -> None:
-    """Words in capitals but HOST are the user's."""
+    """The user replaces words in capitals, except for HOST."""
     tools = ToolScripts(live.broker, live.tools)
     find = "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID"
     elect = "kafka-leader-election.sh --bootstrap-server HOST:9092 --election-type unclean --topic TOPIC --partition N"
@@ -213,7 +213,7 @@ def test_hints_of_other_tools_run_as_they_are_written(live: OneBroker, tmp_path:
 
 
 def salvage_hint(place: Path) -> str:
-    """The line by which `kseg salvage` moves a group past what is lost."""
+    """Return the line with which `kseg salvage` moves a group past lost records."""
     log = write_segment(
         place / "quiet-0", [NewBatch([NewRecord(None, b"v")] * 2), NewBatch([NewRecord(None, b"w")], 2)]
     )

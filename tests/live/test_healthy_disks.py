@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 RELEASES = ("3.9.1", "4.3.1", "4.4.0")
-"""By these one node's disks are upgraded, one after the other."""
+"""The releases by which one node's disks are upgraded, one after the other."""
 SETTINGS = {"log.cleaner.backoff.ms": 500, "log.segment.delete.delay.ms": 200, "transaction.max.timeout.ms": 900_000}
 THROTTLE = "20000"
 """Bytes a second: a move between directories takes far longer than the test."""
 
 
 def alarms(*disks: Path) -> list[dict[str, Any]]:
-    """Errors and warnings of the doctor, and a sentence that isn't that all is well."""
+    """Return the doctor's errors and warnings, and its summary unless it says that all is well."""
     ran = run.kseg(["doctor", *map(str, disks), "-o", "json"], disks[0])
     said = [json.loads(line) for line in ran.stdout.splitlines()]
     found = [each for each in said if each.get("severity") in ("error", "warning") and each["id"] not in OF_MACHINE]
     summary = said[-1]
-    is_well = summary["startSentence"] == "A broker starts well." or summary["errors"]  # a full disk of the machine
+    is_well = summary["startSentence"] == "A broker starts well." or summary["errors"]  # the machine's disk may be full
     return found if is_well else [*found, summary]
 
 
 def copies(disks: tuple[Path, ...], place: Path) -> list[Path]:
-    """Copies of a stopped node's disks."""
+    """Return copies of a stopped node's disks."""
     return [shutil.copytree(disk, place / f"{number}-{disk.name}") for number, disk in enumerate(disks)]
 
 
 def begin_move(broker: Broker, tools: "KafkaClasses", disks: tuple[Path, ...]) -> None:
-    """Begins to move a partition to the other disk, slowly; tools: of a release that has them beside the broker."""
+    """Begin to move a partition slowly to the other disk; tools: of a release that has them next to the broker."""
     here = place_of(disks, "load-0").parent
     (there,) = [disk for disk in disks if disk != here]
     plan = broker.work / "plan.json"
@@ -62,7 +62,7 @@ def begin_move(broker: Broker, tools: "KafkaClasses", disks: tuple[Path, ...]) -
 
 
 def wrong(broker: Broker, tools: "KafkaClasses", disks: tuple[Path, ...], release: str, place: Path) -> Iterator[str]:
-    """What the doctor finds wrong with the disks under a release, in several states."""
+    """Yield the doctor's findings for the disks of a release in several states."""
     with broker.running(f"{release}-killed", is_killed=True):
         if release == RELEASES[0]:
             make_topics(broker)

@@ -1,9 +1,9 @@
 """Hourly exports of a running broker's disks: each record that a run could read is in the table, once.
 
-The broker writes, rolls, deletes, compacts and recreates topics all the while; runs are killed, two come at once, and
-some join the small files of those before. The tables are Parquet files, and one of Delta and one of Iceberg.
-What is right is known from the producers' acknowledgements and the broker's own offsets. SEED and HOURS in the
-environment choose another course; the seed is shown.
+The broker writes, rolls, deletes, compacts and recreates topics all the while. Runs are killed, run concurrently, or
+merge earlier runs' small files. The tables are Parquet files, and one of Delta and one of Iceberg. The expected rows
+come from the producers' acknowledgements and the broker's own offsets. SEED and HOURS in the environment choose
+another course; the seed is shown.
 """
 
 import json
@@ -60,20 +60,20 @@ EXPORTS = (
     ("delta", "read_committed", 0.25),
     ("iceberg", "read_uncommitted", 0.25),
 )
-"""What is exported, and in which share of the hours."""
+"""The exports, and their share of the hours."""
 MERGED = 0.1
-"""The share of the runs that join small files."""
+"""The share of the runs that merge small files."""
 
 NEVER = ("unexplained", "lost", "hasLostMore", "disordered", "passedOver", "undecoded", "withoutTime", "remote")
-"""Counts in a report that nothing here gives a reason for."""
+"""Counts in a report that nothing here can cause."""
 
 
 @dataclass
 class Table:
-    """An export that runs again and again: what it owes, how its runs ended, what the last good one reported.
+    """A repeated export: the records that it owes, its runs' results, and the last successful report.
 
-    share: of the hours in which it runs. seconds: how long the last one took. missed: the count that was last reported,
-    None if a run may have committed since without a report. wrong: what an engineer would complain about.
+    share: of the hours in which it runs. seconds: how long the last one took. missed: the last reported count, None if
+    a run may have committed since without a report. wrong: problems of the export.
     """
 
     destination: Path
@@ -88,17 +88,17 @@ class Table:
     wrong: list[str] = field(default_factory=list)
 
     def rows(self) -> pa.Table:
-        """What a reader of the destination finds."""
+        """Return the rows that a reader of the destination finds."""
         return TABLES[self.table_format](self.destination)
 
     @property
     def name(self) -> str:
-        """What tells it from the others."""
+        """A name that distinguishes it."""
         return f"{self.table_format}, {self.isolation}"
 
 
 class Hours:
-    """A broker under way, and the exports of its disks."""
+    """A running broker, and the exports of its disks."""
 
     def __init__(self, broker: OneBroker, traffic: Traffic, work: Path, seed: int) -> None:
         self.broker, self.traffic, self.random = broker, traffic, Random(seed)
@@ -109,7 +109,7 @@ class Hours:
         ]
 
     def hour(self) -> None:
-        """What happens in an hour, and the runs at its end."""
+        """Run an hour: its events, and the exports at its end."""
         self.number += 1
         if self.random.random() < 0.3:
             self.traffic.delete_records(self.random, self.random.choice(("plain", "pay", "remade")))
@@ -141,7 +141,7 @@ class Hours:
         table.missed = None
 
     def run(self, table: Table, count: int) -> None:
-        """Runs that are left alone, so many at once: one of them at least must end well."""
+        """Run `count` exports at once without disturbance; at least one must succeed."""
         before = self.traffic.bounds()
         begun = time.monotonic()
         processes = [self._start(table) for _ in range(count)]
@@ -161,7 +161,7 @@ class Hours:
         table.owed.add_run(before, after)
 
     def _judge(self, table: Table, status: int, stdout: str, stderr: str) -> None:
-        """A run ends well, with accounts that add up and hide nothing, or says that another one was quicker."""
+        """Check that a run succeeded with consistent accounts, or reported that another one was faster."""
         if status == 2:
             assert "another" in stderr, stderr
             table.ends["another was quicker"] += 1
@@ -196,7 +196,7 @@ class Hours:
         )
 
     def check(self, table: Table) -> dict[str, int]:
-        """Compares the table with the account; gives counts."""
+        """Compare the table with the account; return counts."""
         sent = self.traffic.sent.all()
         owed = table.owed.numbers()
         found = Counter(number for number, _ in rows_of(table.rows()))
@@ -211,7 +211,7 @@ class Hours:
         return {"sent": len(sent), "rows": len(found), "owed": len(owed)}
 
     def unnamed(self, table: Table) -> list[Sent]:
-        """The records that aren't in the table, and that the last report doesn't name."""
+        """Return the records that neither the table nor the last report has."""
         sent = self.traffic.sent.all()
         found = {number for number, _ in rows_of(table.rows())}
         parts = {(part["topicId"], part["partition"]): part for part in table.report if part["type"] == "partition"}
@@ -232,20 +232,20 @@ def _owed(traffic: Traffic, isolation: str) -> Owed:
 
 
 def _names(part: dict[str, Any] | None, offset: int) -> bool:
-    """Whether a report says that an offset was missed, lay before the first run, or went with its topic."""
+    """Return whether a report has an offset as missed, before the first run, or deleted with its topic."""
     if part is None or (part["isGone"] and offset >= part["toOffset"]):
         return True
     return offset < part["fromOffset"] or any(first <= offset < end for first, end in part["missedOffsets"])
 
 
 def row_of(record: Sent) -> tuple[Any, ...]:
-    """The row that a record must be."""
+    """Return the expected row of a record."""
     log = record.log
     return (log.topic, log.partition, record.offset, record.timestamp * 1000, record.key, record.value)
 
 
 def rows_of(table: pa.Table) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """The rows of the test's own topics, with the numbers in their headers."""
+    """Yield the rows of the test's own topics, with the numbers in their headers."""
     names = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
     columns = [table.column(name) for name in names]
     columns[3] = columns[3].cast(pa.int64())

@@ -1,7 +1,7 @@
-"""What kseg reads from the disks of a cluster is what its consumers got, and what its tools say. Needs Java and Maven.
+"""kseg's records from a cluster's disks equal its consumers', and its facts equal its tools'. Needs Java and Maven.
 
-Three brokers: leaders are elected uncleanly, a topic is deleted and created again while a broker is down, its partition
-is being moved to that broker, and settings are set for a topic, for a broker, and for all of them.
+Three brokers: leaders are elected uncleanly, a topic is deleted and recreated while a broker is down, its partition is
+being moved to that broker, and settings are set for a topic, for a broker, and for all of them.
 """
 
 import re
@@ -41,7 +41,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 
 
 def set_all(cluster: Cluster) -> None:
-    """Settings of a topic, of broker 1, and of all brokers."""
+    """Set settings of a topic, of broker 1, and of all brokers."""
     asked = ("--bootstrap-server", cluster.bootstrap, "--alter", "--add-config")
     cluster.run(CONFIGS, *asked, "log.retention.ms=123456789", "--entity-type", "brokers", "--entity-default")
     cluster.run(CONFIGS, *asked, "log.cleaner.threads=2", "--entity-type", "brokers", "--entity-name", "1")
@@ -49,14 +49,14 @@ def set_all(cluster: Cluster) -> None:
 
 
 def described(cluster: Cluster, topic: str) -> dict[str, str]:
-    """kafka-configs.sh --describe --all of a topic."""
+    """Return the output of kafka-configs.sh --describe --all for a topic."""
     asked = ("--describe", "--all", "--entity-type", "topics", "--entity-name", topic)
     text = cluster.run(CONFIGS, "--bootstrap-server", cluster.bootstrap, *asked)
     return dict(re.findall(r"^  ([a-z0-9.]+)=(.*?) sensitive=", text, re.MULTILINE))
 
 
 def part(cluster: Cluster) -> ReplicatedTopic:
-    """A topic of which the brokers 1 and 3 have records that the cluster went on without; 2 leads at the end."""
+    """Return a topic of which brokers 1 and 3 have records that the cluster lost; 2 leads at the end."""
     topic = ReplicatedTopic(cluster, PARTED, [[1, 2, 3], [1, 2, 3]])
     topic.wait_for(lambda partition: partition.leader == 1 and len(partition.isrs) == len(NODES))
     set_all(cluster)
@@ -76,7 +76,7 @@ def part(cluster: Cluster) -> ReplicatedTopic:
 
 
 def create_again(cluster: Cluster) -> ReplicatedTopic:
-    """A topic that was deleted while the brokers 1 and 3, which have it, are down."""
+    """Return a topic recreated while brokers 1 and 3, which have the old one, are down."""
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
@@ -88,7 +88,7 @@ def create_again(cluster: Cluster) -> ReplicatedTopic:
 
 
 def begin_to_move(cluster: Cluster, topic: ReplicatedTopic) -> None:
-    """Reassigns a topic's partition to a broker that is down: the reassignment stays in flight."""
+    """Reassign a topic's partition to a broker that is down: the reassignment stays in flight."""
     body = {"topics": [{"name": topic.name, "partitions": [{"partitionIndex": 0, "replicas": [3]}]}], "timeoutMs": 9000}
     answer = answer_of(cluster.nodes[2].port, REASSIGN, 0, body)
     assert (answer["errorCode"], [each["partitions"][0]["errorCode"] for each in answer["responses"]]) == (0, [0])
@@ -96,7 +96,7 @@ def begin_to_move(cluster: Cluster, topic: ReplicatedTopic) -> None:
 
 
 def take_disks(cluster: Cluster, to: Path) -> None:
-    """Copies what all brokers have, as it lies there now."""
+    """Copy all brokers' disks unchanged."""
     for number in NODES:
         for log_dir in cluster.nodes[number].log_dirs:
             ignored = shutil.ignore_patterns("*.tmp", ".lock")
@@ -104,7 +104,7 @@ def take_disks(cluster: Cluster, to: Path) -> None:
 
 
 def truth(topics: list[ReplicatedTopic], ends: dict[tuple[str, int], int | None]) -> Found:
-    """What consumers get."""
+    """Return the records that consumers get."""
     found: Found = {}
     for topic in topics:
         for each in topic.consumed({number: ends[topic.name, number] or 0 for number in topic.partitions}):
@@ -146,7 +146,7 @@ def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> N
 
 
 class Told(NamedTuple):
-    """What Kafka's tools say: bytes by directory of the broker that runs, lags, topics' ids, and leaders."""
+    """The output of Kafka's tools: bytes by directory of the running broker, lags, topics' ids, and leaders."""
 
     sizes: dict[str, int]
     lags: dict[tuple[str, int], int]
@@ -155,7 +155,7 @@ class Told(NamedTuple):
 
     @classmethod
     def of(cls, oracles: Oracles) -> "Told":
-        """Asks a cluster."""
+        """Query a cluster."""
         partitions = [each for each in oracles.partitions() if not each.topic.startswith("__")]
         return cls(
             {name: size for (_, _, name), size in oracles.sizes().items() if not name.startswith("__")},
@@ -166,7 +166,7 @@ class Told(NamedTuple):
 
 
 def differences(told: Told, disks: Path, paths: Sequence[str]) -> list[str]:
-    """What kseg says otherwise."""
+    """Return kseg's deviations."""
     with kseg.open_cluster([disks / path for path in paths]) as opened:
         lags = dict(opened.lag("late"))
         topic_ids = {name: topic.topic_id for name, topic in opened.topics.items() if not name.startswith("__")}
@@ -188,7 +188,7 @@ def differences(told: Told, disks: Path, paths: Sequence[str]) -> list[str]:
 
 
 def commit_all(cluster: Cluster, ends: dict[tuple[str, int], int | None]) -> None:
-    """Commits of a group for all partitions, each a little before its end."""
+    """Commit for a group in all partitions, a little before their ends."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "late", "enable.auto.commit": False})

@@ -1,6 +1,6 @@
-"""What kseg concludes from the disks of a running broker is what Kafka's own tools say of that broker, row by row.
+"""kseg's results from the disks of a running broker equal those of Kafka's own tools, row by row.
 
-Needs Java and Maven. The broker has two log directories; transactions are committed, aborted, open, and hanging:
+Needs Java and Maven. The broker has two log directories. Transactions are committed, aborted, open, and hanging:
 written past the coordinator, as a client's late request was before brokers verified these.
 """
 
@@ -23,10 +23,10 @@ from tests.log.real_broker import PATIENCE, RELEASE, new_broker, served_records
 pytestmark = pytest.mark.kafka
 
 LATE_PRODUCER = 4_000_000
-"""A producer id that no coordinator gave."""
+"""A producer id that no coordinator issued."""
 HOUR_MS = 3_600_000
 DELETED = 10
-"""Offsets of plain-0 below it are deleted."""
+"""The offset of plain-0 below which records are deleted."""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,10 @@ def make_topics(cluster: OneBroker) -> None:
 
 
 def make_transactions(cluster: OneBroker, clients: ExitStack) -> None:
-    """Three committed, two aborted; two open ones of an hour ago by their records' times; four that hang."""
+    """Make three committed, two aborted, two open and four hanging transactions.
+
+    The open ones are an hour old by their records' timestamps.
+    """
     for number in range(5):
         producer = transactional(cluster, f"done-{number}")
         write(producer, number, cluster.hour_ago + number)
@@ -137,7 +140,7 @@ def test_the_same_transactions_hang(minutes: int, cluster: OneBroker, compared: 
 
 
 def test_verify_finds_what_hangs(cluster: OneBroker, compared: Compared) -> None:
-    """It has no time to judge at but the newest that the broker wrote."""
+    """Its only reference time is the newest that the broker wrote."""
     theirs = cluster.table("TransactionsCommand", "find-hanging", "--broker-id", "1")
     ran = run.kseg(["verify", *map(str, cluster.disks), "-o", "json"], cluster.broker.work)
     found = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -174,7 +177,7 @@ def test_transactional_ids_are_those_that_are_listed_and_described(cluster: OneB
 
 
 def make_groups(cluster: OneBroker, clients: ExitStack) -> None:
-    """A classic group and a newer one with two members each, and a group that only committed."""
+    """Make a classic group and a newer one with two members each, and a group that only committed."""
     from confluent_kafka import Consumer, TopicPartition
 
     for protocol in ("classic", "consumer"):
@@ -200,7 +203,7 @@ def make_groups(cluster: OneBroker, clients: ExitStack) -> None:
 
 
 def make_java_groups(cluster: OneBroker, clients: ExitStack) -> None:
-    """A streams group and a share group, which need Java's clients; and a transaction of version 2."""
+    """Make a streams group and a share group, which need Java's clients; and a transaction of version 2."""
     from kafka_classes import KafkaClasses
 
     work = cluster.broker.work / "streams"
@@ -221,7 +224,7 @@ def make_java_groups(cluster: OneBroker, clients: ExitStack) -> None:
 
 
 def settled(cluster: OneBroker) -> set[str]:
-    """The groups whose members have what they are to have."""
+    """Return the groups whose members have their target partitions."""
     return {
         row["group"]
         for row in cluster.kseg("groups", "--show", "members")
@@ -230,7 +233,7 @@ def settled(cluster: OneBroker) -> set[str]:
 
 
 def start(command: list[str], clients: ExitStack) -> None:
-    """Runs a client until the end; its input stays open so long."""
+    """Run a client until the end; its input stays open until then."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     clients.callback(process.wait)
     clients.callback(process.terminate)
@@ -240,7 +243,7 @@ GROUPS = "consumer.group.ConsumerGroupCommand"
 
 
 def of_types(cluster: OneBroker, show: str, *types: str) -> list[dict[str, Any]]:
-    """Rows of the groups of some types: each type has a tool of its own."""
+    """Return rows of the groups of some types: each type has a tool of its own."""
     names = {row["group"] for row in cluster.kseg("groups", "--show", "groups") if row["groupType"] in types}
     return [row for row in cluster.kseg("groups", "--show", show) if row["group"] in names]
 
@@ -281,7 +284,7 @@ def test_groups_have_the_same_states_epochs_and_assignors(cluster: OneBroker, co
 
 
 def assignment(topics: list[dict[str, Any]] | None) -> str:
-    """Topics and partitions in the tool's form."""
+    """Return topics and partitions in the tool's form."""
     return ";".join(f"{each['topic']}:{','.join(map(str, each['partitions']))}" for each in topics or ())
 
 
@@ -334,7 +337,7 @@ def test_streams_and_share_groups_are_as_their_tools_have_them(
 
 
 def described_members(lines: list[str]) -> Iterator[tuple[str, ...]]:
-    """Group, member, client, epoch and what it has, out of the tables of both tools."""
+    """Yield group, member, client, epoch and assignment from the tables of both tools."""
     titles = next(line.split() for line in lines if line.strip())
     member = "MEMBER" if "MEMBER" in titles else "CONSUMER-ID"
     for line in lines:
@@ -346,7 +349,7 @@ def described_members(lines: list[str]) -> Iterator[tuple[str, ...]]:
 
 
 def has(assigned: list[dict[str, Any]]) -> str:
-    """Tasks or partitions in the tools' forms."""
+    """Return tasks or partitions in the tools' forms."""
     if assigned and "kind" in assigned[0]:
         tasks = (f"{each['subtopologyId']}:[{','.join(map(str, each['partitions']))}]" for each in assigned)
         return f"ACTIVE: {'; '.join(tasks)}"
@@ -357,7 +360,7 @@ def has(assigned: list[dict[str, Any]]) -> str:
 
 
 def partitions(cluster: OneBroker) -> list[dict[str, Any]]:
-    """Of all topics; the tools don't know of the metadata log."""
+    """Return partitions of all topics; the tools don't know the metadata log."""
     rows = (row for row in cluster.kseg("ls") if row["type"] == "partition")
     return [row for row in rows if row["topic"] != "__cluster_metadata"]
 
@@ -431,11 +434,11 @@ def test_records_are_those_that_a_consumer_gets(isolation: str, cluster: OneBrok
         compared.rows(f"{isolation} of {topic}", (record[:2] for record in served), ours)
 
 
-# --- what is advised -------------------------------------------------------------------------------------------------
+# --- advice ----------------------------------------------------------------------------------------------------------
 
 
 def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: OneBroker) -> None:
-    """Stands after what compares: then nothing hangs any more, and what is open still is."""
+    """Comes after the comparisons: then nothing hangs any more, and open transactions stay open."""
     open_before = {(row["partition"], row["producerId"]) for row in hanging(cluster, is_hanging=False)}
     lines = [row["abortCommand"] for row in hanging(cluster, is_hanging=True)]
     assert len(lines) == 4
@@ -448,7 +451,7 @@ def test_lines_that_abort_are_for_what_hangs_alone_and_are_taken(cluster: OneBro
 
 
 def test_verify_finds_nothing_where_the_broker_was_stopped(cluster: OneBroker) -> None:
-    """Stands last: nothing hangs any more, and the clients end before the broker."""
+    """Comes last: nothing hangs any more, and the clients end before the broker."""
     cluster.running.close()
     ran = run.kseg(["verify", *map(str, cluster.disks)], cluster.broker.work)
     assert ran.stdout.decode().splitlines()[-1:] == ["ok"], ran.stdout.decode()

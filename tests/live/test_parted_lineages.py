@@ -1,7 +1,7 @@
-"""What `kseg diff` says a deposed leader will cut off and lose is what a real broker does. Needs Java and Maven.
+"""`kseg diff`'s lost records of a deposed leader equal those that a real broker cuts off. Needs Java and Maven.
 
 Two brokers lead in turns, each elected uncleanly while the other is down, so that each has epochs that the other never
-saw: the follower has to ask more than once where to truncate (KIP-279).
+saw: the follower must ask several times for its truncation offset (KIP-279).
 """
 
 import json
@@ -47,7 +47,7 @@ def test_lost_records_are_those_that_no_consumer_gets_any_more(cluster: Cluster,
         (LEADER, DEPOSED, "second again", 40),
     ):
         cluster.kill(follower)
-        cluster.start(leader)  # which has less, and leads all the same
+        cluster.start(leader)  # it has fewer records, and leads nevertheless
         topic.wait_for(lambda partition, leader=leader: partition.leader == leader)
         topic.produce(0, values(word, count))
     topic.copy(DEPOSED, "deposed")

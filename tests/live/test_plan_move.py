@@ -1,4 +1,4 @@
-"""Log directories levelled by `kseg plan-move` and the real kafka-reassign-partitions.sh. Needs Java and Maven."""
+"""Log directories balanced by `kseg plan-move` and the real kafka-reassign-partitions.sh. Needs Java and Maven."""
 
 import json
 from pathlib import Path
@@ -13,11 +13,11 @@ from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker
 pytestmark = pytest.mark.kafka
 
 SIZES = {"large": 400, "middle": 300, "small": 100, "smaller": 80, "tiny": 40}
-"""Topics, and how many values of 10 kB each has; all of them begin on the first disk."""
+"""Topics and their numbers of 10 kB values; all of them begin on the first disk."""
 
 
 def sizes(tools: ToolScripts) -> dict[tuple[str, str], int]:
-    """kafka-log-dirs.sh: bytes by log directory and partition."""
+    """Return kafka-log-dirs.sh's bytes by log directory and partition."""
     answer = json.loads(tools.run("kafka-log-dirs", "--describe").splitlines()[-1])
     return {
         (Path(log_dir["logDir"]).name, each["partition"]): each["size"]
@@ -39,7 +39,7 @@ def fill(broker: Broker) -> None:
 
 
 def reassigned(tools: ToolScripts, plan: Path) -> None:
-    """Carries out a plan, and waits for it."""
+    """Execute a plan, and wait for its end."""
     words = ("--reassignment-json-file", str(plan))
     assert "Successfully started" in tools.run("kafka-reassign-partitions", *words, "--execute")
 
@@ -80,7 +80,7 @@ def test_kafkas_tool_carries_out_the_plan_and_sees_what_it_foretold(
     fills = {Path(row["path"]).name: row["after"] for row in rows if row["type"] == "logDir"}
     of_tool = {name: sum(size for (place, _), size in found.items() if place == name) for name in fills}
     metadata_size = sum(path.stat().st_size for path in (broker.logs / "__cluster_metadata-0").glob("*.log"))
-    of_tool[broker.logs.name] += metadata_size  # which the tool doesn't list
+    of_tool[broker.logs.name] += metadata_size  # the tool doesn't list it
     compared.rows("moves", [(row["topic"], Path(row["to"]).name) for row in rows if row["type"] == "move"],
                   [(each["topic"], "second") for each in json.loads(plan.stdout)["partitions"]])  # fmt: skip
     for name, size in fills.items():

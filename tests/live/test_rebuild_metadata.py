@@ -1,4 +1,4 @@
-"""All controllers of a real cluster lost, and brought back by `kseg rebuild-metadata`. Needs Java and Maven."""
+"""All controllers of a real cluster lost, and restored by `kseg rebuild-metadata`. Needs Java and Maven."""
 
 import json
 import re
@@ -26,7 +26,7 @@ OLD_QUORUM_STATE = ("3.6",)
 
 
 class Lost(NamedTuple):
-    """A cluster whose controllers are gone with their disks, while producers go on; and what it was like before."""
+    """A cluster whose controllers and their disks are lost, while producers continue; and its former state."""
 
     cluster: QuorumCluster
     release: str
@@ -54,7 +54,7 @@ def make_topic(cluster: QuorumCluster, name: str, settings: dict[str, str] | Non
 
 
 def described(cluster: QuorumCluster) -> dict[str, Any]:
-    """Ids, replicas and settings of the topics that a client sees."""
+    """Return ids, replicas and settings of the topics that a client sees."""
     from confluent_kafka import TopicCollection
     from confluent_kafka.admin import ConfigResource, ResourceType
 
@@ -95,7 +95,7 @@ def lost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lost]:
 
 
 def bring_back(lost: Lost, work: Path) -> Path:
-    """Does what docs/how-to/metadata.md says: a new controller's log directory, which all settings name alone."""
+    """Follow docs/how-to/metadata.md: make a new controller's log directory, which all settings name alone."""
     cluster = lost.cluster
     cluster.kill(*BROKERS)
     new = cluster.add(NEW, "controller")
@@ -138,7 +138,7 @@ def test_brokers_return_to_the_new_controller_and_no_acknowledged_record_is_lost
 
 
 def voters(cluster: QuorumCluster) -> set[int]:
-    """kafka-metadata-quorum.sh describe --status: the ids of the voters."""
+    """Return the voters' ids from kafka-metadata-quorum.sh describe --status."""
     said = cluster.run(QUORUM_TOOL, "--bootstrap-server", cluster.bootstrap, "describe", "--status")
     (line,) = [line for line in said.splitlines() if line.startswith("CurrentVoters:")]
     return {int(number) for number in re.findall(r'"id": (\d+)', line)}
@@ -230,7 +230,7 @@ def test_an_old_copy_is_refused_and_brokers_that_have_more_return_to_it(tmp_path
             del cluster.nodes[number]
         cluster.configure([NEW])
         cluster.start(NEW)
-        for number in BROKERS:  # those that have more don't see the new voter before they have cut it
+        for number in BROKERS:  # those with more records see the new voter only after truncating
             cluster.start_until(number, lambda: bool([*cluster.nodes[number].logs.glob("later-0.*-stray")]))  # noqa: B023
         cluster.start(*BROKERS)
         make_topic(cluster, "afterwards")
@@ -241,20 +241,20 @@ def test_an_old_copy_is_refused_and_brokers_that_have_more_return_to_it(tmp_path
 
 
 def others_of(log_dir: Path, work: Path) -> str:
-    """A log directory without its copy of the metadata."""
+    """Return a log directory without its copy of the metadata."""
     copy = work / f"others-{log_dir.parent.name}"
     shutil.copytree(log_dir, copy, ignore=lambda _, names: {METADATA}.intersection(names))
     return str(copy)
 
 
 def rows_of(broker: Broker, kind: str) -> Iterator[dict[str, Any]]:
-    """What `kseg metadata` shows of a broker's directory."""
+    """Yield the rows of `kseg metadata` for a broker's directory."""
     ran = run.kseg(["metadata", str(broker.logs), "--show", kind, "-o", "json"], broker.work)
     return map(json.loads, ran.stdout.splitlines())
 
 
 def test_deleted_topics_stay_away(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Of one the broker was still deleting directories, of the other a disk was out of reach when it was deleted."""
+    """The broker was still deleting directories of one; of the other, a disk was offline at the deletion."""
     disk, away = tmp_path_factory.mktemp("disk") / "logs", tmp_path_factory.mktemp("away")
     broker = new_broker(tmp_path_factory, {"log.segment.delete.delay.ms": 600_000}, log_dirs=[disk], is_dynamic=True)
     with broker.running("before"):

@@ -1,8 +1,8 @@
-"""What kseg concludes from a live cluster's disks equals what the brokers' own tools say. Needs Java and Maven.
+"""kseg's results from a live cluster's disks equal those of the brokers' own tools. Needs Java and Maven.
 
 Three brokers with two log directories each; groups of all kinds with their members, Streams applications, transactions
-of both versions (ended, open with producers' old times, hanging), records deleted, partitions moved, topics compacted,
-one broker killed. The disks are copied while all of that runs, and read again once the brokers were stopped.
+of both versions (ended, open with producers' old timestamps, hanging), records deleted, partitions moved, topics
+compacted, one broker killed. The disks are copied during all of that, and read again once the brokers were stopped.
 """
 
 import json
@@ -30,7 +30,7 @@ HOURS_AGO = 7_200_000
 
 
 class Observed(NamedTuple):
-    """What the tools said, and the disks: copied while the brokers ran, and after they were stopped."""
+    """The tools' output, and the disks: copied while the brokers ran, and after they were stopped."""
 
     group_states: list[Row]
     group_types: list[Row]
@@ -50,7 +50,8 @@ class Observed(NamedTuple):
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
 def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observed:
     work = tmp_path_factory.mktemp("live")
-    cluster = Cluster(request.param, work, {"transaction.partition.verification.enable": "false"})  # else nothing hangs
+    # With verification nothing hangs.
+    cluster = Cluster(request.param, work, {"transaction.partition.verification.enable": "false"})
     try:
         cluster.start(*NODES)
         cluster.run("Workload", cluster.bootstrap, "fill")
@@ -66,7 +67,7 @@ def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _leave_hanging(cluster: Cluster, work: Path) -> None:
-    """Open transactions of producers that no coordinator knows: what a lost marker leaves."""
+    """Leave open transactions of producers that no coordinator knows, as after a lost marker."""
     (leader,) = (row.leader for row in Oracles(cluster).partitions() if row.topic == "hanging")
     for producer_id, age in ((9001, HOURS_AGO), (9002, 2 * HOURS_AGO)):
         built = work / f"hanging-{producer_id}"
@@ -78,7 +79,7 @@ def _leave_hanging(cluster: Cluster, work: Path) -> None:
 
 
 def _produce(port: int, topic: str, records: bytes) -> None:
-    """Produce, version 8, to partition 0, acknowledged by all replicas."""
+    """Produce with version 8 to partition 0, acknowledged by all replicas."""
     header = pack(">hhih4s", 0, 8, 0, 4, b"test")
     name = topic.encode()
     asked = pack(">h5shi", 5, b"ghost", -1, 30_000) + pack(">ih", 1, len(name)) + name
@@ -119,7 +120,7 @@ def _observe(cluster: Cluster, work: Path) -> Observed:
 
 
 def rows_of(*arguments: str | Path, kind: str | None) -> list[dict[str, Any]]:
-    """What kseg prints as JSON."""
+    """Return kseg's JSON output."""
     ran = run.kseg([*map(str, arguments), "-o", "json"], Path.cwd())
     assert ran.status in (0, 1), ran.stderr.decode()
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -164,13 +165,13 @@ def test_commits(observed: Observed, compared: Compared, when: str) -> None:
     ]
     for log_dirs in disks(observed, when).values():
         found = rows_of("groups", *log_dirs, kind="commit")
-        # A Streams group's are shown by another tool, which prints lags alone.
+        # Another tool shows a Streams group's commits, with lags alone.
         own = [row for row in found if row["group"] != "streams-new" and row["pendingProducerId"] is None]
         compared.rows("commits", told, [(row["group"], row["topic"], row["partition"], row["offset"]) for row in own])
 
 
 def ends_and_lags(log_dirs: Iterable[Path]) -> list[tuple[object, ...]]:
-    """Those of commits that the tool shows, unless they aren't known."""
+    """Return ends and lags of the commits that the tool shows, unless unknown."""
     names = ("group", "topic", "partition", "logEndOffset", "lag")
     rows = [row for row in rows_of("groups", *log_dirs, kind="commit") if row["group"] != "streams-new"]
     return [tuple(row[name] for name in names) for row in rows if row["lag"] is not None]
@@ -286,7 +287,7 @@ def test_partitions_of_the_metadata(observed: Observed, compared: Compared, when
 
 
 def copies_by(observed: Observed, when: str, *brokers: int) -> dict[tuple[str, int], dict[str, Any]]:
-    """What `verify --cluster` says of the cluster's partitions, by the disks of some brokers."""
+    """Return `verify --cluster`'s results for the cluster's partitions, by the disks of some brokers."""
     paths = [log_dir for broker in brokers for log_dir in disks(observed, when)[broker]]
     rows = rows_of("verify", "--cluster", *paths, kind="partition")
     return {(row["topic"], row["partition"]): row for row in rows}

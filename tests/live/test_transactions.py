@@ -1,8 +1,8 @@
-"""What became of transactions is the same for kseg and for a broker that is started on the same disk, damaged or not.
+"""Transactions have the same outcome for kseg and for a broker that is started on the same disk, damaged or not.
 
-Real producers make the history of a few partitions. Copies of these are damaged, each in its own way, and put in the
-places of topics. kseg is asked first; then the broker is started on the disk, asked, and stopped; then kseg again.
-Where the two differ, the table of variants says why, and what was sent says that kseg is right. Needs Java and Maven.
+Real producers make the history of a few partitions. Copies of these are damaged, each in its own way, and replace
+topics. kseg reads the disk first; then a broker is started on it, queried and stopped; then kseg reads it again. Where
+the two differ, the table of variants has the reason, and the sent records confirm kseg. Needs Java and Maven.
 """
 
 import re
@@ -31,12 +31,12 @@ SETTINGS = {
     **ABORTS_LATE,
 }
 SMALL = "1500"
-"""Bytes of a segment: some ten batches."""
+"""The size of a segment in bytes: some ten batches."""
 TIMEOUT_MINUTES = 15
 
 
 class Disk(NamedTuple):
-    """A broker that is stopped, a copy of its disk, what is in it, and Kafka's tools."""
+    """A stopped broker, a copy of its disk, its contents, and Kafka's tools."""
 
     broker: Broker
     made: Path
@@ -44,7 +44,7 @@ class Disk(NamedTuple):
     tools: Broker
 
     def lay(self, variants: dict[str, Variant], *, is_clean: bool) -> None:
-        """Puts the disk as it was made, with some variants, before the broker."""
+        """Restore the original disk with some variants for the broker."""
         logs = self.broker.logs
         shutil.rmtree(logs)
         shutil.copytree(self.made, logs)
@@ -56,7 +56,7 @@ class Disk(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What was said of each variant: by kseg before a start, by the broker, and by kseg after it was stopped."""
+    """The answers on each variant: by kseg before a start, by the broker, and by kseg after its stop."""
 
     disk: Disk
     reasons: dict[str, Reason | None]
@@ -120,7 +120,7 @@ def start(request: pytest.FixtureRequest, disk: Disk) -> Start:
 
 
 def test_all_commands_give_the_same_records(start: Start, compared: Compared) -> None:
-    """`dump` prints records whose CRC is wrong too."""
+    """`dump` prints records with a wrong CRC too."""
     exported, queried = start.others
     compared.counts["dump, export and query"] += len(exported)
     assert exported == queried
@@ -130,7 +130,7 @@ def test_all_commands_give_the_same_records(start: Start, compared: Compared) ->
 
 
 def test_records_are_committed_and_none_is_left_out(start: Start, compared: Compared) -> None:
-    """What was sent decides."""
+    """The sent records decide."""
     exported, _ = start.others
     wrong = []
     for topic, answers in start.before.items():
@@ -148,7 +148,7 @@ def test_records_are_committed_and_none_is_left_out(start: Start, compared: Comp
 
 
 def differing(theirs: Answers, ours: Answers) -> dict[str, bool]:
-    """Which answers differ; if the broker has cut the log, the records that are left alone are compared."""
+    """Return the answers that differ; if the broker has cut the log, only the remaining records are compared."""
     if theirs.end < ours.end:
         kept = frozenset(record for record in ours.records if record[0] < theirs.stable)
         return {"records": theirs.records != kept}
@@ -160,7 +160,7 @@ def test_a_broker_says_what_kseg_says_before_it_starts(start: Start, compared: C
 
 
 def test_kseg_says_the_same_after_the_broker_has_stopped(start: Start, compared: Compared) -> None:
-    """The broker has mended what it found in an unclean disk, and nothing else."""
+    """The broker has repaired an unclean disk, and changed nothing else."""
     is_clean = start.reasons["indexes-deleted"] is not None
     reasons = start.reasons if is_clean else dict.fromkeys(start.reasons)
     require_reasons(start.said, start.after, reasons, "after", compared)
@@ -173,7 +173,7 @@ def require_reasons(
     name: str,
     compared: Compared,
 ) -> None:
-    """Whatever differs has its reason, and each reason something that differs."""
+    """Check that each difference has a reason, and each reason a difference."""
     wrong = []
     for topic, reason in reasons.items():
         questions = differing(theirs[topic], ours[topic])
@@ -207,7 +207,7 @@ def test_producers_with_open_transactions_are_those_that_are_described(start: St
 
 
 def test_the_same_transactions_hang(start: Start, compared: Compared) -> None:
-    """kseg leaves it open where a damaged stretch may have had the marker."""
+    """kseg leaves a transaction open if a damaged stretch may have had the marker."""
     excused = {topic for topic, reason in start.reasons.items() if reason in (Reason.SNAPSHOT, Reason.TORN)}
     theirs = {
         (row["Topic"], row["Partition"], row["ProducerId"], row["StartOffset"])

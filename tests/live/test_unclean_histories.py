@@ -1,7 +1,8 @@
-"""What `kseg diff` calls lost is what was acknowledged and no consumer gets, whatever happened to the brokers.
+"""Records that `kseg diff` calls lost were acknowledged, and no consumer gets them, in any history of brokers.
 
-Each history is made from its seed: records are sent, brokers killed and started, and disks taken, so that leaders are
-elected which lack records. Before a broker returns, and at the end, kseg compares the disks. Needs Java and Maven.
+Each history is made from its seed: records are sent, brokers killed and started, and disks removed, so that leaders
+without all records are elected. Before a broker returns, and at the end, kseg compares the disks. Needs Java and
+Maven.
 """
 
 import json
@@ -36,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class History:
-    """What happens to a topic. It begins and ends with all brokers up.
+    """The events of a topic, with all brokers up at the start and at the end.
 
     destroyed: acknowledged records that no disk has any more.
     """
@@ -54,7 +55,7 @@ class History:
         self.destroyed: set[Sent] = set()
 
     def happen(self, steps: int) -> None:
-        """Takes some steps at random, then starts what is down."""
+        """Take some random steps, then start brokers that are down."""
         self._produce()
         for _ in range(steps):
             down = sorted(set(NODES) - self._up)
@@ -99,18 +100,18 @@ class History:
         )
 
     def _take_disk(self) -> None:
-        """A new disk comes instead of one of a broker that is down."""
+        """Replace a disk of a broker that is down by a new one."""
         number = self._random.choice(sorted(set(NODES) - self._up))
         self._destroy(number)
         for directory in self._random.choice(self._cluster.nodes[number].log_dirs).glob(f"{self._topic.name}-*"):
             shutil.rmtree(directory)
 
     def _destroy(self, number: int) -> None:
-        """A broker is about to lose what none but it has."""
+        """Note the records that a broker is about to lose and no other has."""
         self.destroyed |= {record for record, holders in self._compare().items() if holders == {number}}
 
     def _compare(self) -> dict[Sent, set[int]]:
-        """Records that are lost under the present leaders, by kseg, and the brokers that have them."""
+        """Return records lost under the present leaders, by kseg, and the brokers that have them."""
         copies = [self._work / "copies" / str(number) for number in NODES]
         for number, copy in zip(NODES, copies, strict=True):
             self._topic.copy(number, str(copy))

@@ -1,4 +1,4 @@
-"""What docs/how-to/unreadable-batch.md says of a batch with a right CRC and unreadable records, on a real broker.
+"""docs/how-to/unreadable-batch.md on a real broker: a batch with a right CRC and unreadable records.
 
 Needs Java and Maven.
 """
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.kafka
 TOPICS = ("deleted", "dropped", "sliced", "compacted")
 BATCHES = 4
 BAD = 1
-"""The offset of the only record of a batch that then says gzip, which it isn't."""
+"""The offset of the only record of a batch that then claims gzip, wrongly."""
 GZIP = 1
-"""What that adds to the attributes."""
+"""The change of the attributes."""
 
 
 def test_each_way_lets_consumers_go_on(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -51,13 +51,13 @@ def write(port: int) -> None:
 
 
 def spoil(broker: Broker, topic: str) -> None:
-    """Makes a batch say gzip, which its records aren't; its CRC is right."""
+    """Make a batch claim gzip, wrongly, under a right CRC."""
     (log,) = edits.logs(broker.logs / f"{topic}-0")
     edits.edit_batch(log, BAD, attributes=GZIP)
 
 
 def mend(broker: Broker, topic: str, *command: str, status: int) -> None:
-    """Puts what a command saves of a partition into its place."""
+    """Replace a partition by a command's result."""
     place, saved = broker.logs / f"{topic}-0", broker.work / topic
     name, *options = command
     ran = run.kseg([name, str(place), *options, "--to", str(saved)], broker.work)

@@ -1,4 +1,4 @@
-"""The ways back into a cluster of docs/how-to/dead-cluster.md, gone with a real broker: kcat's, and restore.py's.
+"""The ways back into a cluster of docs/how-to/dead-cluster.md with a real broker: kcat's, and restore.py's.
 
 Needs Java, Maven and kcat.
 """
@@ -50,7 +50,7 @@ class Served(NamedTuple):
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
-    """A broker that was killed after all was written, and started again."""
+    """A broker that was killed after all records were written, and started again."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     broker = new_broker(tmp_path_factory, {"auto.create.topics.enable": "false"})
@@ -68,7 +68,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
 
 
 def fill(live: OneBroker) -> None:
-    """Records of all kinds, outside of transactions and in committed and aborted ones."""
+    """Write records of all kinds, outside of transactions and in committed and aborted ones."""
     from confluent_kafka import Producer
 
     settings = {"bootstrap.servers": live.server, "linger.ms": 5}
@@ -80,7 +80,7 @@ def fill(live: OneBroker) -> None:
         produce(transactional, live.hour_ago + 10_000 + number)
         (transactional.abort_transaction if number == 1 else transactional.commit_transaction)(PATIENCE)
     last = Producer({**settings, "transactional.id": "t"})
-    last.init_transactions(PATIENCE)  # which it may only once the other one's markers are written
+    last.init_transactions(PATIENCE)  # this is possible only after the other one's markers are written
 
 
 def produce(producer: "Producer", timestamp: int) -> None:
@@ -95,7 +95,7 @@ def produce(producer: "Producer", timestamp: int) -> None:
 
 
 def served(live: OneBroker, topic: str) -> list[Served]:
-    """What a consumer gets of what was committed, partition by partition, in order."""
+    """Return a consumer's committed records, partition by partition, in order."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     settings: dict[str, Any] = {"bootstrap.servers": live.server, "group.id": "test", "enable.partition.eof": True}

@@ -1,4 +1,4 @@
-"""Kafka's tools as the scripts of its bin directory, for shells: `kafka-topics.sh` and others."""
+"""Kafka's tools under the names of its scripts, for shells: `kafka-topics.sh` and others."""
 
 import os
 import shlex
@@ -20,14 +20,14 @@ MAIN_CLASSES = {
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
-"""Of 4.3."""
+"""The tools' classes in 4.3."""
 
 
 class ToolScripts:
     """A directory with the scripts of a broker's release, for its address."""
 
     def __init__(self, broker: Broker, classes: Any = None) -> None:
-        """classes: of the tools, None if the broker's release has its own."""
+        """Write the scripts. classes: the tools', None if the broker's release has its own."""
         self._broker = broker
         self._directory = broker.work / "bin"
         self._directory.mkdir(exist_ok=True)
@@ -39,21 +39,21 @@ class ToolScripts:
             path.chmod(0o755)
 
     def run(self, name: str, *arguments: str) -> str:
-        """What a tool prints."""
+        """Return a tool's output."""
         return self._printed([str(self._directory / f"{name}.sh"), "--bootstrap-server", self.server, *arguments])
 
     def run_line(self, line: str) -> str:
-        """What a line prints that stands in a hint, with the broker's address for the one that it names."""
+        """Return the output of a hint's command, with the broker's address."""
         for placeholder in ("localhost:9092", "HOST:9092"):
             line = line.replace(placeholder, self.server)
         return self._printed(["sh", "-ec", line])
 
     def run_script(self, script: Path) -> str:
-        """What a shell script prints that stops where a line fails."""
+        """Return the output of a shell script that stops at a failing line."""
         return self._printed(["sh", "-e", str(script)])
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Waits for something that the tools see."""
+        """Wait for a condition that the tools can see."""
         self._broker.tools.wait_until(condition, PATIENCE, "what the tools should see hasn't come")
 
     def _printed(self, command: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Traffic for a broker: records, transactions, deletions and topics recreated, all by one seed, all accounted for."""
+"""Traffic for a broker from a seed: records, transactions, deletions and recreated topics, all accounted for."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -19,22 +19,22 @@ PRODUCERS = 5
 PAUSE = 0.2
 """Seconds between steps."""
 LONGEST_STEPS = 120
-"""For how many steps a transaction is left open."""
+"""The most steps for which a transaction is left open."""
 DAY_MS = 86_400_000
 
 
 class Transaction(NamedTuple):
-    """One that is open: its number, and the step in which it ends."""
+    """An open transaction: its number, and the step in which it ends."""
 
     number: int
     last_step: int
 
 
 class Traffic:
-    """Writes to a broker's topics in a thread of its own, until it is stopped."""
+    """A writer to a broker's topics in a thread of its own, until it is stopped."""
 
     def __init__(self, server: str, topics: Mapping[str, tuple[int, dict[str, str]]], seed: int) -> None:
-        """`topics`: the number of partitions, and the settings, by name. Makes them."""
+        """Create the topics. `topics`: the number of partitions, and the settings, by name."""
         from confluent_kafka.admin import AdminClient
 
         self.sent = SentRecords()
@@ -56,18 +56,18 @@ class Traffic:
     # --- by the thread of the test ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begins to write."""
+        """Begin to write."""
         self._running = ThreadPoolExecutor(1).submit(self._run)
 
     def write(self, steps: int) -> None:
-        """Writes for some steps instead, and ends all transactions."""
+        """Write for some steps instead, and end all transactions."""
         for _ in range(steps):
             self._write()
         self._end_all()
         self.require_success()
 
     def open_transaction(self, topic: str) -> "Producer":
-        """Begins a transaction, writes to a topic, and leaves it to the caller to end it."""
+        """Begin a transaction, write to a topic, and leave its end to the caller."""
         producer = self._transactional[0]
         self._begin(0)
         self._produce(producer, topic, self._open.pop(0).number)
@@ -75,20 +75,20 @@ class Traffic:
         return producer
 
     def stop(self) -> None:
-        """Ends all transactions, and stops; raises what went wrong meanwhile."""
+        """End all transactions, and stop; raise errors of the thread."""
         self._stopped.set()
         assert self._running is not None
         self._running.result()
         self.require_success()
 
     def require_success(self) -> None:
-        """Raises what went wrong in the other thread."""
+        """Raise errors of the other thread."""
         if self._running is not None and self._running.done():
             self._running.result()
         assert self._failed == []
 
     def bounds(self) -> dict[Incarnation, Bounds]:
-        """Where each partition begins and ends now, as the broker says."""
+        """Return the present bounds of each partition, from the broker."""
         from confluent_kafka import IsolationLevel
         from confluent_kafka.admin import OffsetSpec
 
@@ -98,7 +98,7 @@ class Traffic:
         return {log: Bounds(starts[log], stable[log], ends[log]) for log in starts}
 
     def delete_records(self, random: Random, topic: str) -> None:
-        """Deletes some of the first records of one partition."""
+        """Delete some of the first records of one partition."""
         from confluent_kafka import TopicPartition
 
         log = random.choice([log for log in self._logs() if log.topic == topic])
@@ -108,7 +108,7 @@ class Traffic:
             future.result(PATIENCE)
 
     def recreate(self, topic: str) -> None:
-        """Deletes a topic, and makes it again: other offsets, another id."""
+        """Delete a topic, and create it again: other offsets, another id."""
         with self._writing:
             self._plain[topic].flush(PATIENCE)
             for future in self._admin.delete_topics([topic], operation_timeout=PATIENCE).values():
@@ -132,7 +132,7 @@ class Traffic:
             producer.flush(PATIENCE)
 
     def _write(self) -> None:
-        """A step: plain records into some topics, and a transaction goes on, begins or ends."""
+        """Take a step: plain records into some topics, and a step of a transaction."""
         self._step += 1
         topics = self._random.sample(sorted(self._topics), 3)
         for topic in topics:
@@ -237,7 +237,7 @@ class Traffic:
 
 
 def patiently(ask: Callable[[], "dict[Any, Future[Any]]"]) -> dict[Any, Any]:
-    """The broker's answers, as soon as it has heard of topics that were just made."""
+    """Return the broker's answers, as soon as it knows topics that were just created."""
     from confluent_kafka import KafkaError, KafkaException
 
     end = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""What a disk's transactions are: as kseg reads it, and as a broker that is started on it says."""
+"""Transactions of a disk as kseg reads them, and as a broker that is started on it reports them."""
 
 import json
 from collections import Counter
@@ -17,10 +17,10 @@ COMMITTED = ("--isolation", "read_committed")
 
 
 class Answers(NamedTuple):
-    """What is said of partition 0 of each topic.
+    """The answers on partition 0 of each topic.
 
-    records: that consumers of committed records get. stable, end: the last stable offset, and the log's end.
-    open: producers and first offsets of transactions that are open.
+    records: those that consumers of committed records get. stable, end: the last stable offset, and the log's end.
+    open: producers and first offsets of open transactions.
     """
 
     records: Records
@@ -67,7 +67,7 @@ def exported(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
 
 
 def of_disk(disk: Path, topics: Sequence[str]) -> dict[str, Answers]:
-    """What kseg says."""
+    """Return kseg's answers."""
     rows = lines(disk, "txns")
     partitions = {str(row["topic"]): row for row in rows if row["type"] == "partition"}
     opened: dict[str, set[tuple[int, int]]] = {topic: set() for topic in topics}
@@ -89,7 +89,7 @@ def of_disk(disk: Path, topics: Sequence[str]) -> dict[str, Answers]:
 
 
 def of_broker(port: int, topics: Sequence[str]) -> dict[str, Answers]:
-    """What a running broker says."""
+    """Return a running broker's answers."""
     from confluent_kafka import IsolationLevel
 
     records = consumed(port, topics)
@@ -100,7 +100,7 @@ def of_broker(port: int, topics: Sequence[str]) -> dict[str, Answers]:
 
 
 def consumed(port: int, topics: Sequence[str]) -> dict[str, Records]:
-    """What a consumer of committed records gets; it passes over batches whose CRC is wrong."""
+    """Return a read_committed consumer's records; it skips batches with a wrong CRC."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     settings = {"group.id": "test", "isolation.level": "read_committed", "enable.partition.eof": True}

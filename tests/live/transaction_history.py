@@ -1,4 +1,4 @@
-"""Transactions as real producers make them, and what became of each: the truth that logs are compared with.
+"""Transactions by real producers with their outcomes: the truth that logs are compared with.
 
 Partition 0 has transactions that are open at its end, partition 1 has none, and in partition 2 some hang.
 """
@@ -26,13 +26,13 @@ HOUR_MS = 3_600_000
 LONG = {"long-0": False, "long-1": True}
 """Transactions over several segments, and whether they are committed."""
 LATE_PRODUCER = 4_000_000
-"""A producer id that no coordinator gave."""
+"""A producer id that no coordinator issued."""
 LEFT_OPEN_MS, SHORT_MS = 900_000, 1000
 EXPIRES = {
     "transactional.id.expiration.ms": 500,
     "transaction.remove.expired.transaction.cleanup.interval.ms": 300,
 }
-"""With these, a coordinator soon forgets a transactional id."""
+"""Settings with which a coordinator soon forgets a transactional id."""
 ABORTS_LATE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 300}
 
 
@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 
 
 class History:
-    """What was sent, and how each transaction ended: True if it was committed, None if it hasn't ended.
+    """The sent records, and each transaction's end: True for commit, None if it hasn't ended.
 
     forgotten: producer ids of transactional ids that their coordinator no longer has.
     """
@@ -56,7 +56,7 @@ class History:
         self.forgotten: dict[str, int] = {}
 
     def committed(self, partition: int) -> Records:
-        """A partition's records that were committed, or sent outside of transactions."""
+        """Return a partition's records that were committed, or sent outside of transactions."""
         return frozenset(
             record
             for sent in self.sent
@@ -65,7 +65,7 @@ class History:
         )
 
     def last_stable_offset(self, partition: int) -> int | None:
-        """Where the oldest transaction begins that hasn't ended; None if all have."""
+        """Return the first offset of the oldest open transaction; None if all have ended."""
         opened = (
             offset
             for sent in self.sent
@@ -76,7 +76,7 @@ class History:
 
 
 class Writer:
-    """Producers of a broker's own release, and the history that they write."""
+    """Producers of a broker's own release, and their history."""
 
     def __init__(self, broker: Broker, process: "subprocess.Popen[str]", history: History) -> None:
         self._broker = broker
@@ -86,14 +86,14 @@ class Writer:
         self._open: dict[str, int] = {}
 
     def _ask(self, *words: object) -> str:
-        """Gives the script a line; its answer."""
+        """Send the script a line; return its answer."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(*words, file=self._process.stdin, flush=True)
         return self._process.stdout.readline().strip()
 
     def _do(self, *words: object) -> str:
-        """The same; the answer is to be that it is done."""
+        """Send the script a line that it must confirm as done."""
         answer = self._ask(*words)
         assert answer.startswith("ok"), (words, answer)
         return answer
@@ -118,11 +118,11 @@ class Writer:
         self._ended(name, is_committed=is_committed)
 
     def _ended(self, name: str, *, is_committed: bool) -> None:
-        """A transaction has ended, by its coordinator perhaps."""
+        """Note the end of a transaction, perhaps by its coordinator."""
         self._history.outcomes[self._open.pop(name)] = is_committed
 
     def _late(self, partition: int, producer_id: int, epoch: int) -> None:
-        """A transactional batch that no coordinator knows of."""
+        """Write a transactional batch that no coordinator knows."""
         offset = write_late(self._broker.port, SOURCE, partition, producer_id, epoch, self._then)
         number = len(self._history.outcomes)
         self._history.outcomes[number] = None
@@ -131,7 +131,7 @@ class Writer:
     # --- what happens -------------------------------------------------------------------------------------------------
 
     def write_forgotten(self) -> None:
-        """Transactions whose coordinator forgets them once they have ended."""
+        """Write transactions that their coordinator forgets after their end."""
         for number, name in enumerate(("gone-0", "gone-1")):
             self._open_producer(name, name)
             self._begin(name)
@@ -142,7 +142,7 @@ class Writer:
         self._wait(lambda: not coordinator_states(self._broker.port))
 
     def write(self) -> None:
-        """All others: short and long ones of several producers at a time, one fenced, one timed out, some left open."""
+        """Write all others: short and long ones, of several producers at once, one fenced, one timed out, some open."""
         self._open_producer("plain")
         for name in LONG:
             self._open_producer(name, name)
@@ -171,7 +171,7 @@ class Writer:
             self._end_one(name, is_committed=chosen.random() < 0.5)
 
     def _end_one(self, name: str, *, is_committed: bool) -> None:
-        """Ends a transaction that has records in all partitions."""
+        """End a transaction that has records in all partitions."""
         if name not in self._open:
             self._begin(name)
         for partition in PARTITIONS:
@@ -211,7 +211,7 @@ class Writer:
             self._end_one(name, is_committed=is_committed)
 
     def _has_ended(self) -> bool:
-        """Whether the coordinators have written all markers."""
+        """Return whether the coordinators have written all markers."""
         states = coordinator_states(self._broker.port)
         return all(known.state.startswith("Complete") for name, known in states.items() if not name.startswith("left-"))
 
@@ -221,7 +221,7 @@ class Writer:
 
 @contextmanager
 def writer(broker: Broker, history: History) -> Iterator[Writer]:
-    """Producers of a running broker; at the end they are killed, with their transactions open."""
+    """Start producers of a running broker; at the end they are killed, with their transactions open."""
     script = Path(__file__).with_name("TransactionScript.java")
     command = broker.kafka.command(str(script), f"127.0.0.1:{broker.port}", options=[broker.tools.QUIET])
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -12,17 +12,17 @@ from tests.log.edits import ABORTED_TRANSACTION, logs, v2_batches
 from tests.log_files import ABORT, COMMIT
 from tests.transactional import SNAPSHOT_HEADER
 
-# Of a v2 batch, and of the only record of a marker.
+# Positions in a v2 batch, and in the only record of a marker.
 CRC, AFTER_CRC, FLAGS, LAST_DELTA, PRODUCER_ID = 17, 21, 22, 23, 43
 TYPE, VALUE = 69, 73
 CLOSED, NEWEST = 1, -1
-"""Which marker of a kind: one in a closed segment, the last one."""
+"""A marker's choice among its kind: one in a closed segment, the last one."""
 FOREIGN_PRODUCER = 5_000_000
 Edit = Callable[[Path], None]
 
 
 class Place(NamedTuple):
-    """Where a batch is."""
+    """The place of a batch."""
 
     log: Path
     position: int
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 def placed(partition: Path) -> list[Place]:
-    """All batches of an intact partition, in order."""
+    """Return all batches of an intact partition, in order."""
     return [Place(log, *each) for log in logs(partition) for each in v2_batches(log)]
 
 
@@ -46,7 +46,7 @@ def is_marker(batch: bytes) -> bool:
 
 
 def markers(partition: Path, kind: int) -> list[Place]:
-    """Markers of a kind that end something: of producers that have records before them."""
+    """Return markers of a kind that end a transaction: of producers that have records before them."""
     found, seen = [], set()
     for place in placed(partition):
         batch = place.read()
@@ -62,7 +62,7 @@ def producer_of(batch: bytes) -> int:
 
 
 def sealed(batch: bytearray) -> bytearray:
-    """With the CRC of its bytes."""
+    """Return the batch with its right CRC."""
     from crc32c import crc32c
 
     batch[CRC:AFTER_CRC] = crc32c(bytes(batch[AFTER_CRC:])).to_bytes(4, "big")
@@ -82,7 +82,7 @@ def _base(path: Path) -> int:
 
 
 def flip(kind: int, slot: int, at: int, *, bit: int = 1, with_crc: bool = False) -> Edit:
-    """One bit in a marker."""
+    """Return an edit of one bit in a marker."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
@@ -94,7 +94,7 @@ def flip(kind: int, slot: int, at: int, *, bit: int = 1, with_crc: bool = False)
 
 
 def destroy(kind: int, slot: int, *, byte: int = 0xFF) -> Edit:
-    """All bytes of a marker."""
+    """Return an edit of all bytes of a marker."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
@@ -104,7 +104,7 @@ def destroy(kind: int, slot: int, *, byte: int = 0xFF) -> Edit:
 
 
 def spoil_records(kind: int, slot: int) -> Edit:
-    """A bit in the last records of the transaction that a marker ends."""
+    """Return an edit of a bit in the last records of the transaction that a marker ends."""
 
     def edit(partition: Path) -> None:
         marker = markers(partition, kind)[slot]
@@ -119,7 +119,7 @@ def spoil_records(kind: int, slot: int) -> Edit:
 
 
 def spoil_open(partition: Path) -> None:
-    """A bit in the batch with which the last open transaction begins."""
+    """Change a bit in the first batch of the last open transaction."""
     ended = {producer_of(place.read()) for place in placed(partition) if is_marker(place.read())}
     place = [
         each for each in placed(partition) if producer_of(each.read()) >= 0 and producer_of(each.read()) not in ended
@@ -130,7 +130,7 @@ def spoil_open(partition: Path) -> None:
 
 
 def double_in_place(kind: int, slot: int) -> Edit:
-    """A marker twice, at the same offset."""
+    """Return an edit that doubles a marker at the same offset."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
@@ -140,7 +140,7 @@ def double_in_place(kind: int, slot: int) -> Edit:
 
 
 def append_marker(kind: int, *, producer_id: int | None = None) -> Edit:
-    """The newest marker of a kind once more, at the log's end; or a producer's that the partition doesn't know."""
+    """Return an edit that appends a copy of the newest marker of a kind; or an unknown producer's marker."""
 
     def edit(partition: Path) -> None:
         batch = markers(partition, kind)[NEWEST].read()
@@ -154,7 +154,7 @@ def append_marker(kind: int, *, producer_id: int | None = None) -> Edit:
 
 
 def replace_producer(kind: int, slot: int) -> Edit:
-    """A marker with a right CRC, of a producer that the partition doesn't know."""
+    """Return an edit that makes a marker another, unknown producer's, with a right CRC."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
@@ -166,7 +166,7 @@ def replace_producer(kind: int, slot: int) -> Edit:
 
 
 def swap(slot: int) -> Edit:
-    """A commit and an abort change places; their offsets stay, and CRCs don't cover these."""
+    """Return an edit that swaps a commit and an abort; their offsets stay, as CRCs don't cover these."""
 
     def edit(partition: Path) -> None:
         one, other = markers(partition, COMMIT)[slot], markers(partition, ABORT)[slot]
@@ -192,7 +192,7 @@ def all_of(*edits: Edit) -> Edit:
 
 
 def cut(kind: int, slot: int, *, inside: int = 0, keeps_files: bool = False) -> Edit:
-    """The log ends at a marker, or with some bytes of it; of later segments only snapshots stay, if at all."""
+    """Return an edit that ends the log at a marker, or within it; of later segments at most snapshots stay."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
@@ -205,7 +205,7 @@ def cut(kind: int, slot: int, *, inside: int = 0, keeps_files: bool = False) -> 
 
 
 def add_tail(make: Callable[[bytes], bytes]) -> Edit:
-    """Bytes after the last batch, made from it."""
+    """Return an edit that appends bytes made from the last batch."""
 
     def edit(partition: Path) -> None:
         with logs(partition)[-1].open("ab") as log:
@@ -214,11 +214,12 @@ def add_tail(make: Callable[[bytes], bytes]) -> Edit:
     return edit
 
 
-# --- files beside the log ---------------------------------------------------------------------------------------------
+# --- files next to the log
+# --------------------------------------------------------------------------------------------
 
 
 def beside(suffix: str, change: Callable[[list[Path]], None]) -> Edit:
-    """A change to the files of a kind that aren't empty, in order."""
+    """Return an edit of the nonempty files of a kind, in order."""
     return lambda partition: change(sorted(path for path in partition.glob(f"*{suffix}") if path.stat().st_size))
 
 
@@ -232,7 +233,7 @@ def cut_file(slot: int, size: int) -> Callable[[list[Path]], None]:
 
 
 def put(slot: int, source: int) -> Callable[[list[Path]], None]:
-    """One file in place of another."""
+    """Return an edit that replaces one file by another."""
     return lambda paths: shutil.copyfile(paths[source], paths[slot]) and None
 
 
@@ -243,7 +244,7 @@ def wrong_crc(paths: list[Path]) -> None:
 
 
 def claim_abort(partition: Path) -> None:
-    """An entry of the transaction index for a transaction that was committed."""
+    """Add an entry to the transaction index for a committed transaction."""
     place = markers(partition, COMMIT)[NEWEST]
     batch = place.read()
     producer_id, offset = producer_of(batch), int.from_bytes(batch[:8], "big")
@@ -262,7 +263,7 @@ def claim_abort(partition: Path) -> None:
 
 
 class Reason(StrEnum):
-    """Why a broker says something else than kseg."""
+    """The reasons for differences between a broker and kseg."""
 
     INDEX = "a broker takes aborted transactions from its .txnindex, whatever the log says"
     SNAPSHOT = (
@@ -279,14 +280,14 @@ MAY_DIFFER = {
     Reason.TORN: {"records", "stable", "open"},
     Reason.STUCK: {"records"},
 }
-"""Of which answers."""
+"""The answers that may differ for each reason."""
 
 
 class Variant(NamedTuple):
     """A copy of a partition with a change.
 
-    clean, unclean: why a broker says something else, if it was stopped in order or not. is_misleading: what is left
-    tells another history.
+    clean, unclean: the reason for a broker's differing answers, if it was stopped cleanly or not. is_misleading: the
+    remaining files show another history.
     """
 
     source: int
@@ -297,11 +298,11 @@ class Variant(NamedTuple):
 
 
 def _nothing(_: Path) -> None:
-    """Leaves a partition as it is."""
+    """Leave a partition unchanged."""
 
 
 def _bits(name: str, at: int) -> dict[str, Variant]:
-    """A bit of a marker: of both kinds, in a closed segment and in the last one."""
+    """Return edits of a marker's bit: of both kinds, in a closed segment and in the last one."""
     return {
         f"{slot}-{kind}-{name}": Variant(ENDED, flip(KINDS[kind], SLOTS[slot], at)) for slot in SLOTS for kind in KINDS
     }

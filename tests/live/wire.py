@@ -1,4 +1,4 @@
-"""Requests that no client makes by itself, sent to a running broker."""
+"""Requests that no client sends on its own, sent to a running broker."""
 
 import socket
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ PRODUCE, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 0, 61, 66
 
 
 class CoordinatorState(NamedTuple):
-    """What a coordinator knows of a transactional id."""
+    """A coordinator's state of a transactional id."""
 
     producer_id: int
     state: str
 
 
 def answer_of(port: int, api_key: int, version: int, body: Fields) -> Fields:
-    """The broker's answer to a request."""
+    """Return the broker's answer to a request."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client, client.makefile("rb") as stream:
         client.sendall(framed(request(api_key, version, body)))
         answer = read_response(stream.read(int.from_bytes(stream.read(4), "big")), api_key, version)
@@ -30,7 +30,7 @@ def answer_of(port: int, api_key: int, version: int, body: Fields) -> Fields:
 
 
 def coordinator_states(port: int) -> dict[str, CoordinatorState]:
-    """The transactional ids that a broker's coordinators know."""
+    """Return the transactional ids that a broker's coordinators know."""
     found = answer_of(port, LIST_TRANSACTIONS, 0, {"stateFilters": [], "producerIdFilters": []})
     return {
         each["transactionalId"]: CoordinatorState(each["producerId"], each["transactionState"])
@@ -39,7 +39,7 @@ def coordinator_states(port: int) -> dict[str, CoordinatorState]:
 
 
 def open_transactions(port: int, topics: Iterable[str]) -> dict[str, set[tuple[int, int]]]:
-    """Producers and first offsets of the transactions that are open in partition 0 of topics, by DescribeProducers."""
+    """Return producers and first offsets of open transactions in partition 0 of topics, by DescribeProducers."""
     wanted = [{"name": topic, "partitionIndexes": [0]} for topic in topics]
     return {
         topic["name"]: {
@@ -53,7 +53,7 @@ def open_transactions(port: int, topics: Iterable[str]) -> dict[str, set[tuple[i
 
 
 def write_late(port: int, topic: str, partition: int, producer_id: int, epoch: int, timestamp: int) -> int:
-    """Writes a transactional batch that no coordinator knows of; gives its offset."""
+    """Write a transactional batch that no coordinator knows; return its offset."""
     record = NewRecord(b"late", b"late", timestamp)
     raw = batch_bytes(NewBatch([record], 0, producer_id, epoch, is_transactional=True))
     body = {

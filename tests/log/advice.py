@@ -1,4 +1,4 @@
-"""Damage for each finding of `verify`, and its next step: `test_advice_kafka.py` does both on real disks."""
+"""Damage for each finding of `verify`, and its next step: `test_advice_kafka.py` applies both on real disks."""
 
 import os
 import shutil
@@ -16,18 +16,18 @@ from tests.log import edits
 LENGTH, MAGIC, ATTRIBUTES, PRODUCER_ID, COUNT, RECORDS = 8, 16, 22, 43, 57, 61
 """Positions of fields in a v2 batch."""
 CLEAN, KILLED = "clean", "killed"
-"""How the broker was stopped before."""
+"""The ways in which the broker was stopped before."""
 HOUR = 3_600_000
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 946\n"
-"""What Git LFS leaves of a file."""
+"""The remainder of a file in Git LFS."""
 SPARSE = "index-sparse"
 """The finding that needs a log of some MiB."""
 HOLES = frozenset({"offsets-lost", "sequence-gap"})
-"""What a hole leaves that nothing fills."""
+"""The findings that remain for a permanent hole."""
 
 
 class Place(NamedTuple):
-    """A damaged partition, its copy from before the damage, the log directory's name of it, and a scratch directory."""
+    """A damaged partition, its copy from before, the log directory's name for it, and a scratch directory."""
 
     partition: Path
     intact: Path
@@ -47,11 +47,11 @@ Step = Callable[[Place], None]
 
 
 class Case(NamedTuple):
-    """A finding's damage and what its next step is.
+    """A finding's damage and its next step.
 
-    way: which of several. states: how the broker was stopped before, where the advice differs. remains: what `verify`
-    still says afterwards, rightly. is_keyed: whether the topic's records have keys. is_alone: whether it is found where
-    the partition was copied without the others.
+    way: one of several. states: the ways in which the broker was stopped before, if the advice depends on it. remains:
+    remaining findings afterwards, rightly so. is_keyed: whether the topic's records have keys. is_alone: whether the
+    finding appears if the partition was copied without the others.
     """
 
     finding_id: str
@@ -72,7 +72,7 @@ class Case(NamedTuple):
 
 
 def overwrite(log: Path, number: int, position: int, content: bytes, *, mend: bool = True) -> None:
-    """Puts bytes into a v2 batch; `mend` makes its CRC right again."""
+    """Put bytes into a v2 batch; `mend` corrects its CRC."""
     data = bytearray(log.read_bytes())
     start, size = list(edits.v2_batches(log))[number]
     data[start + position : start + position + len(content)] = content
@@ -126,7 +126,7 @@ def empty(number: int, suffix: str) -> Step:
 
 
 def empty_all(place: Place) -> None:
-    """All files but partition.metadata, without which no broker starts."""
+    """Empty all files but partition.metadata, without which no broker starts."""
     for path in place.partition.iterdir():
         if path.name != "partition.metadata":
             os.truncate(path, 0)
@@ -208,7 +208,7 @@ def write_file(name: str, data: bytes) -> Step:
 
 
 def set_checkpoint(name: str, offset: int | None) -> Step:
-    """The partition's line of a checkpoint of the log directory; None takes it out."""
+    """Return a change of the partition's line in a checkpoint of the log directory; None removes it."""
 
     def write(place: Place) -> None:
         path = place.partition.parent / name
@@ -230,7 +230,7 @@ def add_aborted(place: Place) -> None:
 
 
 def beyond_index(place: Place) -> None:
-    """The last batch's offset is further from the segment's base than an index can say, as a compacted log's may be."""
+    """Move the last batch's offset beyond the range of an index, as in a compacted log."""
     set_checkpoint("cleaner-offset-checkpoint", int(place.logs[-1].stem))(place)
     log = place.logs[-1]
     for number in range(1, len(list(edits.v2_batches(log)))):
@@ -245,7 +245,7 @@ def swap_entries(size: int) -> Callable[[bytes], bytes]:
 
 
 def turn_round(data: bytes) -> bytes:
-    """An .index whose positions are those of its entries from the last to the first."""
+    """Return an .index with the positions of its entries in reverse."""
     places = range(0, len(data), 8)
     pairs = zip(places, reversed(places), strict=True)
     return b"".join(data[offset : offset + 4] + data[position + 4 : position + 8] for offset, position in pairs)
@@ -260,13 +260,13 @@ def raise_time(data: bytes) -> bytes:
 
 
 def leave_old_time(data: bytes) -> bytes:
-    """What a running broker leaves after its own entries: one that no longer matches, and zeros."""
+    """Add an entry that no longer matches and zeros, as a running broker leaves them after its own entries."""
     written = -(-len(data.rstrip(b"\0")) // 12) * 12
     return data[:written] + (1 << 42).to_bytes(8, "big") + (5000).to_bytes(4, "big") + bytes(1200)
 
 
 def cut_last_batches(place: Place) -> None:
-    """The last two batches are gone, whole: nothing in the log itself tells so."""
+    """Remove the last batches completely: the log itself doesn't show it."""
     log = place.logs[-1]
     os.truncate(log, list(edits.v2_batches(log))[-2][0])
 
@@ -276,7 +276,7 @@ def change_newest_snapshot(place: Place) -> None:
 
 
 def forget_producers(place: Place) -> None:
-    """A transaction is open, and no snapshot tells of it."""
+    """Leave a transaction open without a snapshot that has it."""
     open_transaction(place)
     for path in place.partition.glob("*.snapshot"):
         path.unlink()
@@ -310,7 +310,7 @@ def leave_directory(place: Place) -> None:
 
 
 def open_transaction(place: Place) -> None:
-    """The middle segment's aborted transaction becomes another producer's, which no marker ends."""
+    """Give the middle segment's aborted transaction to another producer, so that no marker ends it."""
     first, second = edits.markers(place.middle)
     for number in range(first + 1, second):
         overwrite(place.middle, number, PRODUCER_ID, (4711).to_bytes(8, "big"))
@@ -318,14 +318,14 @@ def open_transaction(place: Place) -> None:
 
 
 def let_hang(place: Place) -> None:
-    """The same, and the last marker is an hour later."""
+    """Do the same, and move the last marker an hour later."""
     log = place.logs[-1]
     edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=HOUR, max_timestamp=HOUR)
     open_transaction(place)
 
 
 def compact(place: Place) -> None:
-    """A batch has gone, and the cleaner's checkpoint says that it has been there."""
+    """Remove a batch, and write the cleaner's checkpoint after it."""
     batches(without_second)(place)
     set_checkpoint("cleaner-offset-checkpoint", int(place.logs[-1].stem))(place)
 
@@ -334,7 +334,7 @@ def compact(place: Place) -> None:
 
 
 def nothing(place: Place) -> None:
-    """Nothing: the broker mends it, or it is none."""
+    """Do nothing: the broker repairs the damage, or it isn't any."""
 
 
 def kseg(*arguments: object) -> None:
@@ -354,7 +354,7 @@ def reindex(place: Place) -> None:
 
 
 def remove_index(place: Place) -> None:
-    """The segment's .index goes: at start the broker rebuilds all indexes of such a segment."""
+    """Remove the segment's .index: at start the broker rebuilds all indexes of such a segment."""
     for log in place.logs:
         log.with_suffix(".index").unlink(missing_ok=True)
 

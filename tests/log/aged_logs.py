@@ -8,11 +8,11 @@ from tests.log.cleaner_logs import NOW, batch, make
 
 DAY = 86_400_000
 Topics = dict[str, Sequence[Sequence[float]]]
-"""For each topic's partitions the ages of their segments in days, the oldest first; the active one's is the last."""
+"""The ages in days of each topic's segments by partition, the oldest first, the active one last."""
 
 
 def write_disk(directory: Path, topics: Topics, now: int = NOW) -> Path:
-    """Each segment has a record of a key and a long value, of a topic `small` of a short one, as the active one has."""
+    """Write topics; each segment has a record, with a short value in the topic `small`, else a long one."""
     for topic, partitions in topics.items():
         value = "v" * (100 if topic == "small" else 2000)
         for number, ages in enumerate(partitions):

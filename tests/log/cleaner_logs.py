@@ -20,7 +20,7 @@ Pair = tuple[str | None, str | None]
 
 
 def batch(base_offset: int, *pairs: Pair, timestamp: int = NOW, **fields: object) -> bytes:
-    """A batch of records at one time; a wrapper or messages with magic 0 or 1."""
+    """Return a batch of records with one timestamp; a wrapper or messages with magic 0 or 1."""
     builder = RecordsBuilder(base_offset, **fields)  # type: ignore[arg-type]
     for key, value in pairs:
         key_bytes, value_bytes = (None if text is None else text.encode() for text in (key, value))
@@ -29,7 +29,7 @@ def batch(base_offset: int, *pairs: Pair, timestamp: int = NOW, **fields: object
 
 
 def produced(base_offset: int, *pairs: Pair, producer_id: int, is_transactional: bool = True, **fields: int) -> bytes:
-    """A batch of a producer whose sequences are its offsets."""
+    """Return a batch of a producer whose sequences are its offsets."""
     producer = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": base_offset}
     return batch(base_offset, *pairs, is_transactional=is_transactional, **producer, **fields)
 
@@ -37,7 +37,7 @@ def produced(base_offset: int, *pairs: Pair, producer_id: int, is_transactional:
 def marker(
     offset: int, kind: ControlType, producer_id: int, horizon_ms: int | None = None, timestamp: int = NOW
 ) -> bytes:
-    """The batch that ends a producer's transaction."""
+    """Return the batch that ends a producer's transaction."""
     builder = RecordsBuilder(
         offset,
         producer_id=producer_id,
@@ -51,7 +51,7 @@ def marker(
 
 
 def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) -> PartitionLog:
-    """A partition of these segments and an active one after them."""
+    """Write a partition of these segments and an active one after them."""
     directory.mkdir(parents=True)
     with PartitionWriter(directory, 0, PartitionSettings(NEVER)) as writer:
         for entries in segments:
@@ -66,7 +66,7 @@ def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) ->
 
 
 def batches(directory: Path) -> list[Batch]:
-    """All batches of a directory's logs."""
+    """Return all batches of a directory's logs."""
     found: list[Batch] = []
     for path in sorted(directory.glob("*.log")):
         with Segment(path) as segment:
@@ -75,5 +75,5 @@ def batches(directory: Path) -> list[Batch]:
 
 
 def records(directory: Path) -> list[Record]:
-    """All records of a directory's logs."""
+    """Return all records of a directory's logs."""
     return [record for each in batches(directory) for record in each.records()]

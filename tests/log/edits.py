@@ -1,4 +1,4 @@
-"""Copies of golden partitions with small edits, for checks that no golden file trips by itself."""
+"""Copies of golden partitions with small edits, for checks that no golden file fails."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from tests import golden
 
-# Of a v2 batch: where a field stands, and how wide it is.
+# Positions and widths of fields in a v2 batch.
 FIELDS = {
     "base_offset": (0, 8),
     "partition_leader_epoch": (12, 4),
@@ -24,7 +24,7 @@ CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoin
 
 
 def copy_partition(directory: Path, name: str) -> Path:
-    """A golden partition, `2.3.1/txn-1` say, in a log directory of its own, with that directory's checkpoints."""
+    """Copy a golden partition such as `2.3.1/txn-1` into a log directory with its checkpoints."""
     source = golden.ROOT / "logs" / name
     target = directory / source.parent.name / source.name
     shutil.copytree(source, target)
@@ -34,12 +34,12 @@ def copy_partition(directory: Path, name: str) -> Path:
 
 
 def logs(partition: Path) -> list[Path]:
-    """The logs of a partition, by base offset."""
+    """Return the logs of a partition, by base offset."""
     return sorted(partition.glob("*.log"))
 
 
 def v2_batches(log: Path) -> Iterator[tuple[int, int]]:
-    """Position and size of each batch of an intact log."""
+    """Yield position and size of each batch of an intact log."""
     data, position = log.read_bytes(), 0
     while position < len(data):
         size = int.from_bytes(data[position + 8 : position + 12], "big") + 12
@@ -48,7 +48,7 @@ def v2_batches(log: Path) -> Iterator[tuple[int, int]]:
 
 
 def edit_batch(log: Path, number: int, **changes: int) -> None:
-    """Adds to fields of a v2 batch, counted from the end if `number` is negative; its CRC is right again afterwards."""
+    """Add to fields of a v2 batch, counted from the end if `number` is negative; corrects its CRC."""
     data = bytearray(log.read_bytes())
     position, size = list(v2_batches(log))[number]
     for name, change in changes.items():
@@ -60,13 +60,13 @@ def edit_batch(log: Path, number: int, **changes: int) -> None:
 
 
 def markers(log: Path) -> list[int]:
-    """Numbers of the control batches of a log of v2 batches."""
+    """Return numbers of the control batches of a log of v2 batches."""
     data = log.read_bytes()
     return [number for number, (position, _) in enumerate(v2_batches(log)) if data[position + 22] & 0x20]
 
 
 def edit_snapshot(snapshot: Path, position: int, content: bytes) -> None:
-    """Puts bytes into a producer snapshot; its CRC is right again afterwards."""
+    """Put bytes into a producer snapshot; corrects its CRC."""
     data = bytearray(snapshot.read_bytes())
     data[position : position + len(content)] = content
     data[2:6] = calc_crc32c(bytes(data[6:])).to_bytes(4, "big")
@@ -74,13 +74,13 @@ def edit_snapshot(snapshot: Path, position: int, content: bytes) -> None:
 
 
 def write_checkpoint(partition: Path, name: str, offset: int) -> None:
-    """A checkpoint of the log directory that names this partition alone."""
+    """Write a checkpoint of the log directory with this partition alone."""
     topic, _, number = partition.name.rpartition("-")
     (partition.parent / name).write_text(f"0\n1\n{topic} {number} {offset}\n")
 
 
 def repeat_log(log: Path, size: int) -> None:
-    """Makes a log of v2 batches that large, by batches with rising offsets."""
+    """Grow a log of v2 batches to a size, by batches with rising offsets."""
     batches = [log.read_bytes()[position : position + length] for position, length in v2_batches(log)]
     first = int.from_bytes(batches[0][:8], "big")
     span = int.from_bytes(batches[-1][:8], "big") + int.from_bytes(batches[-1][23:27], "big") + 1 - first
@@ -95,7 +95,7 @@ def repeat_log(log: Path, size: int) -> None:
 
 
 def write_bytes(path: Path, position: int, content: bytes) -> None:
-    """Writes over what a file has at a position."""
+    """Overwrite bytes of a file at a position."""
     with path.open("r+b") as file:
         file.seek(position)
         file.write(content)

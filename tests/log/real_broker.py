@@ -1,4 +1,4 @@
-"""A real broker for tests marked `kafka`: started on partitions that are put into its log directory."""
+"""A real broker for tests marked `kafka`, started on partitions in its log directory."""
 
 import shutil
 import subprocess
@@ -21,11 +21,11 @@ PATIENCE = 60
 INFO = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
 
 ServedRecord = tuple[int, int, bytes | None, bytes | None]
-"""Offset, time, key, value."""
+"""Offset, timestamp, key, value."""
 
 
 class Broker(NamedTuple):
-    """A broker that can be started and stopped: its classes, files and ports; ZooKeeper's where it needs it.
+    """A broker with its classes, files and ports; ZooKeeper's if it needs it.
 
     patience: seconds that a start may take.
     """
@@ -40,7 +40,7 @@ class Broker(NamedTuple):
 
     @contextmanager
     def running(self, name: str, *, is_killed: bool = False) -> Iterator[Path]:
-        """Starts it; gives the file that has what it says. It is stopped in order at the end, or killed."""
+        """Run the broker; yield the file with its output. At the end it is stopped, or killed."""
         said = self.work / f"{name}.txt"
         with ExitStack() as stack:
             if self.zookeeper_port is not None:
@@ -52,7 +52,7 @@ class Broker(NamedTuple):
 
     @contextmanager
     def _process(self, main: Sequence[str], said: Path, port: int, *, is_killed: bool = False) -> Iterator[None]:
-        """Runs a class until the end; begins when the port takes connections."""
+        """Run a class until the end; the context begins when the port accepts connections."""
         with said.open("wb") as output:
             command = self.kafka.command(*main, options=[INFO])
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -72,9 +72,9 @@ def new_broker(
     log_dirs: Iterable[Path] = (),
     is_dynamic: bool = False,
 ) -> Broker:
-    """A broker with an empty log directory, and some settings beside those of tools/make_golden.py.
+    """Return a broker with an empty log directory, and settings in addition to those of tools/make_golden.py.
 
-    `log_dirs`: more log directories. `is_dynamic`: its quorum is (KIP-853).
+    `log_dirs`: more log directories. `is_dynamic`: its quorum is dynamic (KIP-853).
     """
     sys.path.insert(0, str(golden.ROOT.parent / "tools"))
     import make_golden as tools
@@ -106,7 +106,7 @@ def new_broker(
 
 
 def zookeeper_broker_properties(port: int, zookeeper_port: int, logs: Path) -> str:
-    """A configuration for one small broker of a release that needs ZooKeeper."""
+    """Return a configuration for one small broker of a release that needs ZooKeeper."""
     settings = {
         "broker.id": 1,
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
@@ -119,7 +119,7 @@ def zookeeper_broker_properties(port: int, zookeeper_port: int, logs: Path) -> s
 
 
 def served_records(port: int, topic: str, isolation_level: str = "read_uncommitted") -> list[ServedRecord]:
-    """What a consumer gets of a topic's only partition, aborted records too unless it reads what is committed."""
+    """Return a consumer's records of a topic's only partition; aborted ones too with read_uncommitted."""
     return [
         (message.offset(), message.timestamp()[1], message.key(), message.value())
         for message in served_messages(port, topic, isolation_level)
@@ -127,7 +127,7 @@ def served_records(port: int, topic: str, isolation_level: str = "read_uncommitt
 
 
 def served_messages(port: int, topic: str, isolation_level: str) -> list["Message"]:
-    """The same as the client's own messages, which tell headers too."""
+    """Return the same as the client's own messages, which have headers too."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -148,13 +148,13 @@ def served_messages(port: int, topic: str, isolation_level: str) -> list["Messag
         if error is None:
             served.append(message)
         elif error.code() == KafkaError._PARTITION_EOF:
-            break  # others pass by themselves: the broker has no leader yet
+            break  # others are temporary: the broker has no leader yet
     consumer.close()
     return served
 
 
 def make_topics(port: int, topics: Iterable[str], settings: Mapping[str, Mapping[str, str]] | None = None) -> None:
-    """Makes topics of one partition, whose records never go by age unless their own settings say so."""
+    """Create topics of one partition, without retention by time unless their own settings have it."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
@@ -166,7 +166,7 @@ def make_topics(port: int, topics: Iterable[str], settings: Mapping[str, Mapping
 
 
 def put_in_place(source: Path, place: Path) -> None:
-    """Puts a partition's files in the place of an empty topic's, whose id stays; the broker is stopped."""
+    """Replace an empty topic's files by a partition's, but keep its id; the broker is stopped."""
     for path in place.iterdir():
         if path.name != "partition.metadata":
             path.unlink()

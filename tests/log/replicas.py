@@ -1,4 +1,4 @@
-"""Replicas of a partition as brokers would leave them: batches by leader epoch, and what stands beside them."""
+"""Replicas of a partition as brokers would leave them: batches by leader epoch, and the files next to them."""
 
 import shutil
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ TOPIC = "orders-0"
 
 
 class Part(NamedTuple):
-    """Records of a leader epoch from an offset on, a batch of them; their values begin with a word."""
+    """Records of a leader epoch from an offset on, as one batch; their values begin with a word."""
 
     epoch: int
     first: int
@@ -20,13 +20,13 @@ class Part(NamedTuple):
 
 
 def batch(part: Part) -> NewBatch:
-    """A part as a batch; its keys are the offsets."""
+    """Return a part as a batch; its keys are the offsets."""
     records = [NewRecord(b"%d" % offset, f"{part.word} {offset}".encode()) for offset in _offsets(part)]
     return NewBatch(records, base_offset=part.first, partition_leader_epoch=part.epoch)
 
 
 def replica(side: Path, parts: Sequence[Part], epochs: Iterable[tuple[int, int]] | None = None) -> Path:
-    """A partition on a side: its batches, and the leader epochs with their start offsets, by default the batches'."""
+    """Write a partition on a side: batches and leader epochs with start offsets, by default the batches'."""
     directory = side / TOPIC
     base = parts[0].first if parts else 0
     write_segment(directory, map(batch, parts), base)
@@ -40,20 +40,20 @@ def replica(side: Path, parts: Sequence[Part], epochs: Iterable[tuple[int, int]]
 
 
 def write_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> None:
-    """A leader-epoch-checkpoint."""
+    """Write a leader-epoch-checkpoint."""
     lines = ["0", str(len(epochs)), *(f"{epoch} {start}" for epoch, start in epochs), ""]
     (directory / "leader-epoch-checkpoint").write_text("\n".join(lines), encoding="utf-8")
 
 
 def write_high_watermark(side: Path, offset: int) -> None:
-    """The checkpoint of a log directory."""
+    """Write the checkpoint of a log directory."""
     name, partition = TOPIC.rsplit("-", 1)
     content = f"0\n1\n{name} {partition} {offset}\n"
     (side / "replication-offset-checkpoint").write_text(content, encoding="utf-8")
 
 
 def copied(source: Path, side: Path) -> Path:
-    """A copy of a partition's directory on another side."""
+    """Copy a partition's directory to another side."""
     side.mkdir(parents=True, exist_ok=True)
     return shutil.copytree(source, side / source.name)
 

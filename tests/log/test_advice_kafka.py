@@ -1,4 +1,4 @@
-"""What `findings.md` advises, done on a real broker's disks: it starts on them, and `verify` is clean then.
+"""The advice of `findings.md` on a real broker's disks: it starts on them, and `verify` is clean then.
 
 Needs Java and Maven.
 """
@@ -33,7 +33,7 @@ COUNTS = ("error", "warning")
 
 
 def write(port: int, cases: Sequence[Case], phase: int, now: int) -> None:
-    """A committed and an aborted transaction in each topic, of several batches; each phase rolls a segment."""
+    """Write a committed and an aborted transaction to each topic, in several batches; each phase rolls a segment."""
     producer = transactional_producer(port)
     producer.init_transactions(PATIENCE)
     if phase == 0:
@@ -52,9 +52,9 @@ def write(port: int, cases: Sequence[Case], phase: int, now: int) -> None:
 
 
 def wait_for_markers(port: int) -> None:
-    """Returns once the last transaction's markers are written, which the end of a transaction doesn't wait for.
+    """Wait until the last transaction's markers are written, which its end doesn't wait for.
 
-    Its coordinator lets the next producer of the same transactional id begin only then.
+    Only then does its coordinator let the next producer of the same transactional id begin.
     """
     transactional_producer(port).init_transactions(PATIENCE)
 
@@ -66,7 +66,7 @@ def transactional_producer(port: int) -> "Producer":
 
 
 def write_large(producer: "Producer", topics: Sequence[str], now: int) -> None:
-    """Some MiB, in many batches."""
+    """Write some MiB in many batches."""
     producer.begin_transaction()
     for topic in topics:
         for _ in range(60):
@@ -76,7 +76,7 @@ def write_large(producer: "Producer", topics: Sequence[str], now: int) -> None:
 
 
 def found(directory: Path) -> dict[str, dict[str, str]]:
-    """What `verify` finds: ids and severities, by the name of the partition or file below the log directory."""
+    """Return `verify`'s findings: ids and severities, by the name of the partition or file below the log directory."""
     ran = run.kseg(["verify", "-o", "json", str(directory)], directory)
     things: dict[str, dict[str, str]] = {}
     for line in ran.stdout.splitlines():
@@ -91,7 +91,7 @@ def found(directory: Path) -> dict[str, dict[str, str]]:
 
 
 def found_alone(places: Iterable[Place]) -> dict[str, dict[str, str]]:
-    """What `verify` finds in copies of partitions alone, by their names."""
+    """Return `verify`'s findings in copies of partitions alone, by their names."""
     things: dict[str, dict[str, str]] = {}
     for place in places:
         alone = place.scratch / "alone"
@@ -158,7 +158,7 @@ NOT_FOLLOWED = {
     "other-topic-id": "whether the records are wanted, only people know",
     "not-in-metadata": "the same",
 }
-"""Findings whose advice no broker is started after, and why."""
+"""Findings whose advice no broker is started after, with reasons."""
 
 
 def test_each_finding_has_its_case() -> None:
@@ -235,7 +235,7 @@ def test_advice_for_log_directories_makes_all_well(state: str, tmp_path_factory:
 
 
 def write_properties(log_dir: Path, other: Path) -> None:
-    """As the next step says: of another log directory, but for the directory's own id, which the metadata have."""
+    """Write the file of another log directory with the directory's own id from the metadata, as the advice says."""
     properties = dict(
         line.split("=", 1) for line in (other / "meta.properties").read_text().splitlines() if "=" in line
     )
@@ -247,7 +247,7 @@ def write_properties(log_dir: Path, other: Path) -> None:
 
 
 def errors_of(*log_dirs: Path) -> set[str]:
-    """Ids of what counts."""
+    """Return ids of the errors."""
     ran = run.kseg(["verify", "-o", "json", *map(str, log_dirs)], log_dirs[0])
     things = [json.loads(line) for line in ran.stdout.splitlines()]
     return {thing["id"] for thing in things if thing["type"] == "finding" and thing["severity"] in COUNTS}
@@ -261,7 +261,7 @@ def place_of(case: Case, logs: Path, directory: Path, disk: FailingDisk) -> Plac
 
 
 def whole_topics(port: int, topics: Sequence[str]) -> set[str]:
-    """The topics that a consumer reads to their ends."""
+    """Return the topics that a consumer reads to their ends."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -287,7 +287,7 @@ def whole_topics(port: int, topics: Sequence[str]) -> set[str]:
 
 
 def abort(broker: Broker, topic: str) -> None:
-    """Ends a hanging transaction as `kseg verify --explain hanging-transaction` says."""
+    """End a hanging transaction as `kseg verify --explain hanging-transaction` says."""
     tool = ("org.apache.kafka.tools.TransactionsCommand", "--bootstrap-server", f"127.0.0.1:{broker.port}")
     place = ("--topic", topic, "--partition", "0")
     described = subprocess.run(

@@ -1,4 +1,4 @@
-"""Whether the log cleaner would take a partition, by Kafka's rules, as `ls` tells it of logs made by hand."""
+"""Verdicts of `ls` on whether the log cleaner would clean a partition, by Kafka's rules, for logs made by hand."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ from tests import run
 from tests.log.cleaner_logs import NOW, batch, make, marker, produced
 
 NAME = "__consumer_offsets-0"
-"""Its topic is compacted in any cluster."""
+"""A topic that is compacted in any cluster."""
 HOUR = 3_600_000
 
 
 def four_segments(directory: Path) -> PartitionLog:
-    """Three closed segments of one size, of the offsets 0-1, 2-3, 4-5, and an active one from 6 on."""
+    """Write three closed segments of one size, of the offsets 0-1, 2-3, 4-5, and an active one from 6 on."""
     return make(directory / NAME, *([batch(base, ("a", "1"), ("b", "2"))] for base in (0, 2, 4)))
 
 
@@ -32,7 +32,7 @@ NOTHING = "not cleanable: nothing is dirty before the active segment"
 
 
 def listed(directory: Path, *arguments: str) -> dict[str, Any]:
-    """The partition's object; what is said of the cleaner is the same for people, unless it has nothing to do."""
+    """Return the partition's object; the text output has the same verdict, unless there is none."""
     options = ("--now", f"{NOW}ms", *arguments)
     ran = run.kseg(["ls", NAME, "-o", "json", *options], directory)
     (partition,) = (each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "partition")
@@ -62,7 +62,7 @@ def test_segment_of_the_first_dirty_offset_counts_as_clean_and_as_dirty(tmp_path
     size = partition.segments[0].size
     found = listed(tmp_path)
     assert (found["cleanBytes"], found["cleanableBytes"]) == (2 * size, 2 * size)
-    assert found["cleanable"] is False  # the ratio is 0.5, not over it
+    assert found["cleanable"] is False  # the ratio is 0.5, not above it
 
 
 NOT_DIRTY = "not cleanable: its dirty ratio isn't over 0.5"
@@ -78,7 +78,7 @@ OVERDUE = "cleanable, for max.compaction.lag.ms is over"
         (4, "--max-compaction-lag-ms 1", 2, True, OVERDUE),
         (4, "--max-compaction-lag-ms 1", 1, False, NOT_DIRTY),
         (6, "", 0, False, NOTHING),
-        (99, "", 0, True, "cleanable"),  # a checkpoint beyond the log is none
+        (99, "", 0, True, "cleanable"),  # a checkpoint beyond the log doesn't count
         (0, "--min-compaction-lag-ms 1", 0, False, LAG),
         (0, "--min-compaction-lag-ms 1", 1, True, "cleanable"),
     ],
@@ -108,7 +108,7 @@ UNKNOWN = "cleanable? Not if a transaction is open at offset {}, which --deep te
 
 
 def with_transaction(directory: Path, *, is_ended: bool) -> PartitionLog:
-    """A transaction from offset 1 on, whose marker, if there is one, is in the last closed segment; no snapshots."""
+    """Write a transaction from offset 1 on; its marker, if any, is in the last closed segment; no snapshots."""
     last = [marker(2, ControlType.COMMIT, 7)] if is_ended else [batch(2, ("c", "1"))]
     partition = make(directory / NAME, [batch(0, ("a", "1")), produced(1, ("b", "1"), producer_id=7)], last)
     for snapshot in partition.snapshots.values():
@@ -147,14 +147,15 @@ def test_whether_a_transaction_ended_in_the_active_segment_is_looked_up(
     assert listed(tmp_path, *deep)["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
 
 
-# --- what else --------------------------------------------------------------------------------------------------------
+# --- other cases
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_damage_before_the_active_segment_makes_it_uncleanable(tmp_path: Path) -> None:
     partition = four_segments(tmp_path)
     with partition.segments[1].path.open("r+b") as log:
         log.seek(16)
-        log.write(b"\x09")  # no such magic
+        log.write(b"\x09")  # an invalid magic
     reason = f"uncleanable: damage at position 0 of {2:020}.log, where the cleaner would fail"
     assert listed(tmp_path, "--deep")["cleanableReason"] == reason
 
@@ -184,7 +185,7 @@ def test_last_cleaning_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("topic", "cleanable"), [("compacted-lz4", None), ("v1-gzip", None)])
 def test_policy_that_is_not_known_leaves_the_verdict_open(topic: str, cleanable: None, restored: Path) -> None:
-    """The brokers' settings were in ZooKeeper; the cleaner was over one of these topics."""
+    """The brokers' settings were in ZooKeeper; the cleaner has cleaned one of these topics."""
     ran = run.kseg(["ls", "logs/2.3.1", "--topic", topic, "-o", "json"], restored)
     partition = json.loads(ran.stdout.splitlines()[0])
     reason = "cleanable? Nothing tells whether cleanup.policy is still compact"

@@ -1,4 +1,4 @@
-"""A real broker's cleaner takes the partitions that `ls` calls cleanable, and no others. Needs Java and Maven."""
+"""A real broker's cleaner cleans the partitions that `ls` calls cleanable, and no others. Needs Java and Maven."""
 
 import json
 import time
@@ -22,7 +22,7 @@ RATIOS = (0.0, 0.3, 0.5, 0.66, 0.67, 0.95)
 
 
 class Case(NamedTuple):
-    """A partition's segments, its settings, and where its cleaner was."""
+    """A partition's segments, its settings, and its cleaner's position."""
 
     segments: list[list[bytes]]
     settings: dict[str, str]
@@ -59,7 +59,7 @@ def cases(now: int) -> Iterator[Case]:
 
 
 def canary(now: int) -> Case:
-    """The least dirty of all: when it is cleaned, the cleaner has looked at all others."""
+    """Return the least dirty case: once it is cleaned, the cleaner has checked all others."""
     large = [[batch(number, ("k", "v" * 900_000), timestamp=now - HOUR)] for number in range(3)]
     return Case([*large, [batch(3, ("a", "1"), timestamp=now - HOUR)]], with_ratio(0), 3)
 
@@ -68,7 +68,7 @@ def put_case(case: Case, source: Path, place: Path, now: int) -> None:
     partition = make(source, *case.segments, modified_ms=now - HOUR)
     if case.is_damaged:
         content = bytearray(partition.segments[1].path.read_bytes())
-        content[16] = 9  # no such magic
+        content[16] = 9  # an invalid magic
         partition.segments[1].path.write_bytes(content)
     put_in_place(source, place)
 
@@ -86,7 +86,7 @@ def clean_offsets(logs: Path) -> dict[str, int]:
 
 
 def listed(logs: Path) -> dict[str, dict[str, Any]]:
-    """What `ls` says of the topics' partitions."""
+    """Return `ls`'s rows of the topics' partitions."""
     ran = run.kseg(["ls", ".", "--deep", "-o", "json"], logs)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     return {row["topic"]: row for row in rows if row["type"] == "partition"}
@@ -117,5 +117,5 @@ def test_broker_cleans_what_is_called_cleanable(tmp_path: Path, tmp_path_factory
 
 
 def changed(logs: Path, topics: dict[str, Case]) -> set[str]:
-    """The topics that the cleaner has cleaned since."""
+    """Return the topics that the cleaner has cleaned since."""
     return {topic for topic, offset in clean_offsets(logs).items() if topic in topics and offset != topics[topic].clean}

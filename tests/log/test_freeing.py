@@ -1,4 +1,4 @@
-"""`retain --free`: what is advised frees what is said, if `retain` gets the same; a longer retention wouldn't do."""
+"""`retain --free`: the advised settings free the stated amount with `retain`; longer retention wouldn't."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def of_type(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def freed_of(directory: Path, topic: str, *arguments: str) -> tuple[int, int]:
-    """Segments and bytes of a topic that `retain` says go."""
+    """Return segments and bytes of a topic that `retain` would delete."""
     (row,) = of_type("total", retain(directory, "--topic", topic, *arguments)) or [{}]
     return row["segmentsToDelete"], row["bytesToDelete"]
 
@@ -79,7 +79,7 @@ def test_topics_that_are_not_needed_are_left_alone(disk: Path) -> None:
 
 @pytest.mark.parametrize(("wanted", "hours"), [(8000, 5 * 24), (9000, 5 * 24 - 1), (11_000, 4 * 24)])
 def test_age_is_a_whole_number_of_days_or_hours_if_no_more_goes_thereby(wanted: int, hours: int, disk: Path) -> None:
-    """What is 6 days old goes with 5 days, what is 5 days old not with 4, since that takes what is 4.5 days old too."""
+    """Segments of 6 days go at 5 days. Segments of 5 days would go at 4 days only together with those of 4.5."""
     (plan,) = of_type("plan", retain(disk, "--free", str(wanted)))
     assert plan["ageMs"] == hours * DAY // 24
 
@@ -167,7 +167,7 @@ LIMITS = st.sampled_from([-1, 0, 10, 25])
 
 @st.composite
 def partitions(draw: st.DrawFn) -> list[FreeablePartition]:
-    """Partitions of up to four topics, whose segments have any ages in days and any sizes."""
+    """Draw partitions of up to four topics, whose segments have any ages in days and any sizes."""
     found = []
     for topic in "abcd"[: draw(st.integers(1, 4))]:
         limit, setting = draw(LIMITS), draw(st.sampled_from(["retention.ms", None]))
@@ -186,7 +186,7 @@ def partitions(draw: st.DrawFn) -> list[FreeablePartition]:
 
 
 def freed(parts: Sequence[FreeablePartition], limits: dict[str, int]) -> int:
-    """Bytes that go with these limits of topics, and of others as now."""
+    """Return bytes that these limits of topics delete, with the others' present limits."""
     return sum(
         sum(each.size for each in part.going(limits[part.topic])) if part.topic in limits else part.size_now
         for part in parts

@@ -1,4 +1,4 @@
-"""A real broker deletes the segments that `retain --free` says, by the lines that it prints. Needs Java and Maven."""
+"""A real broker deletes the segments that `retain --free` lists, with its printed commands. Needs Java and Maven."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put
 pytestmark = pytest.mark.kafka
 
 MAIN_CLASS = "kafka.admin.ConfigCommand"
-"""What kafka-configs.sh starts."""
+"""The class of kafka-configs.sh."""
 AGES: Topics = {
     "even": [(8, 7, 6, 5, 4, 3, 2, 1, 0)],
     "idle": [(9.5, 8.5, 7.5, 6.5)],
@@ -35,7 +35,7 @@ SETTINGS = {
 }
 IMPATIENT = {"log.retention.check.interval.ms": 1000, "replica.high.watermark.checkpoint.interval.ms": 500}
 CANARY = "canary"
-"""What goes last, when the broker has looked at all once more."""
+"""The topic that is deleted last, when the broker has checked all again."""
 
 
 def kseg(broker: Broker, *arguments: str) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def run_line(broker: Broker, line: str) -> None:
 
 
 def are_whole(broker: Broker, topics: Iterable[str]) -> bool:
-    """Whether the broker has noted that all may be read, to the end: nothing beyond may go."""
+    """Return whether the broker's checkpoint has all records: it deletes nothing beyond it."""
     places = [PartitionLog(broker.logs / f"{topic}-0") for topic in topics]
     return all(place.checkpoints().high_watermark == place.read_log_end_offset() for place in places)
 
@@ -62,7 +62,7 @@ def left(broker: Broker) -> dict[str, list[int]]:
 
 
 def expected_of(broker: Broker, lowered: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The base offsets that `retain` leaves with the advised settings."""
+    """Return the base offsets that `retain` leaves with the advised settings."""
     found = left(broker)
     for each in lowered:
         rows = kseg(broker, "--topic", each["topic"], "--retention-ms", str(each["afterMs"]))

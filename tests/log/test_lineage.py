@@ -1,4 +1,4 @@
-"""Where a follower truncates under a leader, as brokers find it by leader epochs."""
+"""The offset at which a follower truncates under a leader, as brokers find it by leader epochs."""
 
 import pytest
 
@@ -15,19 +15,19 @@ def lineage(*starts: tuple[int, int], end: int, log_start: int = 0, high_waterma
         (lineage((0, 0), end=10), lineage((0, 0), end=10), 10),
         (lineage((0, 0), end=8), lineage((0, 0), end=10), 8),
         (lineage((0, 0), end=10), lineage((0, 0), end=8), 8),
-        # An unclean election: epoch 2 began where the new leader ended.
+        # An unclean election: epoch 2 began at the new leader's end.
         (lineage((0, 0), end=15), lineage((0, 0), (2, 10), end=13), 10),
         # The follower led in an epoch that the leader never saw.
         (lineage((0, 0), (1, 10), end=15), lineage((0, 0), (2, 12), end=20), 10),
-        # The leader's answer is of an epoch that the follower hasn't: it asks again with what it has before that.
+        # The leader answers with an epoch unknown to the follower, which asks again with its preceding one.
         (lineage((0, 0), (4, 10), end=15), lineage((0, 0), (3, 5), (6, 12), end=20), 5),
-        # Twice so: the fast leader changes of KIP-279.
+        # The same twice: the fast leader changes of KIP-279.
         (lineage((0, 0), (2, 8), (4, 10), end=15), lineage((0, 0), (1, 4), (3, 9), (5, 12), end=20), 4),
-        # The leader has lost all.
+        # The leader has lost all records.
         (lineage((0, 0), end=15), lineage(end=0), 0),
         # All epochs of the leader are later than the follower's.
         (lineage((1, 0), end=15), lineage((3, 6), (4, 9), end=12), 6),
-        # An epoch that began at the log's end is forgotten when the log is loaded, a later one's own end isn't.
+        # Loading the log drops an epoch that began at its end, but not the end of a later one.
         (lineage((0, 0), (1, 10), end=12), lineage((0, 0), (1, 10), end=11), 11),
     ],
 )

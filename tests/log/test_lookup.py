@@ -24,7 +24,7 @@ def look(folder: Path, offset: int) -> Lookup:
 
 
 def offsets(answer: Lookup) -> tuple[int | None, int | None]:
-    """The neighbours'."""
+    """Return the neighbours' offsets."""
     return (
         None if answer.previous is None else answer.previous.offset,
         None if answer.next is None else answer.next.offset,

@@ -1,4 +1,4 @@
-"""Lookups against full scans: offsets and times of every partition that Kafka left in golden.
+"""Lookups against full scans: offsets and times of all golden partitions.
 
 `make test` looks up some of them, `make test-exhaustive` all.
 """
@@ -16,7 +16,7 @@ from tests.loops import for_each, some
 
 ROOTS = sorted((golden.ROOT / "logs").iterdir())
 EVERY = 5
-"""No multiple of the three that are tried at each record: the one before it, its own, the one after it."""
+"""Not a multiple of the three offsets that are tried at each record: before it, its own, after it."""
 
 Scanned = list[tuple[int, int]]
 """Offset and timestamp of each record from the log start offset on, in file order."""
@@ -42,7 +42,7 @@ def times_to_try(scanned: Scanned) -> list[int]:
 
 
 def expected_offset(offsets: list[int], start: int, offset: int) -> tuple[int | None, int | None, int | None]:
-    """The offset if it is there, else the ones before and after it."""
+    """Return the offset if it exists, else the ones before and after it."""
     place = bisect_left(offsets, offset)
     if offset in offsets[place : place + 1]:
         return offset, None, None
@@ -60,7 +60,7 @@ def found_offset(answer: Lookup) -> tuple[int | None, int | None, int | None]:
 
 
 def first_of_times(scanned: Scanned) -> Iterator[tuple[int, tuple[int, int] | None]]:
-    """Each time to try, and the first record that is not earlier."""
+    """Yield each time to try, and the first record that is not earlier."""
     largest_up_to: list[int] = []
     for _, timestamp in scanned:
         largest_up_to.append(max(timestamp, largest_up_to[-1] if largest_up_to else timestamp))
@@ -70,7 +70,7 @@ def first_of_times(scanned: Scanned) -> Iterator[tuple[int, tuple[int, int] | No
 
 
 def differences(partition: PartitionLog) -> tuple[int, list[str]]:
-    """Lookups made, and those whose answer isn't the scan's."""
+    """Return the number of lookups, and those whose answer differs from the scan's."""
     scanned = scan(partition)
     offsets, start = [offset for offset, _ in scanned], partition.log_start_offset()
     made, wrong = 0, []

@@ -1,4 +1,4 @@
-"""A real broker serves golden partitions: its answers to ListOffsets and Fetch are those of `kseg lookup`.
+"""A real broker serves golden partitions: its answers to ListOffsets and Fetch equal `kseg lookup`'s.
 
 Needs Java and Maven.
 """
@@ -21,12 +21,12 @@ from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put
 pytestmark = pytest.mark.kafka
 
 ROOTS = ["docs", *(f"logs/{path.name}" for path in sorted((golden.ROOT / "logs").glob("[0-9]*[0-9]")))]
-"""The directories of brokers that were stopped in order."""
+"""The directories of brokers that were stopped cleanly."""
 SAMPLE = 25
-"""Records of a partition at and beside whose offsets and times something is looked up."""
+"""Records of a partition whose offsets and timestamps, and neighbouring ones, are looked up."""
 SPECIAL_TIMES = {"latest": -1, "earliest": -2, "max-timestamp": -3}
 UNTRUE_TIME_INDEX = "0.10.2.2/mixed-0"
-"""Its first segment has messages without times and a time index with times: the broker believes it."""
+"""Its first segment has messages without timestamps and a time index with timestamps, which the broker trusts."""
 OUT_OF_RANGE = 1
 FETCH, LIST_OFFSETS = 1, 2
 NOT_THERE = -1
@@ -52,7 +52,7 @@ class Fetched(NamedTuple):
 
 
 class Connection:
-    """Asks a broker of partition 0 of its topics: request headers and bodies as Kafka's protocol guide has them."""
+    """A client of partition 0 of a broker's topics: request headers and bodies as in Kafka's protocol guide."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -61,7 +61,7 @@ class Connection:
         self._socket.close()
 
     def list_offset(self, topic: str, timestamp: int) -> "Listed":
-        """What there is at a time; ListOffsets, version 7."""
+        """Return the offset of a time with ListOffsets, version 7."""
         name = topic.encode()
         partition = b"\x02" + pack(">iiq", 0, -1, timestamp) + b"\0"
         topics = b"\x02" + bytes([len(name) + 1]) + name + partition + b"\0"
@@ -71,7 +71,7 @@ class Connection:
         return Listed(error, offset, found_timestamp)
 
     def fetch(self, topic: str, offset: int) -> Fetched:
-        """What there is at an offset: at least a batch, if there is one; Fetch, version 4."""
+        """Return the records at an offset, at least a batch if there is one, with Fetch, version 4."""
         name = topic.encode()
         partition = pack(">iiqi", 1, 0, offset, 1)
         asked = pack(">iiiib", -1, 0, 0, 1, 0) + pack(">ih", 1, len(name)) + name + partition
@@ -96,7 +96,7 @@ class Connection:
 
 
 class Served(NamedTuple):
-    """A topic whose partition 0 is a golden one: where the broker has it, and offsets and timestamps of its records."""
+    """A topic whose partition 0 is a golden one: its directory, and offsets and timestamps of its records."""
 
     topic: str
     source: Path
@@ -105,11 +105,11 @@ class Served(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Writer and directory of the golden one."""
+        """The writer and directory of the golden partition."""
         return f"{self.source.parent.name}/{self.source.name}"
 
     def lookup(self, *options: str) -> dict[str, Any]:
-        """What `kseg lookup` says."""
+        """Return `kseg lookup`'s answer."""
         answer: dict[str, Any] = json.loads(run.kseg(["lookup", "-q", "-o", "json", *options], self.directory).stdout)
         return answer
 
@@ -157,7 +157,7 @@ def connection(broker: Broker) -> Iterator[Connection]:
 
 
 def sample(records: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Some records, evenly spread, the first and the last among them."""
+    """Return some records, evenly spread, including the first and the last."""
     return [*records[:: max(len(records) // SAMPLE, 1)], *records[-1:]]
 
 
@@ -166,7 +166,7 @@ def around(numbers: list[int]) -> list[int]:
 
 
 def test_list_offsets_answers_as_lookup(served: list[Served], connection: Connection) -> None:
-    # Without time indexes, as before 0.10.1, the broker goes by when the files were changed.
+    # Without time indexes, as before 0.10.1, the broker uses the files' modification times.
     indexed = [partition for partition in served if any(partition.source.glob("*.timeindex"))]
     asked, explained, wrong = 0, 0, []
     for partition in indexed:
@@ -193,7 +193,7 @@ def test_list_offsets_answers_as_lookup(served: list[Served], connection: Connec
 
 
 def first_record(connection: Connection, topic: str, offset: int) -> int | str:
-    """Offset of the first record that the broker gives from an offset on; else why there is none."""
+    """Return the offset of the broker's first record from an offset on, or the reason if there is none."""
     following = offset
     while True:
         error, records = connection.fetch(topic, following)
@@ -236,7 +236,7 @@ def test_fetch_gives_the_records_of_lookup(served: list[Served], connection: Con
 
 
 def batch_in_log(partition: Served, found: dict[str, Any]) -> bytes:
-    """The bytes of the batch where lookup found it."""
+    """Return the bytes of the batch in which lookup found it."""
     with (partition.directory / found["segment"]).open("rb") as log:
         log.seek(found["batch"]["position"])
         start = log.read(12)

@@ -1,4 +1,4 @@
-"""Partition and log directories: what lies in them, checkpoints, several disks."""
+"""Partition and log directories: their contents, checkpoints, several disks."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`retain` as a library: decisions, times, and the copy without what goes."""
+"""`retain` as a library: decisions, times, and the remaining copy."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ DAY = 86_400_000
 
 
 def build(directory: Path, days: tuple[int, ...] = (1, 2, 3, 4)) -> PartitionLog:
-    """A segment per day, each of one batch."""
+    """Write a segment per day, each of one batch."""
     directory.mkdir()
     records = [SourceRecord(1, None, day * DAY, None, bytes(100)) for day in days]
     settings = PartitionSettings(RollSettings(segment_bytes=1))

@@ -1,4 +1,4 @@
-"""A real broker deletes the segments that `retain` says go. Needs Java and Maven."""
+"""A real broker deletes the segments that `retain` lists. Needs Java and Maven."""
 
 import shutil
 import time
@@ -20,13 +20,13 @@ NO_AGE = -1
 
 
 def days(directory: Path, now: int, *ages: int, magic: int = 2) -> PartitionLog:
-    """A segment of each age in days; the active one is of the last one's."""
+    """Write a segment of each age in days; the active one has the last one's age."""
     segments = [[batch(number, ("k", "v"), timestamp=now - age * DAY, magic=magic)] for number, age in enumerate(ages)]
     return make(directory, *segments, modified_ms=now - ages[-1] * DAY)
 
 
 def sizes_of(partition: PartitionLog) -> list[int]:
-    """What the last n segments have together, a byte less and a byte more."""
+    """Return the total sizes of the last n segments, plus and minus a byte."""
     sizes = [segment.size for segment in partition.segments]
     whole = [sum(sizes[slot:]) for slot in range(len(sizes))]
     return sorted({size + change for size in whole for change in (-1, 0, 1) if size + change >= 0})
@@ -98,6 +98,6 @@ def test_broker_deletes_what_retain_says(tmp_path: Path, tmp_path_factory: pytes
 
 
 def left_of(place: Path, source: PartitionLog) -> list[int]:
-    """Base offsets of the source's segments that are left; a broker that deletes all has rolled another before."""
+    """Return base offsets of the source's remaining segments; a broker that deletes all rolls another before."""
     there = PartitionLog(place).base_offsets
     return [base for base in there if base in source.base_offsets]

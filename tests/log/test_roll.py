@@ -1,4 +1,4 @@
-"""Why segments were rolled, and what retention would do."""
+"""The reasons for rolled segments, and retention's decisions."""
 
 import pytest
 

@@ -125,7 +125,7 @@ def test_reindex_writes_wrong_snapshots_from_the_log(tmp_path: Path) -> None:
 
 
 def test_snapshot_without_an_open_transaction_is_wrong(tmp_path: Path) -> None:
-    """As a broker writes it that starts after a clean stop and finds no snapshot."""
+    """A broker writes it if it starts after a clean stop and finds no snapshot."""
     partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
     snapshot = sorted(partition.glob("*.snapshot"))[-1]
     snapshot.write_bytes(build_producer_snapshot(ProducerStates()))

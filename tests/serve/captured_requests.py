@@ -1,4 +1,4 @@
-"""Requests that real clients sent to a broker, turned to what a server here serves."""
+"""Requests that real clients sent to a broker, adapted to a server's topics."""
 
 from collections import defaultdict
 from typing import Any
@@ -16,7 +16,10 @@ _NAMES = {"topic", "name", "topicName"}
 
 
 def captured_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
-    """Key, version and body of requests to apis that are answered, a few of each version, about what is served."""
+    """Return key, version and body of requests to answered APIs, adapted to the served topics.
+
+    There are a few of each version.
+    """
     found: dict[tuple[int, int], list[Fields]] = defaultdict(list)
     topics = list(served.topics.values())
     with CAPTURE.open("rb") as stream:
@@ -31,7 +34,6 @@ def captured_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
 
 
 def _turned(value: Any, topic: ServedTopic) -> Any:
-    """The same for another topic."""
     if isinstance(value, list):
         return [_turned(each, topic) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Certificates for tests: of a server, of a client, and of somebody whom nobody trusts."""
+"""Certificates for tests: a server's, a client's, and an untrusted one's."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -29,7 +29,7 @@ class Files(NamedTuple):
 
 
 def certified(name: str, issuer: Certified | None = None) -> Certified:
-    """A certificate for 127.0.0.1; without an issuer it is a root of its own."""
+    """Issue a certificate for 127.0.0.1; without an issuer it is a root of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -49,12 +49,12 @@ def certified(name: str, issuer: Certified | None = None) -> Certified:
 
 @cache
 def root() -> Certified:
-    """The root that servers and clients go back to."""
+    """Return the common root of servers and clients."""
     return certified("root")
 
 
 def written(directory: Path, name: str, what: Certified, passphrase: bytes | None = None) -> Files:
-    """Its files in a directory."""
+    """Write the files into a directory."""
     files = Files(directory / f"{name}.pem", directory / f"{name}.key")
     files.certificate.write_bytes(what.certificate.public_bytes(serialization.Encoding.PEM))
     encryption = (

@@ -1,4 +1,4 @@
-"""Members of groups: clients of several libraries behind one face."""
+"""Members of groups: clients of several libraries with one interface."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,16 +16,16 @@ GROUP = "billing"
 
 
 class Member(Protocol):
-    """A consumer that has subscribed."""
+    """A subscribed consumer."""
 
     def poll(self) -> list[Place]:
-        """Records that have come, after a short wait."""
+        """Return new records after a short wait."""
 
     def assigned(self) -> set[tuple[str, int]]:
-        """Its partitions."""
+        """Return its partitions."""
 
     def close(self) -> None:
-        """Commits how far it has read, and leaves."""
+        """Commit the position, and leave."""
 
 
 class ByLibrdkafka:
@@ -46,7 +46,7 @@ class ByLibrdkafka:
                 **settings,
             }
         )
-        self.consumer.list_topics(timeout=PATIENCE)  # else it looks for topics only after half a second
+        self.consumer.list_topics(timeout=PATIENCE)  # otherwise it looks for topics only after half a second
         self.consumer.subscribe(topics)
 
     def poll(self) -> list[Place]:
@@ -96,7 +96,7 @@ class ByKafkaPython:
 
 
 class ByAiokafka:
-    """aiokafka, whose loop runs while somebody polls."""
+    """aiokafka, whose loop runs during polls."""
 
     def __init__(self, bootstrap: str, topics: list[str]) -> None:
         self.loop = asyncio.new_event_loop()
@@ -136,7 +136,7 @@ class ByAiokafka:
 
 @contextmanager
 def members(running: Running, kind: Callable[..., Member], count: int, topics: Iterable[str]) -> Iterator[list[Member]]:
-    """Some members of one group; they are closed at the end, those that a test took out by the test."""
+    """Start members of one group; the context closes those that the test didn't."""
     found = [kind(running.bootstrap, list(topics)) for _ in range(count)]
     try:
         yield found
@@ -146,7 +146,7 @@ def members(running: Running, kind: Callable[..., Member], count: int, topics: I
 
 
 def poll_until(polled: Iterable[Member], is_done: Callable[[list[Place]], bool], got: list[Place]) -> None:
-    """Lets members read, into `got`, until a condition holds.
+    """Let members read into `got` until a condition holds.
 
     Each reads in a thread: some clients wait in a poll until all members have joined.
     """

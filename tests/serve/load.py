@@ -1,10 +1,10 @@
-"""Load on a server of its own: connections that come by the thousand, or many readers. Also a program.
+"""Load on a separate server: thousands of connections, or many readers. Also a program.
 
-`python -m tests.serve.load connects 60`: so many seconds long 1,000 connections a second; another client is served on.
-`python -m tests.serve.load readers 64`: 200 connections that read so many MiB each of a partition of 1 GiB.
-`python -m tests.serve.load attacks 10`: each attack for so many seconds, while another client is served.
-That client asks a server without attack as well: what it waits for that one is the machine's doing.
-Prints the server's memory before, after and at most, by /proc.
+`python -m tests.serve.load connects 60`: 1,000 connections a second for 60 seconds; another client is served.
+`python -m tests.serve.load readers 64`: 200 connections that each read 64 MiB of a partition of 1 GiB.
+`python -m tests.serve.load attacks 10`: each attack for 10 seconds, while another client is served. That client also
+uses a server without attack: its waits there are due to the machine.
+Prints the server's memory before, after and at most, from /proc.
 """
 
 import asyncio
@@ -26,31 +26,31 @@ from tests.protocol.packets import framed, request
 KSEG = Path(sys.executable).with_name("kseg")
 RATE = 1000
 AT_ONCE = 600
-"""Connections that stay open for a while: half of a request was sent there."""
+"""Connections that stay open for a while after half a request."""
 READERS = 200
 MIB = 1 << 20
 GIB = 1 << 30
 METADATA, FETCH, LIST_OFFSETS, OFFSET_FETCH, DESCRIBE_GROUPS, CREATE_TOPICS = 3, 1, 2, 9, 15, 19
 WIDEST = 99_999
-"""The largest number of a partition; those below it are served as empty ones."""
+"""The largest number of a partition; missing lower ones are served as empty ones."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running `kseg serve`."""
+    """A running `kseg serve` process."""
 
     address: tuple[str, int]
     process_id: int
 
     def memory(self, name: str = "VmRSS") -> float:
-        """MiB of resident memory now; of VmHWM at most."""
+        """Return MiB of resident memory; for VmHWM its maximum."""
         status = Path(f"/proc/{self.process_id}/status").read_text()
         found = re.search(rf"{name}:\s+(\d+) kB", status)
         assert found is not None
         return int(found[1]) / 1024
 
     def forget_most(self) -> None:
-        """Lets VmHWM begin again."""
+        """Reset VmHWM."""
         Path(f"/proc/{self.process_id}/clear_refs").write_text("5")
 
 
@@ -66,7 +66,7 @@ def server_of(directory: Path) -> Iterator[Server]:
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frame: bytes) -> int:
-    """Sends a request and takes its answer; gives its size."""
+    """Send a request and read its answer; return its size."""
     writer.write(frame)
     size = left = int.from_bytes(await reader.readexactly(4), "big")
     while left:
@@ -80,7 +80,7 @@ def metadata() -> bytes:
 
 @dataclass
 class Comers:
-    """Connections that come and go, each in one of some ways."""
+    """Connections that come and go, each in one of several ways."""
 
     server: Server
     counts: Counter[str] = field(default_factory=Counter)
@@ -135,7 +135,10 @@ async def connects(server: Server, seconds: float) -> None:
 
 
 def make_partition(directory: Path, size: int) -> int:
-    """A partition of some size; gives how many batches of one record it has. A batch's CRC doesn't cover its offset."""
+    """Write a partition of some size; return its number of batches of one record.
+
+    A batch's CRC doesn't cover its offset.
+    """
     batch = batch_bytes(NewBatch([NewRecord(b"k", bytes(range(256)) * (MIB // 256), 1_700_000_000_000)]))
     count = size // len(batch)
     (directory / "large-0").mkdir()
@@ -173,7 +176,7 @@ def tell_memory(server: Server, before: float) -> None:
 
 
 def make_wide_topic(directory: Path) -> None:
-    """A topic of as many partitions as there may be, and one with a record."""
+    """Write a topic with the most partitions possible, and one with a record."""
     for name in (f"wide-{WIDEST}", "small-0"):
         batch = batch_bytes(NewBatch([NewRecord(b"k", b"v", 1_700_000_000_000)]))
         (directory / name).mkdir()
@@ -184,7 +187,7 @@ Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def asking(*frames: bytes) -> Attack:
-    """Asks again and again."""
+    """Return an attack that sends requests again and again."""
 
     async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -195,7 +198,7 @@ def asking(*frames: bytes) -> Attack:
 
 
 def saying(content: bytes) -> Attack:
-    """Sends something, and then reads and says nothing."""
+    """Return an attack that sends something, and then neither reads nor writes."""
 
     async def attack(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(content)
@@ -205,7 +208,7 @@ def saying(content: bytes) -> Attack:
 
 
 async def coming(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
-    """Connects, and closes the connection at once."""
+    """Connect, and close the connection at once."""
 
 
 def many_offsets(count: int) -> bytes:
@@ -214,7 +217,7 @@ def many_offsets(count: int) -> bytes:
 
 
 def repeated_names() -> bytes:
-    """Three kB."""
+    """Return a request of three kB that names topics repeatedly."""
     return framed(request(METADATA, 9, {"topics": [{"name": "wide"}] * 400}))
 
 
@@ -258,9 +261,9 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
 
 
 async def attacks(server: Server, untouched: Server, seconds: float) -> None:
-    """How long another client waits during each attack, and how much memory the server takes.
+    """Measure another client's waits during each attack, and the server's memory.
 
-    untouched: a server that nobody attacks, to tell how long clients wait just because this machine is busy.
+    untouched: a server without attackers, to measure waits that the busy machine causes.
     """
     usual = 0.0
     connections = [await asyncio.open_connection(*each.address) for each in (server, untouched)]
@@ -284,13 +287,13 @@ async def attacks(server: Server, untouched: Server, seconds: float) -> None:
 
 
 async def attackers(what: str, address: tuple[str, int]) -> None:
-    """All attackers of a kind, for ever."""
+    """Run all attackers of a kind, without end."""
     count, attack = ATTACKS[what]
     await asyncio.gather(asyncio.sleep(1_000), *(attacker(address, attack) for _ in range(count)))
 
 
 async def attacker(address: tuple[str, int], attack: Attack) -> None:
-    """One attacker, which comes again whenever its connection is closed."""
+    """Run an attacker, which reconnects whenever its connection is closed."""
     while True:
         with suppress(OSError, EOFError):
             reader, writer = await asyncio.open_connection(*address)
@@ -303,7 +306,7 @@ async def attacker(address: tuple[str, int], attack: Attack) -> None:
 async def innocent(
     connections: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]], seconds: float
 ) -> list[list[float]]:
-    """How long each request of another client took, on each connection in turn; the shortest first."""
+    """Return the durations of another client's requests, on each connection in turn; the shortest first."""
     part = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": MIB}
     topics = [{"topic": "small", "partitions": [part]}]
     body = {"maxWaitMs": 0, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
@@ -320,7 +323,7 @@ async def innocent(
 
 
 def main(what: str, much: str, *address: str) -> None:
-    """Puts load on a server, and prints what came of it."""
+    """Put load on a server, and print the results."""
     if what == "attackers":
         asyncio.run(attackers(much, (address[0], int(address[1]))))
         return

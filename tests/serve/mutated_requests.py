@@ -1,6 +1,7 @@
-"""Requests that are nearly right: valid ones with values, structures and bytes changed. Also a program: SEED COUNT.
+"""Nearly valid requests, with changed values, structures and bytes. Also a program: SEED COUNT.
 
-`python -m tests.serve.mutated_requests 1 1000000` answers so many without a network; the status is 1 if one is wrong.
+`python -m tests.serve.mutated_requests 1 1000000` answers that many without a network; the status is 1 if an answer is
+wrong.
 """
 
 import copy
@@ -50,7 +51,7 @@ VALUES = {
 
 
 def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
-    """A request of each api and version that is answered, for all that is served; and those of real clients."""
+    """Return a request of each answered API and version, for all served partitions, and real clients' requests."""
     found = []
     for key in APIS:
         versions = version_range(REQUESTS[key].versions)
@@ -59,7 +60,7 @@ def base_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
 
 
 def _body(key: int, served: ServedCluster) -> Fields:
-    """A body that asks for what is there, as far as its fields' names tell what they mean."""
+    """Return a body that asks for existing things, as far as its fields' names show."""
     topics = [(name, topic.topic_id) for name, topic in served.topics.items()]
     return {field.name: _value(field, topics) for field in REQUESTS[key].fields if field.name not in NULL_IS_ALL}
 
@@ -82,7 +83,7 @@ def _one(field: Field, kind: str, topics: Sequence[tuple[str, str]]) -> Any:
 
 
 def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:
-    """One of the requests with some of it changed."""
+    """Return one of the requests with changes."""
     key, version, body = random.choice(bases)
     body = copy.deepcopy(body)
     for _ in range(random.randrange(4)):
@@ -99,7 +100,7 @@ def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:
 
 
 def _change(random: Random, value: Any) -> None:
-    """Changes something anywhere in a value."""
+    """Change something anywhere in a value."""
     places: list[tuple[Any, Any]] = []
 
     def walk(inside: Any) -> None:
@@ -122,7 +123,7 @@ def _change(random: Random, value: Any) -> None:
 
 
 def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
-    """What is wrong with the answer to a request; None if nothing is, or if its connection would be closed."""
+    """Return the problem of a request's answer; None if it is right, or its connection would be closed."""
     try:
         answered = finished(answer_request(frame, served, Asking(("127.0.0.1", 9092))))
     except RefusedError as error:
@@ -138,7 +139,7 @@ def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
 
 
 def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iterator[tuple[bytes, str | None]]:
-    """Mutated requests, and what is wrong with each answer."""
+    """Yield mutated requests with the problems of their answers."""
     served = serve_partitions(Cluster([served_from]), ServeSettings(), lambda _: None)
     random, bases = Random(seed), base_requests(served)
     for _ in range(count):
@@ -147,7 +148,7 @@ def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iter
 
 
 def main(seed: int, count: int) -> int:
-    """Answers so many, and writes the wrong answers to stdout; the exit status."""
+    """Answer `count` requests, and write wrong answers to stdout; return the exit status."""
     failed = 0
     for number, (frame, problem) in enumerate(answered_requests(seed, count), 1):
         if problem is not None:

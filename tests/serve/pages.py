@@ -1,4 +1,4 @@
-"""What docs/how-to/serve.md and serve-others.md show, for tests that run it as it stands there."""
+"""The examples of docs/how-to/serve.md and serve-others.md, for tests that run them unchanged."""
 
 import re
 
@@ -9,17 +9,17 @@ PAGES = (HOW_TO / "serve.md", HOW_TO / "serve-others.md")
 
 
 def blocks(language: str = "") -> list[str]:
-    """The fenced blocks of a language; by default those that say none."""
+    """Return the fenced blocks of a language; by default those without one."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def block(beginning: str, language: str = "") -> str:
-    """The one block that begins so."""
+    """Return the only block with a beginning."""
     (found,) = (each for each in blocks(language) if each.startswith(beginning))
     return found
 
 
 def lines(pattern: str) -> list[str]:
-    """The lines of all blocks without a language that match from their beginning on."""
+    """Return the lines of all blocks without a language whose beginnings match."""
     return [line for each in blocks() for line in each.splitlines() if re.match(pattern, line)]

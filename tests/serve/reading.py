@@ -31,11 +31,11 @@ ODD_NULLS = {
     "156-record-header-value-minus-2": range(16121, 16126),
     "233-message-value-length-minus-2": range(45482, 45483),
 }
-"""Damaged directories with a size below -1, and the offsets of the batch that has it: no client gets these."""
+"""Damaged directories with a size below -1, and the offsets of its batch, which no client gets."""
 
 
 def on_disk(directory: Path) -> list[Got]:
-    """The records of a partition that a consumer is to get: intact, no control records, from the log start on."""
+    """Return a partition's records for consumers: intact, without control records, from the log start on."""
     partition = PartitionLog(directory)
     start, lost = partition.log_start_offset(), ODD_NULLS.get(directory.name, ())
     found = (got for segment in partition.segments for got in _in_log(segment.path))
@@ -57,7 +57,7 @@ def _in_log(path: Path) -> Iterator[Got]:
 
 
 def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
-    """All records of all partitions, by `topic-partition`, as confluent-kafka reads them."""
+    """Return all records of all partitions, by `topic-partition`, as confluent-kafka reads them."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
@@ -79,7 +79,7 @@ def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
     ]
     found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in wanted}
     left = set(found)
-    consumer.list_topics(timeout=PATIENCE)  # else it looks for a topic's leader only after half a second
+    consumer.list_topics(timeout=PATIENCE)  # otherwise it looks for a topic's leader only after half a second
     consumer.assign(wanted)
     while left:
         message = consumer.poll(PATIENCE)
@@ -98,7 +98,7 @@ def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
 
 
 def by_kafka_python(running: Running, **settings: Any) -> dict[str, list[Got]]:
-    """The same as kafka-python reads them."""
+    """Return the same as kafka-python reads them."""
     from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 
     consumer = KafkaConsumer(bootstrap_servers=running.bootstrap, fetch_max_wait_ms=10, **settings)

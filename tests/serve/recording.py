@@ -1,4 +1,4 @@
-"""A server in between: clients connect to it instead of a server, and what goes to and fro is kept as a capture."""
+"""A proxy between clients and a server that records their traffic as a capture."""
 
 import itertools
 import socket
@@ -12,12 +12,12 @@ from tests.protocol.packets import Wire, pcap
 from tests.serve.running import PATIENCE
 
 _PIECE = 1 << 14
-"""Bytes of a packet at most."""
+"""The most bytes of a packet."""
 
 
 @dataclass
 class Recording:
-    """Where clients connect to; `target` is whom they reach. What was sent so far is in `packets`."""
+    """The address for clients; `target` is the server's. The traffic so far is in `packets`."""
 
     port: int
     target: tuple[str, int] = ("127.0.0.1", 0)
@@ -30,13 +30,13 @@ class Recording:
         return f"127.0.0.1:{self.port}"
 
     def write_to(self, path: Path) -> None:
-        """Writes what was recorded, and begins anew; connections that are open are not in the next capture."""
+        """Write the recorded traffic, and start again; open connections aren't in the next capture."""
         with self.lock:
             path.write_bytes(pcap(self.packets))
             self.packets = []
 
     def relay(self, client: socket.socket) -> None:
-        """Connects a client to the target, until both have nothing more to say."""
+        """Connect a client to the target until both have closed."""
         with client, socket.create_connection(self.target, PATIENCE) as server:
             with self.lock:
                 wire = Wire((bytes([10, 0, 0, 2]), next(self.numbers)), packets=self.packets).open()
@@ -58,7 +58,7 @@ class Recording:
 
 @contextmanager
 def recording() -> Iterator[Recording]:
-    """Takes connections until the context ends."""
+    """Accept connections until the context ends."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         found = Recording(listening.getsockname()[1])
 

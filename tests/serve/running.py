@@ -1,4 +1,4 @@
-"""Servers for tests, in a thread of their own."""
+"""Servers for tests, in threads of their own."""
 
 import asyncio
 import threading
@@ -20,12 +20,12 @@ from kseg.serve.values import address_text
 from kseg.system.placed_path import as_path
 
 PATIENCE = 120
-"""Seconds after which a test gives up on a client that hears nothing."""
+"""Seconds after which a test gives up on a silent client."""
 
 
 @dataclass
 class Running:
-    """A server that is running: where, what it serves, what it has said, and the requests that it has noted."""
+    """A running server: its address, served cluster, messages, and noted requests."""
 
     address: tuple[str, int]
     served: ServedCluster
@@ -45,7 +45,7 @@ def serving(
     choice: PartitionChoice = EVERY_PARTITION,
     **options: Any,
 ) -> Iterator[Running]:
-    """A server of some directories, until the context ends; options are those of Server."""
+    """Run a server of some directories until the context ends; options are Server's."""
     said: list[str] = []
     static = {} if server_properties is None else read_server_properties(server_properties)
     served = serve_partitions(Cluster(paths), settings, said.append, choice, server_properties=static)
@@ -56,7 +56,7 @@ def serving(
 
 @contextmanager
 def joined_serving(logs: Path, tier: Path) -> Iterator[Running]:
-    """A server of a log directory and its remote tier."""
+    """Run a server of a log directory and its remote tier."""
     said: list[str] = []
     with RemoteLogs({}, said.append) as remote, serving(as_path(remote.local(str(logs), [str(tier)]))) as running:
         yield running
@@ -64,7 +64,7 @@ def joined_serving(logs: Path, tier: Path) -> Iterator[Running]:
 
 @contextmanager
 def running_server(running: Running, **options: Any) -> Iterator[None]:
-    """Runs a server in a thread, on a free port, which is put into `running`."""
+    """Run a server in a thread, on a free port, which is put into `running`."""
     is_up, loop = threading.Event(), asyncio.new_event_loop()
     ended = asyncio.Event()
 
@@ -87,5 +87,5 @@ def running_server(running: Running, **options: Any) -> Iterator[None]:
 
 
 def log_directories(root: Path) -> Sequence[Path]:
-    """Directories below a root that have a broker's logs in them."""
+    """Return directories below a root with a broker's logs in them."""
     return sorted({path.parent for path in root.rglob("*.log") if parse_file_name(path).remote_id is None})

@@ -1,4 +1,4 @@
-"""What tools for administration ask for: the cluster, its topics page by page, leader epochs, reassignments, ACLs."""
+"""Requests of administration tools: the cluster, its topics page by page, leader epochs, reassignments, ACLs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_partitions_are_described_with_their_leader_epoch(client: Connection) ->
     (orders,) = client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": [{"name": "orders"}]})["topics"]
     first, second = orders["partitions"]
     assert (first["leaderId"], first["leaderEpoch"], first["isrNodes"]) == (4, 7, [4])
-    assert second["leaderEpoch"] == 0  # of its last batch: there is no checkpoint
+    assert second["leaderEpoch"] == 0  # its last batch's: there is no checkpoint
 
 
 def test_unknown_topics_are_described_as_such(client: Connection) -> None:

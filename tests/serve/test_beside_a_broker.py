@@ -1,4 +1,7 @@
-"""A consumer gets the same of kseg as of a real broker over the same directory, committed or not. Needs Java, Maven."""
+"""A consumer gets the same from kseg as from a real broker over the same directory, committed or not.
+
+Needs Java and Maven.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -20,11 +23,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 KAFKAS_OWN = "__"
-"""How the topics begin that a broker makes for itself, and keeps in part to itself."""
+"""The beginning of the names of a broker's own topics, some of which clients can't read."""
 
 
 def golden_partitions() -> dict[str, list[Path]]:
-    """Partitions 0 of all releases' brokers, by the name of the topic that is to hold them."""
+    """Return partitions 0 of all releases' brokers, by the names of their topics on the server."""
     return {
         f"{path.name.removesuffix('-0')}_{path.parent.name}".replace(".", "-"): [path]
         for path in sorted(LOGS.glob("[0-9]*/*-0"))

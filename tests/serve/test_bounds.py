@@ -1,4 +1,4 @@
-"""No client takes much: small requests have no huge answers, and memory and workers are shared."""
+"""Limits per client: small requests have no huge answers, and memory and workers are shared."""
 
 import asyncio
 import gc
@@ -45,7 +45,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def topics_of(name: str, partitions: str, part: Any, **others: Any) -> Fields:
-    """A request for one partition of one topic."""
+    """Return a request for one partition of one topic."""
     return {"topics": [{name: "orders", "topicId": TOPIC_ID, partitions: [part]}], **others}
 
 
@@ -77,7 +77,7 @@ KEYS = {api_name(key): key for key in REQUESTS}
 
 
 def repeated(value: Any) -> Any:
-    """The same with what is in each outermost list named again and again."""
+    """Return the same with the elements of each outermost list repeated."""
     return {name: each * TIMES if isinstance(each, list) else each for name, each in value.items()}
 
 
@@ -92,7 +92,7 @@ def test_what_is_named_again_and_again_is_answered_once(running: Running, api: s
     with connected(running) as client:
         once, often = (answer_to(client, api, body) for body in (REPEATED[api], repeated(REPEATED[api])))
         assert len(once) > 10
-        assert often == once or api == "DescribeLogDirs"  # which tells what is free
+        assert often == once or api == "DescribeLogDirs"  # its answer has the free space
         assert len(often) == len(once)
 
 
@@ -108,7 +108,7 @@ def test_groups_whose_offsets_are_asked_for_twice_are_answered_once(running: Run
         assert [each["partitionIndex"] for each in topic["partitions"]] == [0, 1, 2]
         body = {"groups": [group(0), {**group(), "topics": None}], "requireStable": False}
         (found,) = client.ask(9, 10, body)["groups"]
-        assert found["topics"] == []  # all that there are: none
+        assert found["topics"] == []  # an empty list asks for none
 
 
 def test_partitions_whose_offsets_are_listed_twice_are_an_error_as_brokers_have_it(running: Running) -> None:
@@ -169,7 +169,7 @@ def test_unfinished_requests_hold_little_and_the_oldest_makes_way(running: Runni
 def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) -> None:
     limits, running = Limits(request_bytes=LARGEST_REQUEST, held_seconds=0), Running(("", 0), running.served)
     gc.collect()
-    gc.disable()  # which may come long after a MiB isn't needed any more
+    gc.disable()  # a collection may come long after a MiB isn't needed any more
     try:
         with running_server(running, limits=limits), ExitStack() as stack:
             clients = [stack.enter_context(connected(running)) for _ in range(8)]
@@ -193,7 +193,7 @@ LONG: dict[str, tuple[int, Fields, int]] = {
     "fetched partitions": (1, {"sessionEpoch": -1, "topics": [{"topicId": TOPIC_ID, "partitions": NUMBERED}]}, 3),
     "producers": (61, {"topics": [{"name": "orders", "partitionIndexes": list(range(MANY))}]}, 2),
 }
-"""An api, a request whose work is long, and in how many steps each of the MANY has to be worked on, at least."""
+"""APIs, requests with long work, and the least number of steps for each of the MANY."""
 
 
 @for_each("what", LONG)
@@ -240,7 +240,7 @@ def test_few_of_those_that_connect_at_once_are_let_in_before_others_are_served(r
         counts = [0]
         async with Server(running.served, ("127.0.0.1", 0)) as server:
             with ExitStack() as stack:
-                for _ in range(200):  # which the system keeps until they are let in
+                for _ in range(200):  # the system keeps them until they are accepted
                     stack.enter_context(socket.create_connection(server.address, PATIENCE))
                 while counts[-1] < 200:
                     await asyncio.sleep(0)
@@ -251,7 +251,7 @@ def test_few_of_those_that_connect_at_once_are_let_in_before_others_are_served(r
 
 
 class Holding:
-    """What holds bytes of a room."""
+    """A holder of bytes in a room."""
 
     def __init__(self) -> None:
         self.why = ""
@@ -270,7 +270,7 @@ def test_room_is_taken_from_who_has_held_it_the_longest() -> None:
         await room.take(first, 40)
         now = 1.0
         await room.take(second, 60)
-        room.keep(first)  # the server itself is working for it
+        room.keep(first)  # the server itself works for it
         now = 3.5
         await room.take(third, 50)
         assert (bool(first.why), bool(second.why), room.held) == (False, True, 90)
@@ -315,7 +315,7 @@ def test_who_wants_the_fewest_bytes_has_room_first() -> None:
 
 
 class Asking:
-    """Who waits for some work."""
+    """A client of some work."""
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -329,7 +329,7 @@ class Asking:
 
 
 class LongWork:
-    """Work that goes on until it is told to end, in steps of some milliseconds; or much longer than others wait."""
+    """Work that runs until it is told to end, in steps of some milliseconds or in one much longer step."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -379,7 +379,7 @@ def test_long_work_lets_short_work_pass_and_ends() -> None:
     done = asyncio.run(check())
     assert done[0] == "short"
     assert sorted(done[1:]) == names
-    assert work.begun.count("long 0") == work.begun.count("long 2") == 1  # they change what others see
+    assert work.begun.count("long 0") == work.begun.count("long 2") == 1  # they change others' answers
     assert max(map(work.begun.count, names)) <= 2
 
 

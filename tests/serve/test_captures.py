@@ -1,7 +1,7 @@
-"""What clients and kseg say to each other is what they say to a real broker, frame by frame. Needs Java and Maven.
+"""The traffic between clients and kseg equals that with a real broker, frame by frame. Needs Java and Maven.
 
-The same clients read from a broker and from kseg, over copies of the same directory, through a recording server in
-between. `kseg protocol` decodes both captures. DIFFERENCES lists the fields that differ by meaning, and why.
+The same clients read from a broker and from kseg, over copies of the same directory, through a recording proxy. `kseg
+protocol` decodes both captures. DIFFERENCES lists the fields that may differ, with reasons.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore:.*_text is d
 CLIENT = "org.apache.kafka:kafka-clients"
 TOPICS = ("clean", "orders", "pay")
 SERVED = (*TOPICS, "__consumer_offsets", "__transaction_state")
-"""All but the metadata log, which a broker keeps to itself."""
+"""All but the metadata log, which clients of a broker can't read."""
 COMMITTED, OPEN = 205, 5
-"""Records outside of transactions and of those that are committed; those of an open one."""
+"""Records outside of transactions or in committed ones; records in an open one."""
 
 
 class Site(NamedTuple):
-    """What clients are told to read, and Kafka's classes: of consumers by release, and of tools."""
+    """The topics for clients, and Kafka's classes: consumers by release, and tools."""
 
     running: Running
     java: Mapping[str, KafkaClasses]
@@ -92,7 +92,7 @@ def with_kafka_python(site: Site) -> None:
 
 
 def as_member(kind: Callable[..., Member], site: Site, left: int = 0) -> None:
-    """Reads what members before it have left, commits, and leaves."""
+    """Read the records that earlier members have left, commit, and leave."""
     with members(site.running, kind, 1, TOPICS) as (member,):
         poll_until([member], lambda got: bool(member.assigned()) and len(got) >= left, [])
 
@@ -116,7 +116,7 @@ CLIENTS: dict[str, Callable[[Site], None]] = {
 
 
 class Difference(NamedTuple):
-    """A field that differs by meaning: its api, its name, and why. In every api for "*"."""
+    """A field that may differ: its API, its name, and the reason. "*" is every API."""
 
     api: str
     field: str
@@ -153,7 +153,7 @@ QUESTIONS_THAT_DIFFER = {
 
 
 class Captured(NamedTuple):
-    """A client's capture as `kseg protocol -o json` gives it: its frames, and the summary."""
+    """A client's capture as `kseg protocol -o json` prints it: its frames, and the summary."""
 
     frames: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -164,7 +164,7 @@ Captures = dict[str, Captured]
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Captures, Captures]:
-    """What each client said with a broker, and with kseg."""
+    """The captures of each client with a broker, and with kseg."""
     work = tmp_path_factory.mktemp("captures")
     java = {
         release: KafkaClasses(
@@ -199,7 +199,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Captures, Captur
 
 
 def commit(bootstrap: str) -> None:
-    """Lets a group be known, so that the topic for groups is there."""
+    """Commit for a group, so that the topic for groups exists."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "filling"})
@@ -208,7 +208,7 @@ def commit(bootstrap: str) -> None:
 
 
 def captured(site: Site, through: Recording, work: Path) -> Captures:
-    """Runs all clients, one after another."""
+    """Run all clients, one after another."""
     found = {}
     through.write_to(work / "before.pcap")
     for name, run in CLIENTS.items():
@@ -222,14 +222,14 @@ def captured(site: Site, through: Recording, work: Path) -> Captures:
 
 
 def internal_ids(frames: Any) -> set[str]:
-    """The ids of internal topics, which grow while a broker has clients."""
+    """Return the ids of internal topics, which grow while a broker has clients."""
     told = [each for each in frames if each["type"] == "response" and each["api"] == "Metadata"]
     topics = [topic for frame in told for topic in frame["body"]["topics"]]
     return {topic["topicId"] for topic in topics if str(topic["name"]).startswith("__") and "topicId" in topic}
 
 
 def without_internal(value: Any, ids: set[str]) -> Any:
-    """The same without what lists have about internal topics."""
+    """Return the same without list elements about internal topics."""
     if isinstance(value, dict):
         return {name: without_internal(inside, ids) for name, inside in value.items()}
     if isinstance(value, list):
@@ -254,7 +254,7 @@ def test_all_frames_are_understood(client: str, captures: tuple[Captures, Captur
 
 
 def unknown_fields(value: Any) -> Iterator[str]:
-    """Names of fields that no schema has, wherever they are."""
+    """Yield names of fields that no schema has, at any depth."""
     if isinstance(value, dict):
         yield from value.keys() & {UNKNOWN_TAGGED_FIELDS}
         yield from value.get("taggedFields", ())
@@ -269,7 +269,7 @@ def test_clients_ask_the_same(client: str, captures: tuple[Captures, Captures]) 
 
 
 def requested(of: Captured) -> set[tuple[str, int]]:
-    """Apis and versions."""
+    """Return the requested APIs and versions."""
     return {(frame["api"], frame["apiVersion"]) for frame in of.frames if frame["type"] == "request"}
 
 
@@ -281,7 +281,7 @@ def test_the_same_fields_are_set(client: str, captures: tuple[Captures, Captures
 
 
 def fields_by_api(of: Captured) -> dict[tuple[str, int], set[str]]:
-    """The fields that any response of an api has set to something, by api and version."""
+    """Return the fields that any response of an API sets, by API and version."""
     found = defaultdict[tuple[str, int], set[str]](set)
     for frame in of.frames:
         if frame["type"] == "response":
@@ -290,7 +290,7 @@ def fields_by_api(of: Captured) -> dict[tuple[str, int], set[str]]:
 
 
 def fields_set(value: Any, path: str = "") -> Iterator[str]:
-    """The paths of fields that aren't empty, zero, or -1."""
+    """Yield the paths of fields that aren't empty, zero, or -1."""
     if isinstance(value, dict):
         for name, inside in value.items():
             yield from fields_set(inside, f"{path}.{name}")
@@ -312,7 +312,7 @@ def test_the_same_requests_get_the_same_answers(client: str, captures: tuple[Cap
 
 
 def answers(of: Captured) -> dict[tuple[str, int, str], list[Any]]:
-    """What was answered, by api, version, and what was asked; of fetches by what was asked of a partition."""
+    """Return the answers by API, version and request; those of fetches by the request for a partition."""
     asked = {frame["frame"]: frame for frame in of.frames if frame["type"] == "request"}
     found = defaultdict[tuple[str, int, str], list[Any]](list)
     for frame in of.frames:
@@ -329,7 +329,7 @@ def as_a_whole(request: Any, response: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def by_partition(request: Any, response: Any) -> Iterator[tuple[Any, Any]]:
-    """Each partition that was asked for, and what came of it: in a session not all come."""
+    """Yield each requested partition with its response: sessions leave out some."""
     offsets = {place: part["fetchOffset"] for place, part in partitions(request["topics"], "partition")}
     for place, part in partitions(response["responses"], "partitionIndex"):
         if place in offsets:
@@ -343,6 +343,6 @@ def partitions(topics: Any, number: str) -> Iterator[tuple[Any, Any]]:
 
 
 def comparable(frame: Mapping[str, Any]) -> Any:
-    """The body of a frame without what differs by meaning, its lists in the order of their texts."""
+    """Return the body of a frame without the fields that may differ, its lists sorted by text."""
     left_out = {each.field for each in DIFFERENCES if each.api in ("*", frame["api"])}
     return in_order(frame["body"], left_out)

@@ -1,4 +1,4 @@
-"""Expressions of clients match whole names in RE2's language, and none of them keeps the server busy."""
+"""Clients' regular expressions match complete names in RE2's language, and can't keep the server busy."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Clients read from a server what `kseg dump` reads from the disk: each golden directory, healthy and damaged."""
+"""Clients read the same from a server as `kseg dump` from the disk: all golden directories, healthy and damaged."""
 
 import asyncio
 import shutil
@@ -19,15 +19,15 @@ from tests.transactional import TRANSACTIONAL, committed
 LOGS = golden.ROOT / "logs"
 BROKERS = sorted(path for path in LOGS.iterdir() if log_directories(path))
 LIBRDKAFKA_CANNOT = {
-    "by-hand",  # two gzip members in a batch: it reads the first one, and asks again for ever
+    "by-hand",  # two gzip members in a batch: it reads the first one, and asks again forever
     "242-inner-torn",  # a torn message ends a wrapper: Java reads those before it
-    "157-record-header-key-not-utf8",  # Python's binding takes none but UTF-8
+    "157-record-header-key-not-utf8",  # Python's binding accepts only UTF-8
     "158-record-header-key-not-utf8",
 }
 FALLING = {"214-duplicated", "220-offset-lower", "223-offset-negative"}
-"""Offsets that don't rise: a client gives none twice, and none below the one before."""
+"""Directories with falling offsets: a client returns none twice, and none below the previous one."""
 STRAY = {"078-flip-baseOffset": 1, "098-flip-offset": 1}
-"""Damaged directories with a batch whose offset is too large: it is passed over. How many records are in it."""
+"""Damaged directories with a batch whose offset is too large and which is skipped, with its number of records."""
 
 
 def expected(running: Running) -> dict[str, list[Got]]:
@@ -39,7 +39,7 @@ def expected(running: Running) -> dict[str, list[Got]]:
 
 
 def read_by_librdkafka(*paths: Path) -> tuple[dict[str, list[Got]], dict[str, list[Got]]]:
-    """What confluent-kafka gets of some directories, and what it is to get."""
+    """Return confluent-kafka's records of some directories, and the expected ones."""
     with serving(*paths) as running:
         wanted = {name: [as_librdkafka(each) for each in records] for name, records in expected(running).items()}
         read = by_librdkafka(running)
@@ -49,7 +49,7 @@ def read_by_librdkafka(*paths: Path) -> tuple[dict[str, list[Got]], dict[str, li
 
 
 def as_librdkafka(record: Got) -> Got:
-    """The record without what that client doesn't tell: in some formats times up to 0 are none to it."""
+    """Return the record without the facts that the client lacks: in some formats it has no timestamps up to 0."""
     return record._replace(timestamp=max(record.timestamp, 0))
 
 

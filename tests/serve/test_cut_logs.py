@@ -1,4 +1,4 @@
-"""A log that is cut and grows again while it is served: clients get what it has now, or Kafka's error."""
+"""Served logs that are cut and grow again: clients get the present records, or Kafka's error."""
 
 import os
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def client(running: Running) -> Iterator[Connection]:
 
 
 def rewrite(log: Path, content: bytes) -> None:
-    """Cuts a log and writes it again, in the same file."""
+    """Cut a log and write it again, in the same file."""
     os.truncate(log, 0)
     with log.open("r+b") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Which ranges of a log answer a fetch."""
+"""Ranges of a log that answer a fetch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ def flip(log: Path, *positions: int) -> None:
 
 
 def ranges(*batches: Sequence[int]) -> tuple[StoredRange, ...]:
-    """Ranges of batches, each from one up to before another."""
+    """Return ranges of batches, each from one up to before another."""
     return tuple(StoredRange(STARTS[first], STARTS[last] - STARTS[first]) for first, last in batches)
 
 

@@ -1,4 +1,4 @@
-"""Fetch sessions: a client names only what is new to the server, and gets only what is new to it."""
+"""Fetch sessions: requests and answers contain only changes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +42,7 @@ def client(running: Running) -> Iterator[Connection]:
 
 
 def body(session: tuple[int, int], *asked: tuple[str, int, int], forgotten: Any = (), **fields: Any) -> Fields:
-    """A fetch in a session (id and epoch) of some partitions (topic, number, offset) that forgets others."""
+    """Return a fetch in a session (id and epoch) of some partitions (topic, number, offset) that forgets others."""
     topics = [
         {"topic": name, "topicId": IDS[name], "partitions": [_wanted(number, offset)]} for name, number, offset in asked
     ]
@@ -68,7 +68,7 @@ ALL = [("orders", 0, 10), ("orders", 1, 10), ("pay", 0, 10), ("pay", 1, 10)]
 
 
 def begun(client: Connection, *asked: tuple[str, int, int], version: int = 12) -> int:
-    """The id of a new session."""
+    """Begin a session, and return its id."""
     answer = client.ask(FETCH, version, body((0, 0), *asked))
     assert len(parts(answer)) == len(asked)
     return int(answer["sessionId"])
@@ -173,7 +173,7 @@ PART = {"errorCode": 0, "highWatermark": 10, "logStartOffset": 0, "records": b""
 
 
 def begin(sessions: FetchSessions, *asked: tuple[str, int, int]) -> int:
-    """The id of a new session, without a connection; 0 if there is none."""
+    """Begin a session without a connection, and return its id; 0 if there is no room."""
     view = sessions.view(body((0, 0), *asked), 12)
     assert isinstance(view, FetchView)
     answer = sessions.answered(view, [PART] * len(asked))

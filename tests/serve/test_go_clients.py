@@ -1,4 +1,4 @@
-"""franz-go and sarama read what is on the disk: all golden directories but those that they can't read. Needs Go."""
+"""franz-go and sarama read the same as the disk has, except for directories that they can't read. Needs Go."""
 
 import json
 import subprocess
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.go
 
 ROOTS = (*BROKERS, golden.ROOT / "damaged")
 TIMES = {
-    *("append-gzip-0", "append-in-place-v1"),  # they don't see that the time of append stands in the wrapper
-    *("timestamps-v1", "timestamps-v2", "varints", *names("time-delta-min")),  # times that Go's nanoseconds don't reach
+    *("append-gzip-0", "append-in-place-v1"),  # they ignore the append time in the wrapper
+    *("timestamps-v1", "timestamps-v2", "varints", *names("time-delta-min")),  # timestamps beyond Go's nanoseconds
 }
 CANNOT: dict[str, set[str]] = {
     "franz": {
         *TIMES,
-        "unused-attributes",  # bits that Kafka ignores are an error to it
-        *names(FALLING_OFFSETS),  # which it reads again and again
+        "unused-attributes",  # it rejects bits that Kafka ignores
+        *names(FALLING_OFFSETS),  # it reads them again and again
     },
     "sarama": {
         *TIMES,
@@ -46,7 +46,7 @@ def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def read(client: Path, running: Running) -> dict[str, list[Got]]:
-    """All records by `topic-partition`. The client must get through all partitions."""
+    """Return all records by `topic-partition`. The client must get through all partitions."""
     ran = subprocess.run([client, running.bootstrap], capture_output=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
     found: dict[str, list[Got]] = {str(each): [] for each in running.served.partitions}

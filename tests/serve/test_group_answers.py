@@ -1,4 +1,4 @@
-"""Groups get the answers of a real broker, request by request: errors, generations, epochs, states. Needs Java."""
+"""Groups get a real broker's answers, request by request: errors, generations, epochs, states. Needs Java."""
 
 import time
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ TOPIC, PARTITIONS = "orders", 4
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A broker that has a topic, and whose groups wait as long for their first members as kseg's."""
+    """A broker with a topic, whose groups wait as long for their first members as kseg's."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     settings: dict[str, object] = {"group.initial.rebalance.delay.ms": 500, "auto.create.topics.enable": "false"}
-    # Assignments at once, and in the same thread, so that an answer doesn't depend on how quickly it is asked for.
+    # Assignments are made at once in the same thread, so that answers don't depend on the time of the request.
     settings |= {"group.consumer.assignor.offload.enable": "false"}
     settings |= {f"group.consumer.{name}assignment.interval.ms": 0 for name in ("min.", "max.", "")}
     broker = new_broker(tmp_path_factory, settings, RELEASE)
@@ -37,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         real = Running(("127.0.0.1", broker.port), None)  # type: ignore[arg-type]  nothing of kseg's is served
         with connected(real) as client:
             while client.ask(FIND_COORDINATOR, 4, {"coordinatorKeys": ["any"]})["coordinators"][0]["errorCode"]:
-                time.sleep(0.2)  # until its topic for groups is there
+                time.sleep(0.2)  # until its topic for groups exists
             while client.ask(OFFSET_FETCH, 9, {"groups": [{"groupId": "any"}]})["groups"][0]["errorCode"]:
                 time.sleep(0.2)
         yield real
@@ -54,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[Running]:
 
 
 class Talk:
-    """A conversation about a group: what was answered, without the names that each server makes up."""
+    """A conversation about a group: the answers, without the names that each server makes up."""
 
     def __init__(self, client: Connection, group: str) -> None:
         self.client, self.group, self.heard = client, group, list[Any]()
@@ -62,7 +62,7 @@ class Talk:
         self.topic_id: str = topic["topicId"]
 
     def ask(self, api_key: int, version: int, **fields: Any) -> Fields:
-        """Asks, and notes what can be compared of the answer."""
+        """Send a request, and note the comparable parts of the answer."""
         answer = self.client.ask(api_key, version, {"groupId": self.group, **fields})
         self.heard.append((api_key, version, self._comparable(answer)))
         return answer
@@ -98,7 +98,7 @@ LEFT_OUT = {"errorMessage", "heartbeatIntervalMs", "authorizedOperations"}
 
 
 def classic(talk: Talk) -> None:
-    """Joins, refusals, a rebalance, a commit, the end."""
+    """Test joins, refusals, a rebalance, a commit, and the end."""
     talk.ask(FIND_COORDINATOR, 3, key=talk.group)
     talk.ask(DESCRIBE_GROUPS, 6, groups=[talk.group])
     talk.ask(DESCRIBE_GROUPS, 5, groups=[talk.group])
@@ -156,7 +156,7 @@ OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def static(talk: Talk) -> None:
-    """A static member, its restart, its former self."""
+    """Test a static member, its restart, and its former self."""
     first = talk.join(9, groupInstanceId="i")
     name = {"memberId": first["memberId"], "generationId": 1, "groupInstanceId": "i"}
     talk.ask(SYNC_GROUP, 4, **name, assignments=[{"memberId": first["memberId"], "assignment": b"given"}])
@@ -175,7 +175,7 @@ def static(talk: Talk) -> None:
 
 
 def consumer(talk: Talk) -> None:
-    """The consumer protocol: two members, what is given back, refusals, the end."""
+    """Test the consumer protocol: two members, returned partitions, refusals, and the end."""
     first = {"memberEpoch": 0, "rebalanceTimeoutMs": 10_000, "subscribedTopicNames": [TOPIC], "topicPartitions": []}
     for wrong in (
         {"groupId": ""},

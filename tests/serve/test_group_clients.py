@@ -1,4 +1,4 @@
-"""Clients of several libraries as members of a group: each record comes once, and reading goes on from commits."""
+"""Clients of several libraries as members of a group: each record comes once, and reading resumes at commits."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Groups over a connection: offsets out of `__consumer_offsets`, new ones in memory, listings, refusals, limits."""
+"""Groups over a connection: offsets from `__consumer_offsets`, new ones in memory, listings, refusals, limits."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ def commit(running: Running, offset: int, group: str = GROUP, **changed: Any) ->
 
 
 def committed(answer: Fields) -> list[tuple[int, int, str]]:
-    """Partitions, offsets and what was noted beside them."""
+    """Return partitions, offsets and their metadata."""
     topics = answer["groups"][0]["topics"] if "groups" in answer else answer["topics"]
     parts = [part for topic in topics for part in topic["partitions"]]
     assert all(part["errorCode"] == 0 for part in parts)
@@ -136,7 +136,7 @@ def test_offsets_are_there_without_the_internal_topics() -> None:
 def test_without_metadata_a_coordinators_topic_has_as_many_partitions_as_for_other_commands(
     directory: str, tmp_path: Path
 ) -> None:
-    """Of the one with the number 7 nothing tells how many there are: other brokers may have 50."""
+    """Number 7 alone doesn't show how many there are: other brokers may have 50."""
     if directory.endswith("-1"):
         shutil.copytree(DISK / directory, tmp_path / "disk" / directory)
     else:

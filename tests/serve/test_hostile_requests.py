@@ -1,4 +1,4 @@
-"""Requests that no client sends do no harm: each is answered, or its connection is closed."""
+"""Requests that no client sends are harmless: each is answered, or its connection is closed."""
 
 import os
 import select
@@ -50,15 +50,15 @@ def test_connections_that_come_and_go_leave_nothing() -> None:
             socket.create_connection(running.address, PATIENCE).close()
         with connected(running) as client:
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
-        assert threading.active_count() <= before + 4  # those that read logs
+        assert threading.active_count() <= before + 4  # threads that read logs
 
 
 SHORT = 0.05
-"""Seconds that a limit leaves here, so that tests needn't wait for what a client gets."""
+"""A short limit in seconds, so that tests needn't wait."""
 
 
 def closes(limits: Limits, sent: bytes) -> bool:
-    """Whether a server with such limits closes the connection of who sends that and then nothing."""
+    """Return whether a server with these limits closes a connection that sends this and then nothing."""
     with serving(SERVED, limits=limits) as running, connected(running) as client:
         client.socket.sendall(sent)
         return client.is_closed()
@@ -100,7 +100,7 @@ def test_who_takes_no_answers_is_closed() -> None:
 
 
 def has_hung_up(sock: socket.socket) -> bool:
-    """Whether the other side has closed a connection, without reading what it sent."""
+    """Return whether the other side has closed a connection, without reading sent bytes."""
     poll = select.poll()
     poll.register(sock, 0)
     return bool(poll.poll(0))
@@ -130,7 +130,7 @@ def test_silent_connections_make_way_the_oldest_first() -> None:
     with serving(SERVED / "zstd-0", limits=Limits(connections=3)) as running, ExitStack() as stack:
         asking, *silent = (stack.enter_context(connected(running)) for _ in range(3))
         assert asking.ask(METADATA, 9, {"topics": None})["topics"]
-        silent[1].socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))  # the beginning of a request is none
+        silent[1].socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))  # the beginning of a request doesn't count
         further = [stack.enter_context(connected(running)) for _ in range(3)]
         assert all(each.is_closed() for each in (*silent, further[0]))
         for client in (asking, *further[1:]):
@@ -183,19 +183,19 @@ def test_requests_pipelined_by_thousands_are_answered_in_order() -> None:
 
 BATCH = 1 << 20
 LARGE = 15
-"""Batches of that size: more than connections hold that nobody reads."""
+"""The number of batches of that size: more than unread connections hold."""
 
 
 @dataclass(frozen=True)
 class BegunAnswer:
-    """An answer whose sending has begun but can't go on: it is larger than what a connection holds."""
+    """An answer whose sending has begun but is blocked: it is larger than a connection's buffers."""
 
     log: Path
     """The log that is being sent; a second partition, orders-1, is sent after it."""
     client: Connection
     size: int
     begun: bytes
-    """What has been received."""
+    """The received bytes."""
 
     def all_of_it(self) -> bytes:
         return self.begun + received(self.client, self.size - len(self.begun))
@@ -219,14 +219,14 @@ def begun_answer(tmp_path: Path, **options: Any) -> Iterator[BegunAnswer]:
 
 
 def trusting() -> ssl.SSLContext:
-    """A client's TLS that takes any server."""
+    """Return a client's TLS context that accepts any server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 def received(client: Connection, most: int) -> bytes:
-    """What comes until the server closes the connection, or so much."""
+    """Return the bytes received until the server closes the connection, at most `most`."""
     client.socket.settimeout(PATIENCE)
     pieces, left = [], most
     try:
@@ -252,7 +252,7 @@ def test_a_directory_that_vanishes_while_it_is_sent_is_sent_to_its_end(tmp_path:
         content = answer.log.read_bytes()
         shutil.rmtree(tmp_path)
         got = answer.all_of_it()
-        assert len(got) < answer.size  # of the second log nothing is left
+        assert len(got) < answer.size  # nothing of the second log is left
         assert content in got
 
 

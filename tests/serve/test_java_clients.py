@@ -1,4 +1,4 @@
-"""Kafka's own consumers of five releases read from a server what is on the disk: all golden directories."""
+"""Kafka's own consumers of five releases read the same as the disk has: all golden directories."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ READ_ALL = Path(__file__).with_name("ReadAll.java")
 
 @pytest.fixture(scope="module", params=RELEASES)
 def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "KafkaClasses":
-    """Kafka's consumer of a release."""
+    """The consumer of a release."""
     from tools.kafka_classes import KafkaClasses
 
     artifacts = [f"org.apache.kafka:kafka-clients:{request.param}", LOGGER]
@@ -38,7 +38,7 @@ def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def read(
     java: "KafkaClasses", bootstrap: str, isolation: str = "read_uncommitted", *group_protocol: str
 ) -> dict[str, list[Got]]:
-    """All records by `topic-partition`. The client must get through all partitions."""
+    """Return all records by `topic-partition`. The client must get through all partitions."""
     command = java.command(str(READ_ALL), bootstrap, isolation, *group_protocol)
     ran = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
@@ -59,7 +59,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def rising(records: Iterable[Got]) -> Iterator[Got]:
-    """The records whose offsets are above all before: consumers skip the others."""
+    """Yield the records whose offsets are above all before: consumers skip the others."""
     last = -1
     for record in records:
         if record.offset > last:

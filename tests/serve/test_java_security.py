@@ -1,4 +1,4 @@
-"""Java's console consumer over TLS and SASL: it reads, or names the same error as from a broker."""
+"""Java's console consumer over TLS and SASL: it reads, or reports the same error as with a broker."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def security(directory: Path, *, clients: Path | None = None, has_logins: bool =
 
 
 def consume(kafka: Any, running: Running, directory: Path, properties: dict[str, object]) -> Ran:
-    """The offsets that it reads, one to a line, and what it says."""
+    """Run the consumer; its output has the offsets, one per line, and its messages."""
     configuration = directory / "client.properties"
     lines = {"default.api.timeout.ms": 20_000, "ssl.truststore.type": "PEM", **properties}
     configuration.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))

@@ -1,4 +1,4 @@
-"""lz4 of brokers up to 0.9: with --fix-lz4 its frames have right checksums, as some clients demand."""
+"""lz4 of brokers up to 0.9: with --fix-lz4 its frames have right checksums, as some clients require."""
 
 import zlib
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ LZ4 = 3
 
 
 def fetched(running: Running) -> bytes:
-    """All that the server sends of the only partition, fetch after fetch."""
+    """Return all bytes that the server sends of the only partition, fetch after fetch."""
     (partition,) = running.served.partitions
     found, offset = b"", partition.offsets().log_start
     with connected(running) as client:
@@ -40,7 +40,7 @@ def fetched(running: Running) -> bytes:
 
 
 def messages(records: bytes) -> Iterator[bytes]:
-    """Messages of formats 0 and 1, each with its offset and size."""
+    """Yield messages of formats 0 and 1, each with its offset and size."""
     while records:
         end = 12 + int.from_bytes(records[8:12], "big")
         yield records[:end]
@@ -48,7 +48,7 @@ def messages(records: bytes) -> Iterator[bytes]:
 
 
 def body_of(message: bytes) -> bytes:
-    """The value of a message of format 0 without a key."""
+    """Return the value of a message of format 0 without a key."""
     assert message[18:22] == b"\xff\xff\xff\xff"
     return message[26:]
 

@@ -1,4 +1,4 @@
-"""A killed broker's topics and groups, brought into a new cluster by MirrorMaker 2, which reads them from a server."""
+"""A killed broker's topics and groups are copied by MirrorMaker 2 from a server into a new cluster."""
 
 import subprocess
 import time
@@ -32,7 +32,7 @@ sync.group.offsets.interval.seconds = 1
 emit.checkpoints.interval.seconds = 1
 refresh.groups.interval.seconds = 1
 """
-"""Beside those of docs/how-to/serve.md: there is one broker, and no time to wait."""
+"""Settings beyond those of docs/how-to/serve.md: there is one broker, and no time to wait."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def mirror_maker(tmp_path_factory: pytest.TempPathFactory) -> "KafkaClasses":
 
 @contextmanager
 def mirroring(mirror_maker: "KafkaClasses", source: str, target: Broker, work: Path) -> Iterator[Path]:
-    """MirrorMaker 2, under way; gives the file that has what it says."""
+    """Run MirrorMaker 2; yield the file with its output."""
     settings, said = work / "mm2.properties", work / "mm2.txt"
     shown = block("clusters", "properties")
     ours = {"127.0.0.1:9092": source, "new-cluster:9092": f"127.0.0.1:{target.port}", "factor = 3": "factor = 1"}
@@ -91,7 +91,7 @@ def mirroring(mirror_maker: "KafkaClasses", source: str, target: Broker, work: P
 
 
 def ends(broker: Broker) -> dict[str, int]:
-    """The high watermarks of the topics; 0 of those that aren't there."""
+    """Return the high watermarks of the topics; 0 for missing ones."""
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
@@ -109,7 +109,7 @@ def _end(broker: Broker, topic: str) -> int:
 
 
 def committed(broker: Broker) -> dict[str, int]:
-    """The group's offsets."""
+    """Return the group's offsets."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": GROUP})
@@ -129,7 +129,7 @@ def test_a_dead_brokers_records_and_groups_go_on_in_a_new_cluster(
     with dead.running("again"):
         for topic in TOPICS:
             assert served_records(new.port, topic) == served_records(dead.port, topic)
-    for topic in TOPICS:  # the batches are others, and so are the topics' ids
+    for topic in TOPICS:  # batches and topics' ids differ
         sides = [str(broker.logs / f"{topic}-0") for broker in (dead, new)]
         assert kseg(["diff", *sides, "-q"], tmp_path) == (0, b"", b"")
     assert translated["orders"] == COMMITTED["orders"]

@@ -1,4 +1,4 @@
-"""Sizes that are negative, but not null's -1: librdkafka would ask for such a batch for ever, so it isn't sent."""
+"""Negative sizes other than null's -1: librdkafka would request such a batch forever, so it isn't sent."""
 
 import zlib
 from pathlib import Path
@@ -14,12 +14,12 @@ from tests.serve.running import serving
 NULL, ODD, VERY_ODD = 1, 3, 0x7F
 """Zig-zag of -1, -2 and -64."""
 PLACES = {"key": (4, 1), "value": (6, 5), "header's value": (15, 1)}
-"""Where a size stands in RECORD, and how many bytes follow it."""
+"""The positions of sizes in RECORD, and the number of bytes after them."""
 RECORD = NewRecord(b"k", b"value", headers=[("h", b"x")])
 
 
 def altered(offset: int, place: str, size: int) -> bytes:
-    """A batch whose record has another size there, and no bytes after it."""
+    """Return a batch whose record has another size at a place, and no bytes after it."""
     data = bytearray(batch_bytes(NewBatch([RECORD], base_offset=offset)))
     record = data[61:]
     at, length = PLACES[place]
@@ -33,7 +33,7 @@ def altered(offset: int, place: str, size: int) -> bytes:
 
 
 def message(offset: int, key_size: int) -> bytes:
-    """A v1 message whose value is `v` and whose key is null in that way."""
+    """Return a v1 message whose value is `v` and whose key has a negative size."""
     fields = b"\1\0" + (1_700_000_000_000).to_bytes(8, "big") + key_size.to_bytes(4, "big", signed=True)
     content = fields + (1).to_bytes(4, "big") + b"v"
     content = zlib.crc32(content).to_bytes(4, "big") + content

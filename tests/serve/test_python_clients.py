@@ -1,4 +1,4 @@
-"""aiokafka, kafka-python and kcat read what is on the disk: all golden directories but those that they can't read."""
+"""aiokafka, kafka-python and kcat read the same as the disk has, except for directories that they can't read."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ LZ4_OF_FORMAT_0 = {
     *("223-offset-negative", "234-message-value-short", "266-first-flipped-and-torn"),
 }
 TEXT_KEYS = {"157-record-header-key-not-utf8", "158-record-header-key-not-utf8"}
-"""Headers' keys that aren't UTF-8, which Python's clients can't have as text."""
+"""Headers' keys that aren't UTF-8, which Python's clients can't represent."""
 TORN_WRAPPERS = {"242-inner-torn", "243-inner-torn"}
 """A torn message ends a wrapper: Java reads those before it."""
 
@@ -36,7 +36,7 @@ def with_aiokafka(running: Running) -> dict[str, list[Got]]:
 
 
 def with_kcat(running: Running) -> dict[str, list[Got]]:
-    """Without headers. Records of a topic come in any order of partitions."""
+    """Read with kcat, without headers. Records of a topic come in any order of partitions."""
     found: dict[str, list[Got]] = {str(each): [] for each in running.served.partitions}
     for topic in running.served.topics:
         line = ["-C", "-b", running.bootstrap, "-t", topic, "-o", "beginning", "-e", "-q"]
@@ -57,7 +57,7 @@ def _places(key_size: int, value_size: int) -> tuple[tuple[int, int], tuple[int,
 
 
 def names(pattern: str) -> set[str]:
-    """Of damaged directories."""
+    """Return names of damaged directories."""
     return {each for each in DAMAGED if re.search(pattern, each)}
 
 
@@ -65,12 +65,12 @@ CLIENTS: dict[str, tuple[Callable[[Running], dict[str, list[Got]]], set[str]]] =
     "aiokafka": (
         with_aiokafka,
         {
-            *LZ4_OF_FORMAT_0,  # which it refuses
+            *LZ4_OF_FORMAT_0,  # it rejects these
             *TEXT_KEYS,
             *TORN_WRAPPERS,
-            "mixed-gzip-0",  # it skips what follows where the format changes
-            "unused-attributes",  # bits that Kafka ignores make a CRC wrong to it
-            "115-last-offset-delta-large",  # it believes that offset, and skips a batch
+            "mixed-gzip-0",  # it skips the rest where the format changes
+            "unused-attributes",  # bits that Kafka ignores make its CRC check fail
+            "115-last-offset-delta-large",  # it trusts that offset, and skips a batch
         },
     ),
     "kafka-python": (
@@ -78,11 +78,11 @@ CLIENTS: dict[str, tuple[Callable[[Running], dict[str, list[Got]]], set[str]]] =
         {
             *TEXT_KEYS,
             *TORN_WRAPPERS,
-            "timestamps-v2",  # times below -1 are -1 to it
-            *names(FALLING_OFFSETS),  # which it gives
+            "timestamps-v2",  # it shows timestamps below -1 as -1
+            *names(FALLING_OFFSETS),  # it returns them
         },
     ),
-    "kcat": (with_kcat, {*LIBRDKAFKA_CANNOT, *names(FALLING_OFFSETS)}),  # Debian's, which is older, gives some
+    "kcat": (with_kcat, {*LIBRDKAFKA_CANNOT, *names(FALLING_OFFSETS)}),  # Debian's, which is older, returns some
 }
 
 
@@ -103,5 +103,5 @@ def as_it_is(record: Got) -> Got:
 
 
 def as_kcat(record: Got) -> Got:
-    """It tells no headers here, and times up to 0 are none to it."""
+    """Return the record without headers, which kcat doesn't print here, and without timestamps up to 0."""
     return as_librdkafka(record)._replace(headers=())

@@ -1,6 +1,6 @@
-"""The recipes of docs/how-to/serve.md do what it says: each block is run as it stands there, at a server's address.
+"""The recipes of docs/how-to/serve.md work: each block runs unchanged but for the server's address.
 
-Those that begin with kseg are run by tests/test_docs.py, Spark's by tests/spark/test_served.py, MirrorMaker's by
+Recipes that begin with kseg are run by tests/test_docs.py, Spark's by tests/spark/test_served.py, MirrorMaker's by
 tests/serve/test_mirror_maker.py. Needs Java and Maven.
 """
 
@@ -27,11 +27,11 @@ PROGRAMS = {
     "kafka-console-consumer.sh": "consumer.ConsoleConsumer",
     "kafka-consumer-groups.sh": "consumer.group.ConsumerGroupCommand",
 }
-"""What Kafka's scripts start, of org.apache.kafka.tools."""
+"""The classes of Kafka's scripts, in org.apache.kafka.tools."""
 AT_THE_END = ["--timeout-ms", "5000"]
-"""Ends the console consumer when nothing comes any more."""
+"""Options that end the console consumer after the last record."""
 COMMITTED = 100
-"""So many records the group had read."""
+"""The number of records that the group had read."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def said(line: str, tools: "KafkaClasses", running: Running) -> bytes:
 
 
 def at(running: Running, text: str) -> str:
-    """A recipe for this server."""
+    """Return a recipe for this server."""
     assert "127.0.0.1:9092" in text
     return text.replace("127.0.0.1:9092", running.bootstrap)
 
@@ -68,7 +68,7 @@ def values(running: Running) -> list[bytes | None]:
 
 
 def printed(found: Iterable[bytes | None]) -> bytes:
-    """Values as the console consumer prints them."""
+    """Return values as the console consumer prints them."""
     return b"".join(b"%b\n" % (b"null" if value is None else value) for value in found)
 
 

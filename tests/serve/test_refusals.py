@@ -1,4 +1,4 @@
-"""What would change something is not offered, and refused where it is asked for all the same."""
+"""Requests for changes are not offered, and are refused."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -82,7 +82,7 @@ REFUSED: dict[str, tuple[Fields, Any]] = {
         [("orders", [(0, CLUSTER)])],
     ),
 }
-"""What is asked, and what the answer has: an error, or one for each element with its name, or its number."""
+"""Request bodies, and the answers' errors: one, or one per element with its name or number."""
 VERSIONS = {api: version_range(REQUESTS[KEYS[api]].versions) for api in REFUSED}
 CASES = [(api, version) for api, known in VERSIONS.items() for version in range(known.first, known.last + 1)]
 NAMES = ("name", "topicName", "topic", "resourceName", "groupId", "user", "producerId", "partitionIndex", "partitionId")
@@ -97,7 +97,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
 
 
 def errors(answer: Fields) -> Any:
-    """The errors of an answer, as REFUSED has them."""
+    """Return the errors of an answer in the form of REFUSED."""
     lists = [value for value in answer.values() if isinstance(value, list) and value]
     if not lists:
         return next(answer[name] for name in ("errorCode", "partitionErrorCode") if name in answer)
@@ -109,7 +109,7 @@ def test_changes_are_refused_where_they_are_asked_for(client: Connection, api: s
     body, found = REFUSED[api]
     answer = client.ask(KEYS[api], version, body)
     if version >= 6 and api == "TxnOffsetCommit":
-        found = [(None, found[0][1])]  # topics go by their ids
+        found = [(None, found[0][1])]  # topics are identified by their ids
     assert errors(answer) == found
 
 
@@ -120,7 +120,7 @@ def test_a_producer_without_transactions_is_refused_by_the_cluster(client: Conne
 @pytest.mark.parametrize("version", range(6))
 def test_partitions_of_a_transaction_are_refused_one_by_one(client: Connection, version: int) -> None:
     answer = client.ask(KEYS["AddPartitionsToTxn"], version, ADDED)
-    if version > 3:  # which brokers alone send
+    if version > 3:  # only brokers send this
         assert (answer["errorCode"], answer["resultsByTransaction"]) == (CLUSTER, [])
         return
     (topic,) = answer["resultsByTopicV3AndBelow"]

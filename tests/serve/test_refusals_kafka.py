@@ -1,4 +1,4 @@
-"""What kseg refuses, a broker with ACLs refuses a client without rights in the same words. Needs Java and Maven."""
+"""kseg refuses in the words of a broker with ACLs to a client without rights. Needs Java and Maven."""
 
 import socket
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ SETTINGS = {
 }
 """The broker itself is `admin`; clients are nobody, who may do nothing."""
 OTHERWISE = {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"}
-"""A broker doesn't come to ask who may: it gives no tokens over connections without a password."""
+"""Requests that a broker refuses for another reason: it gives no tokens over connections without a password."""
 
 
 @pytest.fixture(scope="module")

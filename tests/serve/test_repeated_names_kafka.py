@@ -1,4 +1,4 @@
-"""What a request names again and again, a broker and kseg answer alike. Needs Java and Maven."""
+"""A broker and kseg answer requests with repeated names alike. Needs Java and Maven."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -43,7 +43,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def is_ready(broker: Broker, api: str, body: Fields) -> bool:
-    """Whether the coordinator that a request asks for is there."""
+    """Return whether the coordinator for a request is ready."""
     (one,) = next(
         each
         for each in ask(broker, KEYS[api], version_range(REQUESTS[KEYS[api]].versions).last, body).values()
@@ -59,7 +59,7 @@ def running(broker: Broker) -> Iterator[Running]:
 
 
 def bodies(topic_id: str) -> list[tuple[str, Fields]]:
-    """Requests that name something once, twice or in two ways."""
+    """Return requests that name something once, twice or in two ways."""
     both = {"name": "orders", "topic": "orders", "topicId": topic_id}
 
     def topics(part: Any, **others: Any) -> Fields:
@@ -96,7 +96,7 @@ def bodies(topic_id: str) -> list[tuple[str, Fields]]:
 
 
 def named(answer: Any) -> Any:
-    """What an answer names, in what order and with which errors."""
+    """Return the names in an answer, in order, with their errors."""
     if isinstance(answer, list):
         return sorted((named(each) for each in answer), key=repr)
     if not isinstance(answer, dict):
@@ -107,7 +107,7 @@ def named(answer: Any) -> Any:
 
 
 def can_be_asked(api_key: int, version: int, body: Fields) -> bool:
-    """Whether a version takes names that are null."""
+    """Return whether a version allows null names."""
     try:
         return bool(request(api_key, version, body))
     except MessageError:
@@ -118,11 +118,11 @@ LEFT_OUT = {"brokers", "endpoints", "configs", "synonyms", "nodeEndpoints"}
 
 
 MERGED = ("ListOffsets", "DescribeLogDirs", "DescribeTopicPartitions", "ListGroups", "ListTransactions")
-"""What a broker, too, answers once; all else it repeats, and so a small request has a large answer."""
+"""APIs that a broker, too, answers once per name; for others it repeats answers, which makes them large."""
 
 
 def each_once(answer: Any) -> Any:
-    """What `named` gives without repetitions; the partitions of a topic that is named again are its own."""
+    """Return `named` without repetitions; the partitions of a repeated topic are separate."""
     if isinstance(answer, list):
         return [once for once, _ in groupby(map(each_once, answer))]
     return tuple(map(each_once, answer)) if isinstance(answer, tuple) else answer

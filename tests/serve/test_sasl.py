@@ -1,4 +1,4 @@
-"""Logging in: clients that may read, those that may not hear Kafka's error, and nothing else is answered before."""
+"""Log-in: allowed clients read, others get Kafka's error, and nothing else is answered before."""
 
 import asyncio
 import hmac
@@ -36,7 +36,7 @@ KCAT = shutil.which("kcat") or shutil.which("kafkacat")
 KSEG = Path(sys.executable).with_name("kseg")
 HANDSHAKE, AUTHENTICATE = 17, 36
 SCRAMS = MECHANISMS[:2]
-NAME, PASSWORD = "al,i=ce", "se=cret, ü"  # all that SCRAM escapes
+NAME, PASSWORD = "al,i=ce", "se=cret, ü"  # all characters that SCRAM escapes
 USERS = {"bob": "builder", NAME: PASSWORD}
 SHORT = Limits(failed_login_seconds=0.01, leaving_seconds=0.1)
 
@@ -284,7 +284,7 @@ def test_what_proves_nothing_is_refused(running: Running, mechanism: str, name: 
 
 
 def test_passwords_and_proofs_are_compared_in_constant_time(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong one is compared once, as a whole, by the standard library's own way; also of a user who isn't there."""
+    """A wrong one is compared once, as a whole, by the standard library's function; also an unknown user's."""
     compare, compared = hmac.compare_digest, []
 
     def note(ours: bytes, theirs: bytes) -> bool:
@@ -339,7 +339,7 @@ def test_who_takes_too_long_to_log_in_is_closed() -> None:
 
 
 def test_failed_log_ins_wait_and_hold_up_no_other_host() -> None:
-    """While as many fail as may at once, their host isn't let in, and clients that are logged in are served."""
+    """While the most log-ins fail at once, their host can't log in, and logged-in clients are served."""
     security = Security(None, logins())
     limits = Limits(failed_login_seconds=PATIENCE, login_seconds=PATIENCE)
     with (

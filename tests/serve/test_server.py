@@ -1,4 +1,4 @@
-"""What goes over a connection: answers in order, records without a copy, waiting, growth, errors."""
+"""Connections: ordered answers, records without a copy, waiting, growth, errors."""
 
 import os
 import select
@@ -146,11 +146,11 @@ def test_what_was_checked_once_is_not_read_again(client: Connection) -> None:
     read_before = bytes_read()
     for _ in range(50):
         assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == first
-    assert bytes_read() - read_before < 50 * len(first) * 1.5  # what the system sends counts as read
+    assert bytes_read() - read_before < 50 * len(first) * 1.5  # bytes sent by the system count as read
 
 
 def bytes_read() -> int:
-    """That this process has asked the system for."""
+    """Return the bytes that this process has read from the system."""
     counters = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
     return int(counters["rchar"])
 
@@ -238,7 +238,7 @@ def test_a_log_that_is_written_anew_while_it_is_read_goes_out_in_whole_batches(
     client: Connection, partition: Path, *, is_replaced: bool
 ) -> None:
     log = partition / f"{0:020}.log"
-    for offset in (0, 10):  # after the second one, what follows is looked at before it is asked for
+    for offset in (0, 10):  # after the second one, the following bytes are checked before they are requested
         assert partition_of(client.ask(FETCH, 11, fetch(offset, partitionMaxBytes=1)))["records"]
     longer = [record._replace(value=b"w" * 1500) for record in RECORDS]
     anew = [NewBatch(longer, base_offset=offset) for offset in range(0, 100, 10)]
@@ -338,7 +338,7 @@ def test_api_versions_are_those_of_a_broker(client: Connection) -> None:
 
 
 def test_every_version_that_the_schemas_have_is_answered() -> None:
-    """A version that is added to the schemas is neither offered nor answered before its handler's row says so."""
+    """A version added to the schemas is neither offered nor answered before its handler's row has it."""
     missing = {
         api_name(api.key): versions.last
         for api in APIS.values()
@@ -363,13 +363,13 @@ def test_produce_is_refused(client: Connection, version: int) -> None:
 
 
 class Store:
-    """The bytes of a log that lie elsewhere, until that fails."""
+    """The remote bytes of a log, until they fail."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.size, self.has_failed = content, len(content), False
 
     def check(self) -> None:
-        """Nothing is needed."""
+        """Accept: nothing is needed."""
 
     def read(self, position: int, size: int) -> bytes:
         if self.has_failed:

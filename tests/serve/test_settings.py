@@ -1,4 +1,4 @@
-"""Settings of topics and brokers, as far as the disks tell them; log directories and their sizes."""
+"""Settings of topics and brokers as far as the disks have them; log directories and their sizes."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def result(client: Connection, kind: int, name: str, keys: list[str] | None = No
 
 
 def setting(client: Connection, kind: int, name: str, key: str) -> tuple[str, int, list[tuple[str, str, int]]]:
-    """A setting's value, its source, and the synonyms."""
+    """Return a setting's value, its source, and the synonyms."""
     (found,) = result(client, kind, name, [key])["configs"]
     synonyms = [(each["name"], each["value"], each["source"]) for each in found["synonyms"]]
     return found["value"], found["configSource"], synonyms

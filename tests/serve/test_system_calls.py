@@ -1,4 +1,4 @@
-"""What a server asks the system for: how records go out, and memory while nobody takes them."""
+"""A server's system calls: sending of records, and memory while nobody reads."""
 
 import os
 import re
@@ -19,7 +19,7 @@ STRACE = shutil.which("strace")
 KSEG = Path(sys.executable).with_name("kseg")
 BATCHES = 32
 MOST_GROWTH = 64
-"""MiB; what 2,000 answers of 1 MiB would take is far more."""
+"""MiB; 2,000 answers of 1 MiB would take far more."""
 
 
 def fetch_large(offset: int, most: int) -> bytes:
@@ -29,7 +29,7 @@ def fetch_large(offset: int, most: int) -> bytes:
 
 
 def take_answer(client: socket.socket) -> int:
-    """Takes a whole answer, and gives its size."""
+    """Read a complete answer, and return its size."""
     answer = client.makefile("rb")
     size = int.from_bytes(answer.read(4), "big")
     assert len(answer.read(size)) == size
@@ -70,7 +70,7 @@ def test_answers_that_nobody_takes_need_no_memory(large: Path) -> None:
         with asking(server) as other:
             other.settimeout(0)
             sent = fetch_large(0, MIB) * 2_000
-            assert other.send(sent) > 0  # no more of it is taken than there is room for
+            assert other.send(sent) > 0  # no more of it is accepted than there is room for
             for _ in range(200):
                 client.sendall(fetch_large(0, MIB))
                 take_answer(client)

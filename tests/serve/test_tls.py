@@ -1,4 +1,4 @@
-"""Connections over TLS: clients read what they read without it; those that aren't to, don't."""
+"""Connections over TLS: clients read the same as without it; rejected clients read nothing."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ Read = dict[str, list[Got]]
 
 
 class Pems(NamedTuple):
-    """PEM files: the root, the server's and a client's certificates from it, and those of a stranger."""
+    """PEM files: the root, the server's and a client's certificates from it, and a stranger's."""
 
     root: Files
     server: Files
@@ -95,7 +95,7 @@ def test_clients_with_a_certificate_are_let_in(asking: Running, pems: Pems, read
 
 
 def error_of(running: Running, **settings: str) -> str:
-    """What librdkafka says when it can't connect."""
+    """Return librdkafka's error when it can't connect."""
     from confluent_kafka import Consumer
 
     said: list[str] = []

@@ -1,6 +1,6 @@
-"""Kafka's own tools say the same of kseg as of a real broker over the same directories. Needs Java and Maven.
+"""Kafka's own tools print the same with kseg as with a real broker over the same directories. Needs Java and Maven.
 
-DIFFERENCES lists what differs, and why.
+DIFFERENCES lists the allowed differences, with reasons.
 """
 
 import json
@@ -51,12 +51,12 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "records": (f"{TOOLS}.consumer.ConsoleConsumer", *RECORDS, "--timeout-ms", "4000"),
 }
 AS_A_GROUP = {"a test of speed": (f"{TOOLS}.ConsumerPerformance", "--topic", "orders", "--num-records", "100")}
-"""Questions of tools that commit offsets: a broker writes these down, so it is asked after kseg has read its disks."""
+"""Commands of tools that commit offsets, which a broker writes: they run after kseg has read its disks."""
 METADATA, METADATA_API = "__cluster_metadata", 3
 
 
 class Difference(NamedTuple):
-    """Text that differs by meaning, what both are compared as instead, and why."""
+    """A text that may differ, its replacement for the comparison, and the reason."""
 
     pattern: str
     instead: str
@@ -83,19 +83,19 @@ LEFT_OUT = {
     "usableBytes": "the disk goes on being used",
     "errorMessage": "own words",
 }
-"""Fields that differ by meaning, and why; so do leader epochs in Metadata, which kseg doesn't tell."""
+"""Fields that may differ, with reasons; also leader epochs in Metadata, which kseg doesn't return."""
 PARTS = [{"name": "pay", "partitionIndexes": [0, 1, 7]}, {"name": "new", "partitionIndexes": [0]}]
 EPOCHS = [{"partition": 0, "currentLeaderEpoch": -1, "leaderEpoch": epoch} for epoch in (0, 1, 5, -1)]
 
 
 def offsets_at(timestamp: int, **fields: Any) -> Fields:
-    """A ListOffsets request; a broker refuses several for one partition."""
+    """Return a ListOffsets request; a broker refuses several for one partition."""
     parts = [{"partitionIndex": number, "timestamp": timestamp} for number in (0, 1, 7)]
     return {"replicaId": -1, "topics": [{"name": "pay", "partitions": parts}], **fields}
 
 
 def fetched(isolation: int) -> Fields:
-    """A Fetch request of what isn't there."""
+    """Return a Fetch request for missing records."""
     parts = [
         {"partition": number, "fetchOffset": offset, "partitionMaxBytes": 1 << 20}
         for number, offset in ((0, 1 << 40), (1, -3), (7, 0))
@@ -130,11 +130,11 @@ REQUESTS: dict[str, tuple[int, range, Fields]] = {
     "DescribeTopicPartitions": (75, range(1), {"topics": [{"name": name} for name in ("orders", "new", "pay")]}),
     "the first topics": (75, range(1), {"topics": [{"name": "clean"}, {"name": "pay"}], "responsePartitionLimit": 3}),
 }
-"""Requests, each of some versions, whose answers are the same but for what LEFT_OUT has."""
+"""Requests of some versions, whose answers are equal except for LEFT_OUT."""
 
 
 class Asked(NamedTuple):
-    """What the tools said by question, and the answers to single requests."""
+    """The tools' output by command, and the answers to single requests."""
 
     said: dict[str, list[str]]
     answers: Mapping[tuple[str, int], Any]
@@ -142,7 +142,7 @@ class Asked(NamedTuple):
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, Asked]:
-    """What is said of a broker, and of kseg over the same directories."""
+    """The output for a broker, and for kseg over the same directories."""
     second = tmp_path_factory.mktemp("disks") / "disk2"
     settings = {"transaction.state.log.num.partitions": 3, "offsets.topic.num.partitions": 3}
     broker = new_broker(tmp_path_factory, settings, log_dirs=[second])
@@ -194,7 +194,7 @@ def asked(broker: Broker, port: int) -> Asked:
 
 
 def said(broker: Broker, port: int, words: tuple[str, ...]) -> list[str]:
-    """The lines of a tool, in order of their texts: some come out of hash tables."""
+    """Return the lines of a tool, sorted: some come from hash tables."""
     name, *options = words
     where = ["--bootstrap-server", f"127.0.0.1:{port}"]
     # One of them has its command before its options, another one after.
@@ -210,7 +210,7 @@ def said(broker: Broker, port: int, words: tuple[str, ...]) -> list[str]:
 
 
 def answer(port: int, api_key: int, _: range, body: Fields, version: int) -> Any:
-    """The answer to a request, without what differs by meaning."""
+    """Return the answer to a request, without the fields that may differ."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client, client.makefile("rb") as stream:
         client.sendall(framed(request(api_key, version, body)))
         size = int.from_bytes(stream.read(4), "big")
@@ -220,7 +220,7 @@ def answer(port: int, api_key: int, _: range, body: Fields, version: int) -> Any
 
 
 def in_order(value: Any, left_out: Set[str] = frozenset()) -> Any:
-    """A value whose lists are in the order of their texts; without the metadata log, and some fields."""
+    """Return a value with sorted lists, without the metadata log and some fields."""
     if isinstance(value, dict):
         return {name: in_order(each, left_out) for name, each in value.items() if name not in left_out}
     if isinstance(value, list):
@@ -229,7 +229,7 @@ def in_order(value: Any, left_out: Set[str] = frozenset()) -> Any:
 
 
 def is_metadata(value: Any) -> bool:
-    """Whether it describes the metadata log."""
+    """Return whether it describes the metadata log."""
     return isinstance(value, dict) and METADATA in str(value.get("name") or value.get("partition"))
 
 

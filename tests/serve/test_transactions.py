@@ -1,4 +1,4 @@
-"""Transactional ids as coordinators knew them last, and the producers of partitions."""
+"""The coordinators' latest states of transactional ids, and the producers of partitions."""
 
 import shutil
 from collections.abc import Iterator

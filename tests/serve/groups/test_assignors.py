@@ -1,4 +1,4 @@
-"""Assignors: all partitions go out, each to one member, evenly, and mostly to who had them."""
+"""Assignors: all partitions are assigned, each to one member, evenly, and mostly to their former owners."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The classic protocol of groups, step by step: who waits for whom, who is refused, whose time is over."""
+"""The classic protocol of groups, step by step: waits, refusals, and expired members."""
 
 from concurrent.futures import Future
 from typing import Any
@@ -13,7 +13,7 @@ NO_PROTOCOL = (None, None)
 
 
 class Group:
-    """A group, and a clock that a test moves."""
+    """A group, and a clock that the test moves."""
 
     def __init__(self) -> None:
         self.group, self.now = ClassicGroup("billing"), 0.0
@@ -44,7 +44,7 @@ class Group:
         self.group.pass_time(self.now)
 
     def stable(self, count: int = 2, instances: bool = False) -> list[JoinOutcome]:
-        """A group of so many members that have joined and synced; the first one leads."""
+        """Return a group of `count` members that have joined and synced; the first one leads."""
         waiting = [self.join(instance=f"i{number}" if instances else None) for number in range(count)]
         self.after(FIRST_JOIN_SECONDS)
         joined = [each.result(0) for each in waiting]

@@ -1,4 +1,4 @@
-"""The consumer protocol of groups, heartbeat by heartbeat: nobody reads what another member has not given back."""
+"""The consumer protocol of groups, heartbeat by heartbeat: nobody gets a partition before its owner returns it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -25,7 +25,7 @@ NOTHING_NEW: dict[str, Any] = {
 
 
 class Group:
-    """A group, and a clock that a test moves."""
+    """A group, and a clock that the test moves."""
 
     def __init__(self) -> None:
         self.group, self.now = ConsumerGroup("billing", COUNTS), 0.0

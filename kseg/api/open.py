@@ -126,7 +126,7 @@ def open_cluster(
         private_keys: files of private keys that decrypt segments of tiers, by the keys' ids.
 
     Raises:
-        OpenError: a path doesn't exist, or there is no partition. UsageError: the disks belong to several clusters.
+        OpenError: a path doesn't exist, or no partition does. UsageError: the disks belong to several clusters.
     """
     given = (paths,) if isinstance(paths, str | os.PathLike) else tuple(paths)
     static = None if server_properties is None else Path(server_properties)

@@ -152,7 +152,7 @@ Row = TypeVar("Row")
 
 
 class Directories(Logs):
-    """Directories of partitions, with the results of kseg's commands as values."""
+    """Directories of partitions, with the commands' results as values."""
 
     def __init__(self, paths: tuple[Path, ...], choice: PartitionChoice = EVERY_PARTITION) -> None:
         super().__init__()
@@ -299,7 +299,7 @@ class Directories(Logs):
 
 
 class Partition(Directories):
-    """A partition's directory as listed when it was opened; its records are read from the files there at that time.
+    """A partition's directory as listed when it was opened; its records are read from the listed files.
 
     In an opened cluster it covers all of the partition's copies, and other results come from the cluster.
     """
@@ -428,7 +428,7 @@ class Partition(Directories):
         the result's `record` is None, and `absence` says why.
 
         Raises:
-            UsageError: neither or both are given, or there is no such time.
+            UsageError: neither or both are given, or the time is invalid.
             OpenError: a log can't be opened.
         """
         from kseg.cluster.lookup import look_up_in_copies

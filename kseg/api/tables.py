@@ -277,7 +277,7 @@ class Logs(ABC):
         """Yield the selected records with keys and values decoded by `key_decoder` and `value_decoder`.
 
         A value that can't be decoded isn't damage: the record says why. Raises as `records` does; also UsageError if
-        there is no such decoder, or its library is missing.
+        the decoder is unknown, or its library is missing.
         """
         check_on_damage(on_damage)
         logs = self._select_logs(asked_selection(selection, options, has_control=False))

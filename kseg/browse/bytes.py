@@ -144,7 +144,7 @@ class Decoders:
     _made: dict[str, ValueDecoder] = field(default_factory=dict)
 
     def choose(self, part: str, name: str | None) -> None:
-        """Set the decoder of keys or values. Raises UsageError, and changes nothing, if there is no such decoder."""
+        """Set the decoder of keys or values. Raises UsageError, and changes nothing, if the decoder is unknown."""
         if name is None:
             self._made.pop(part, None)
         else:

@@ -160,7 +160,7 @@ class BatchPlace(BrowsedPlace):
         return offset if isinstance(offset, int) else None
 
     def number_of_offset(self, offset: int) -> int:
-        """Return the row of the record with an offset; the first one if there is no such record."""
+        """Return the row of the record with an offset; the first one if the record isn't here."""
         records = enumerate(self.batch.records(on_damage="skip"))
         number = next((number for number, record in records if record.offset == offset), 0)
         while number >= self.count and not self.has_all:

@@ -29,7 +29,7 @@ class BodyCodec(NamedTuple):
     decompress_pieces: the same piece by piece, which returns the bytes before a damage.
     errors: the exceptions of both.
     compress: content to a body as Kafka's Java classes write it; takes one of `levels`, or None for Kafka's default.
-    levels: those of Kafka's configuration; None if it has none. Source: CompressionType.
+    levels: Kafka's configurable ones; None if it has none. Source: CompressionType.
     least_magic: the oldest format that has the codec.
     v0: the differences in format 0, if there are any.
     library: the functions for the kernel, if the library exports C functions.

@@ -191,7 +191,7 @@ class MessageFields:
 
     @contextmanager
     def _whole(self, path: str, kind: str) -> Iterator[None]:
-        """Make the fields read within parts of a list or structure, even if an error ends it."""
+        """Group the fields read inside as parts of a list or structure, even after an error."""
         start, outer, own = self._at, self._out, list[ExplainedField]()
         self._out = own
         try:

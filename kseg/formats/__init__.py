@@ -1,1 +1,1 @@
-"""Grammars of Kafka's files, with each field and its meaning declared once."""
+"""Grammars for Kafka's files, with each field and its meaning declared once."""

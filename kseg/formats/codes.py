@@ -107,7 +107,7 @@ class DamageKind(StrEnum):
 
 
 LIKENESSES = (DamageKind.CHANGED_AS_TEXT, DamageKind.FOREIGN_CONTENT)
-"""Kinds that the bytes' appearance shows, so that nothing may be lost."""
+"""Kinds recognized by the bytes' appearance; nothing need be lost."""
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 """Damage that is normal at a log's end while a broker writes it, or after a crash."""
 
@@ -158,7 +158,7 @@ KEY_LENGTH_POSITION = {0: ENTRY_V0_KEY_LENGTH.position, 1: ENTRY_V1_KEY_LENGTH.p
 PLAUSIBLE_ATTRIBUTES = {magic: rb"[\0-\x%02x]" % bits for magic, bits in KNOWN_ATTRIBUTES.items()}
 """Magic to a pattern of the byte that holds the attributes' known bits, from the lowest on."""
 VERSION = CONTROL_KEY_VERSION
-"""The version at the beginning of keys and values of control records and of Kafka's internal topics."""
+"""The version at the beginning of keys and values of control records and internal topics."""
 
 
 class Checksum(NamedTuple):

@@ -1,4 +1,4 @@
-"""Names of Kafka's files and of partition directories, and their meanings."""
+"""File names and partition directories' names in Kafka, and their meanings."""
 
 import re
 from enum import StrEnum

@@ -55,7 +55,7 @@ JSON_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 class MessageError(FileError):
     """Bytes that aren't a message of this kind, or a value that doesn't fit into one.
 
-    `kafka_text` is the text of Kafka's own exception.
+    `kafka_text` is Kafka's own exception text.
     """
 
     def __init__(self, message: str, kafka_text: str | None = None) -> None:

@@ -1,1 +1,1 @@
-"""A read-only server of Kafka's protocol over log directories, for any Kafka client."""
+"""A read-only server that speaks Kafka's protocol over log directories, for any client."""

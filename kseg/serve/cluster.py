@@ -54,7 +54,7 @@ _KAFKAS_OWN = re.compile(
     "inter|leader|listener|listeners|log|max|message|metadata|min|node|num|offset|offsets|process|producer|queued|quota|"
     "quotas|replica|request|reserved|share|socket|transaction|transactional|unclean"
 )
-"""The first words of the names of Kafka's own settings, without security and plugins."""
+"""The first words of Kafka's own setting names, without security and plugins."""
 _IDS = ("node.id", "broker.id")
 
 Settings = Mapping[str, str]
@@ -385,8 +385,8 @@ def _partitions_by_number(
     """Return all partitions of a topic, chosen or not; None for those that are served as empty ones.
 
     Their number comes from the metadata, unless directories show that the metadata are older. Without metadata a
-    coordinator's topic has the default number of partitions. This applies to log directories: partitions given by
-    their own paths are served alone.
+    coordinator's topic has the default number of partitions. For partitions given by their
+    own paths, the highest number counts.
     """
     of_topic = [each for each in found if each.topic == topic and each.copies]
     own = {each.partition or 0 for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}

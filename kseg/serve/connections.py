@@ -353,7 +353,7 @@ class Security:
 class Shared:
     """The state that connections share: the served cluster, workers, and limits.
 
-    advertised: the address that clients are told to connect to; None for the address that they came to. turns: the
+    advertised: the address in answers to clients; None for the address that they came to. turns: the
     workers' schedule. requests, answers: the memory for large ones. figures: the current figures. note: receives a
     line per request, and the reason if a client causes the end of its connection.
     """

@@ -135,7 +135,7 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
 
     Raises:
         OpenError: the file can't be opened.
-        UsageError: a line has another form, or there is no user.
+        UsageError: a line has another form, or the file has no user.
     """
     lines = read_small(path, LARGEST_FILE).splitlines()
     if path.stat().st_mode & _FOR_OTHERS:

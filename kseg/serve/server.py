@@ -61,8 +61,8 @@ _SILENT = ServerTalk(lambda _: None, lambda _: None)
 class Server:
     """A server that answers clients while it is entered (an asynchronous context).
 
-    address: the address that it listens at. Clients are told `advertised` or, if that is None, the address that they
-    came to. figures: its current figures.
+    address: the address that it listens at. Answers to clients contain `advertised` or, if that is None, the
+    address that they came to. figures: its current figures.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Server:
         Args:
             served: topics and partitions.
             listen: host and port; port 0 is any free one.
-            advertised: the address that clients are told to connect to.
+            advertised: the address in answers to clients.
             limits: limits of clients.
             security: encryption and log-in.
             talk: receivers of messages.

@@ -196,7 +196,7 @@ class Turns:
                 place.leave()
 
     def _next_place(self, place: _Gate | None, seconds: float) -> _Gate | None:
-        """Return the queue of work that has taken this long, short or long; None if it needn't change."""
+        """Return the gate of work after some seconds, for short or for long work; None if it is full."""
         wanted = self._begun if seconds >= SHORT_SECONDS else self._short
         if place is wanted or place is self._begun:
             return place
@@ -236,7 +236,7 @@ class _Waiting(NamedTuple):
 
 
 class Room:
-    """Bytes that connections hold together. If there is no room, the longest holder is closed.
+    """Bytes that connections hold together. At the limit, the longest holder is closed.
 
     Holders that wait for the server itself are spared while there are others. Of the waiting holders, the one that
     wants the fewest bytes goes first. It alone checks: hundreds of checks would delay clients.

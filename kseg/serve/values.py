@@ -49,7 +49,7 @@ FIRST_TURN_SECONDS = 0.002
 SHORT_SECONDS = 0.01
 """The time at a worker after which a request counts as long, and its client as busy."""
 MOST_SHORT = 64
-"""The most requests between their first turn and a long time; further ones count as long."""
+"""The most requests after their first turn that count as short; further ones count as long."""
 TURN_SECONDS = 0.01
 """The turn of a busy client's request at a worker."""
 SWITCH_SECONDS = 0.0001
@@ -333,7 +333,7 @@ class KnownPlans:
 
 
 class GroupError(KsegError):
-    """A refusal with one of Kafka's codes. `member_id`: the id for a client to join with, empty for none."""
+    """A refusal with a Kafka error code. `member_id`: the id for a client to join with, empty for none."""
 
     def __init__(self, code: ErrorCode, message: str = "", member_id: str = "") -> None:
         """Take the code, the message for clients of newer versions, and a member's new id."""

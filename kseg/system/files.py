@@ -168,7 +168,7 @@ def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes
 
 
 def read_text_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of one of Kafka's text files.
+    """Return the content of a Kafka text file.
 
     Raises OpenError if it can't be opened or read, KsegError if it is too large for one.
     """

@@ -154,7 +154,7 @@ class HeldDirectory:
                 raise KsegError(why, self.path / name)
 
     def remove_if_empty(self, levels: int) -> None:
-        """Remove the directory, and `levels` of its ancestors, unless they aren't empty or don't exist."""
+        """Remove the directory and up to `levels` ancestors, as long as they exist and are empty."""
         descriptor, names = os.dup(self.descriptor), [*self.path.parts[1:]]
         try:
             for name in reversed(names[len(names) - levels :]):

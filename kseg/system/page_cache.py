@@ -51,7 +51,7 @@ class PageCache:
             self._dropped_to = position
 
     def drop(self) -> None:
-        """Drop all pages that weren't in memory at first, including those that were read ahead."""
+        """Drop all pages that weren't in memory at first, including pages that were read ahead."""
         self._drop(0, self._size)
 
     def _drop(self, start: int, end: int) -> None:
@@ -73,7 +73,7 @@ class PageCache:
 
 
 def resident_pages(descriptor: int, size: int) -> "array[int] | None":
-    """Return the bounds of a file's pages in memory, in turn the first inside and the first after, without holes.
+    """Return where runs of a file's pages in memory start and end, alternately, without holes.
 
     None if the system can't tell. Maps the file for that, but touches no page, so it does no harm if the file is cut
     meanwhile. For files that the user neither owns nor may write, Linux reports all pages as in memory. Source:

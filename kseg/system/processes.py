@@ -24,7 +24,7 @@ from kseg.system.safe_path import SafeChildren
 from kseg.system.signals import ENDING, Uninterrupted
 
 MOST_HELD = 8 << 20
-"""Bytes of results that wait for earlier ones; at this limit only the process whose turn it is is read."""
+"""Bytes of results that wait for earlier ones; at this limit only the process in turn is read."""
 _TURNS_OF_ONE = 32
 """The most turns in progress per process, including the first."""
 _REPORT_SECONDS = 0.1

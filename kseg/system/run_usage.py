@@ -64,7 +64,7 @@ _KIB = 1 if sys.platform == "darwin" else 1024
 
 
 class Usage:
-    """A counter of resources since its creation; memory is that of the process and its finished children."""
+    """A counter of resources since its creation; memory includes its finished children."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()

@@ -159,7 +159,7 @@ def _look_ahead(items: Iterator[Item], cost_of: Callable[[Item], int], wanted: i
 
 
 def _bundles(items: Iterable[Item], cost_of: Callable[[Item], int], most: int) -> Iterator[tuple[Item, ...]]:
-    """Yield bundles of items for a process: at most `most`, and fewer large ones."""
+    """Yield bundles of items for a process: at most `most` items, fewer if they are large."""
     bundle: list[Item] = []
     cost = 0
     for item in items:

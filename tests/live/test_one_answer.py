@@ -1,7 +1,7 @@
 """kseg's records from a cluster's disks equal its consumers', and its facts equal its tools'. Needs Java and Maven.
 
-Three brokers: leaders are elected uncleanly, a topic is deleted and recreated while a broker is down, its partition is
-being moved to that broker, and settings are set for a topic, for a broker, and for all of them.
+Three brokers with unclean elections. While one is down, a topic is deleted and recreated, and its partition is being
+moved to that broker. Settings are set for a topic, for a broker, and for all of them.
 """
 
 import re

@@ -1,8 +1,9 @@
 """kseg's results from a live cluster's disks equal those of the brokers' own tools. Needs Java and Maven.
 
-Three brokers with two log directories each; groups of all kinds with their members, Streams applications, transactions
-of both versions (ended, open with producers' old timestamps, hanging), records deleted, partitions moved, topics
-compacted, one broker killed. The disks are copied during all of that, and read again once the brokers were stopped.
+Three brokers with two log directories each; groups of all kinds with their members; Streams applications. Transactions
+of both versions (ended, open with producers' old timestamps, hanging). Records are deleted, partitions moved, topics
+compacted, and one broker is killed. The disks are copied during all of that, and read again once the brokers were
+stopped.
 """
 
 import json

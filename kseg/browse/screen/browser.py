@@ -584,7 +584,7 @@ def browse_path(
         clock: the time zone.
 
     Raises:
-        UsageError: there is no terminal; there are two beginnings; a decoder's name or option is wrong.
+        UsageError: stdin or stdout isn't a terminal; two beginnings are given; a decoder's name or option is wrong.
         OpenError: the path, a schema or a registry can't be opened.
         KsegError: the path isn't a Kafka file.
     """

@@ -85,7 +85,7 @@ def _describe_transaction(name: str, known: CoordinatorTransaction | None) -> Fi
 
 
 def answer_describe_producers(request: ApiRequest) -> ApiAnswer:
-    """Return the producers of each partition once, including those that a running broker would forget after a day."""
+    """Return the producers of each partition once, including ones that a running broker would forget."""
     asked = merged_topics(request.body["topics"], "partitionIndexes")
     topics = [{"name": each["name"], "partitions": _producers_of(request, each)} for each in asked]
     return ApiAnswer({"topics": topics}, f"{sum(len(each['partitionIndexes']) for each in asked)} partitions")

@@ -230,7 +230,7 @@ def _listed_partition(request: ApiRequest, name: str, asked: Fields, repeated: C
 
 
 class _Listed(NamedTuple):
-    """The answer for a timestamp under the response's field names; all are -1 if there is no record."""
+    """The answer for a timestamp under the response's field names; all are -1 without a record."""
 
     offset: int
     timestamp: int

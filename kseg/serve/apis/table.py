@@ -219,7 +219,7 @@ OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15, 16
 CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
 OLD_PRODUCE = VersionRange(0, 13)
-"""Brokers tell versions that they no longer take: some clients look for them to know what a broker can compress."""
+"""Brokers list versions that they no longer accept, from which some clients infer the supported codecs."""
 
 
 def answer_api_versions(request: ApiRequest) -> ApiAnswer:

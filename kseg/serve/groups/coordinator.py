@@ -116,7 +116,7 @@ class GroupCoordinator:
         return self._commits.stored_of(name) | new  # outside of the lock: the disk may have to be read
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
-        """Return `look`'s view of an unchanging group with members; None if there is no such group."""
+        """Return `look`'s view of an unchanging group with members; None if it doesn't exist."""
         with self._lock_group(name) as group:
             return None if group is None else look(group)
 
@@ -153,7 +153,7 @@ class GroupCoordinator:
     def _lock_group(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
         """Lock a group for a change, None if it has no members; `size`: the most bytes that it may grow by.
 
-        Raises GroupError if there is no room for that.
+        Raises GroupError if its limit would be exceeded.
         """
         with self._lock:
             group = self._groups.get(name)

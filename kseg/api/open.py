@@ -1,4 +1,4 @@
-"""Opens paths: files, partitions, log directories, archives."""
+"""Functions that open files, partitions, log directories and archives."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping

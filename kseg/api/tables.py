@@ -44,7 +44,7 @@ SHOWN_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class ShortTable:
-    """A title, and rows below the names of their columns; `count`: how many rows there would be in all."""
+    """A title, and rows below the names of their columns; `count`: the total number of rows."""
 
     title: str
     columns: tuple[str, ...] = ()

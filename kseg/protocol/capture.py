@@ -22,7 +22,7 @@ MOST_HELD = 1 << 12
 
 
 class Direction:
-    """Puts the payloads of one direction in order.
+    """A reassembler of the payloads of one direction.
 
     Yields bytes, or the number of bytes that the capture doesn't have; drops repeated ones.
     """

@@ -277,7 +277,7 @@ class ServedCluster:
 
     @property
     def has_missed(self) -> bool:
-        """True if any damaged records were skipped."""
+        """True if damaged bytes were skipped."""
         return any(partition.has_missed for partition in self.partitions)
 
 

@@ -328,7 +328,7 @@ class ServedPartition:
 
     @property
     def has_missed(self) -> bool:
-        """True if any damaged records were skipped."""
+        """True if damaged bytes were skipped."""
         return bool(self._told)
 
     def offsets(self) -> ServedOffsets:

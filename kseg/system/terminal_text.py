@@ -18,7 +18,7 @@ RANGES = (
     (0xFFF9, 0xFFFB),  # interlinear annotations
     (0xE0000, 0xE007F),  # tags
 )
-"""First and last ones. Joiners (U+200C, U+200D) shape scripts and emoji: they are none."""
+"""First and last characters, without joiners (U+200C, U+200D), which shape scripts and emoji."""
 
 CHARACTER_CLASS = "".join(f"{chr(first)}-{chr(last)}" for first, last in RANGES)
 """The same for the brackets of a regular expression."""

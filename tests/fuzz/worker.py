@@ -39,7 +39,7 @@ class Tally:
 
 
 class Worker:
-    """Works on the cases of a series."""
+    """A worker on the cases of a series."""
 
     def __init__(self, series: Series, first: int, progress: Path, found: Path) -> None:
         self._series = series

@@ -128,7 +128,7 @@ class Hours:
         self.run(table, 2)
 
     def _killed(self, table: Table) -> None:
-        """A run that is killed at some moment, alone or with the processes that it started."""
+        """Kill a run at some moment, alone or with the processes that it started."""
         with self._start(table) as process:
             try:
                 process.communicate(timeout=self.random.uniform(0.1, table.seconds))

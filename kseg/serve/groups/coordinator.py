@@ -151,9 +151,9 @@ class GroupCoordinator:
 
     @contextmanager
     def _lock_group(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
-        """Lock a group for a change, None if it has no members; `size`: the most bytes that it may grow by.
+        """Lock the groups, and yield one to change, None without members; `size`: the most bytes that it may grow by.
 
-        Raises GroupError if its limit would be exceeded.
+        Raises GroupError if the limit of all groups would be exceeded.
         """
         with self._lock:
             group = self._groups.get(name)

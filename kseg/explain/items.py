@@ -156,13 +156,13 @@ class EntryItems:
         self._file = EntryFile(path, self._kind.fields)
         self.names = self._kind.fields.names
         self.size, self.entry_size = self._file.size, self._file.entry_size
-        self._written = self._file.count_written() if self._kind.is_relative else self._file.capacity
-        self.count = self._written + (self.size > self._written * self.entry_size)
+        self._written_count = self._file.count_written() if self._kind.is_relative else self._file.capacity
+        self.count = self._written_count + (self.size > self._written_count * self.entry_size)
 
     def item(self, number: int) -> Item:
         """Return the entry of a number. Raises UnreadableError if the disk can't read it."""
         at = number * self.entry_size
-        if number >= self._written and self._file.capacity > self._written:
+        if number >= self._written_count and self._file.capacity > self._written_count:
             return _zeros("zero tail", at, self.size, "the unwritten rest of a preallocated file")
         return _entry_item(self._kind, self._file.read(at, self.entry_size), at, self._base)
 

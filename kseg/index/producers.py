@@ -154,7 +154,7 @@ class ProducerStates:
         """Start with the entries of a snapshot that ends where the batches begin."""
         self.producers = Producers()
         self.open_transactions: dict[int, int] = {}
-        self._begun: list[tuple[int, int]] = []
+        self._begin_heap: list[tuple[int, int]] = []
         self.start_with(entries)
 
     def start_with(self, entries: Iterable[ProducerState]) -> None:
@@ -164,7 +164,7 @@ class ProducerStates:
         opened = [entry for entry in self.producers.values() if entry.current_txn_first_offset >= 0]
         opened.sort(key=lambda entry: entry.current_txn_first_offset)
         self.open_transactions = {entry.producer_id: entry.current_txn_first_offset for entry in opened}
-        self._begun = [(first_offset, producer_id) for producer_id, first_offset in self.open_transactions.items()]
+        self._begin_heap = [(first_offset, producer_id) for producer_id, first_offset in self.open_transactions.items()]
 
     def add(self, header: BatchHeader, marker: EndMarker | None = None) -> CompletedTransaction | None:
         """Add a batch; return the transaction that it ended, if it is a control batch with that marker."""
@@ -190,7 +190,7 @@ class ProducerStates:
         opened = known.current_txn_first_offset
         if opened < 0 and header.is_transactional:
             opened = self.open_transactions[header.producer_id] = first_offset
-            heappush(self._begun, (first_offset, header.producer_id))
+            heappush(self._begin_heap, (first_offset, header.producer_id))
         self.producers.put(
             known._replace(
                 last_sequence=header.last_sequence,
@@ -213,7 +213,7 @@ class ProducerStates:
 
     def _first_open_offset(self, default: int) -> int:
         """Return the first offset of all open transactions."""
-        begun = self._begun
+        begun = self._begin_heap
         while begun and self.open_transactions.get(begun[0][1]) != begun[0][0]:
             heappop(begun)
         return begun[0][0] if begun else default

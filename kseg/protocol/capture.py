@@ -32,7 +32,7 @@ class Direction:
         self._next_sequence = next_sequence
         self._position = 0
         """The position of the next byte: sequence numbers wrap around to 0, positions don't."""
-        self._held: list[tuple[int, int, bytes]] = []
+        self._early_packets: list[tuple[int, int, bytes]] = []
         """Position, size and available bytes of packets that came too early, in order."""
         self._held_bytes = 0
 
@@ -45,20 +45,20 @@ class Direction:
         position = self._position_of(sequence)
         if position + size <= self._position:
             return  # seen already
-        heappush(self._held, (position, size, payload))
+        heappush(self._early_packets, (position, size, payload))
         self._held_bytes += size
         yield from self._in_order()
-        while len(self._held) > MOST_HELD or self._held_bytes > MOST_HELD_BYTES:
+        while len(self._early_packets) > MOST_HELD or self._held_bytes > MOST_HELD_BYTES:
             yield from self._pass_over()
 
     def acknowledge(self, sequence: int) -> Iterator[bytes | int]:
         """Give up missing bytes before this number: the other side has them, so they won't be repeated."""
-        while self._held and self._position_of(sequence) > self._position:
+        while self._early_packets and self._position_of(sequence) > self._position:
             yield from self._pass_over()
 
     def end(self) -> Iterator[bytes | int]:
         """Yield the held bytes at the end."""
-        while self._held:
+        while self._early_packets:
             yield from self._pass_over()
 
     def _position_of(self, sequence: int) -> int:
@@ -72,15 +72,15 @@ class Direction:
 
     def _pass_over(self) -> Iterator[bytes | int]:
         """Continue at the first held packet; the bytes missing before it are lost."""
-        missing = self._held[0][0] - self._position
+        missing = self._early_packets[0][0] - self._position
         if missing > 0:
             self._advance(missing)
             yield missing
         yield from self._in_order()
 
     def _in_order(self) -> Iterator[bytes | int]:
-        while self._held and self._held[0][0] <= self._position:
-            position, size, payload = heappop(self._held)
+        while self._early_packets and self._early_packets[0][0] <= self._position:
+            position, size, payload = heappop(self._early_packets)
             self._held_bytes -= size
             seen = self._position - position
             if seen >= size:
@@ -122,12 +122,12 @@ class Replay:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.first = _read(stream, _PEEKED)
-        self._kept = self.first
+        self._unread = self.first
 
     def read(self, size: int) -> bytes:
         """Read at most `size` bytes; returns none at the end."""
-        if self._kept:
-            taken, self._kept = self._kept[:size], self._kept[size:]
+        if self._unread:
+            taken, self._unread = self._unread[:size], self._unread[size:]
             return taken
         return self._stream.read(size)
 
@@ -356,14 +356,14 @@ class _Replayed:
 
     def __init__(self, first: bytes, bounded: _Bounded) -> None:
         self._first = first
-        self._bounded = bounded
+        self._bounded_stream = bounded
 
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes, fewer at the end."""
         if size < 0:
-            return self._bounded.read(size)
+            return self._bounded_stream.read(size)
         first, self._first = self._first[:size], self._first[size:]
-        return first + self._bounded.read(size - len(first))
+        return first + self._bounded_stream.read(size - len(first))
 
 
 def _reader(dpkt: ModuleType, bounded: _Bounded, magic: bytes) -> Any:

@@ -71,7 +71,7 @@ class BlockReader:
         self._descriptor = descriptor
         self._source = source
         self._size = size
-        self._waited = 0.0
+        self._waited_seconds = 0.0
         self._skip = _PIECES[0]
         self.unreadable: list[UnreadableRange] = []
 
@@ -131,11 +131,11 @@ class BlockReader:
             if error.errno in _OWN_FAULTS:
                 raise
             reason = f"can't be read: {error.strerror}"
-        self._waited += time.monotonic() - began
+        self._waited_seconds += time.monotonic() - began
         if self._source is not None:
             return self._read_by_stretches(position, buffer, self._source, reason)
         piece = next((size for size in _PIECES if size < len(buffer)), None)
-        if piece is None or self._waited > PATIENCE:
+        if piece is None or self._waited_seconds > PATIENCE:
             return self._give_up(position, buffer, reason)
         filled = 0
         while filled < len(buffer):
@@ -170,7 +170,7 @@ class BlockReader:
     def _give_up(self, position: int, buffer: memoryview, reason: str) -> int:
         """Record the blocks of some bytes as unreadable; without patience, also ever larger stretches after them."""
         end = position + len(buffer)
-        if self._waited > PATIENCE:
+        if self._waited_seconds > PATIENCE:
             end, self._skip = max(end, position + self._skip), 2 * self._skip
         start = position // SMALLEST_BLOCK * SMALLEST_BLOCK
         self._remember(start, min(-(-end // SMALLEST_BLOCK) * SMALLEST_BLOCK, self._size), reason)

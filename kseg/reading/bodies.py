@@ -62,16 +62,16 @@ class BodyBounds:
 
     def __init__(self, size: int, limit: int) -> None:
         self.limit = limit
-        self._left = FAILURES_RATIO * size + FAILURES_FREE
+        self._remaining_waste = FAILURES_RATIO * size + FAILURES_FREE
 
     @property
     def free(self) -> int:
         """Bytes that a body may become whatever its size."""
-        return LARGEST_RATIO_FREE if self._left > 0 else 0
+        return LARGEST_RATIO_FREE if self._remaining_waste > 0 else 0
 
     def note(self, wasted: int) -> None:
         """Count wasted bytes; in file order, so that the same file always has the same result."""
-        self._left -= wasted
+        self._remaining_waste -= wasted
 
 
 def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_LIMIT) -> Iterator[Slice | Damage]:

@@ -39,23 +39,23 @@ class ChangedBatches:
 
     def __init__(self, pieces: Iterator[bytes], trials: Trials, *, has_crs: bool) -> None:
         self._pieces, self._trials, self._has_crs = pieces, trials, has_crs
-        self._held, self._at = b"", 0
+        self._buffer, self._at = b"", 0
         self.position = 0
         self.taken = b""
 
     def peek(self, size: int) -> bytes:
         """Return the next bytes, fewer at the end of the stream."""
-        if len(self._held) - self._at < size:
-            parts = [self._held[self._at :]]
+        if len(self._buffer) - self._at < size:
+            parts = [self._buffer[self._at :]]
             count = len(parts[0])
             while count < size and (piece := next(self._pieces, None)) is not None:
                 parts.append(piece)
                 count += len(piece)
-            self._held, self._at = b"".join(parts), 0
-        return self._held[self._at : self._at + size]
+            self._buffer, self._at = b"".join(parts), 0
+        return self._buffer[self._at : self._at + size]
 
     def _advance(self, content: bytes, size: int) -> bytes:
-        self.taken = self._held[self._at : self._at + size]
+        self.taken = self._buffer[self._at : self._at + size]
         self.position += size
         self._at += size
         return content

@@ -145,7 +145,7 @@ class LogFile:
             self._blocks = BlockReader.without_file(opened.size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
-        self._held = (0, memoryview(b""))
+        self._last_window = (0, memoryview(b""))
         self._cache = None if keep_cache or opened.source is not None else self._page_cache()
 
     @cached_property
@@ -178,7 +178,10 @@ class LogFile:
             os.close(self._descriptor)
             self._descriptor = -1
             self.is_closed = True
-            self._held = (0, memoryview(b""))  # the search refers to the file, and so would keep its buffer for long
+            self._last_window = (
+                0,
+                memoryview(b""),
+            )  # the search refers to the file, and so would keep its buffer for long
 
     def __enter__(self) -> "LogFile":
         return self
@@ -210,7 +213,7 @@ class LogFile:
 
     def read(self, position: int, size: int) -> bytes:
         """Return bytes of the file, fewer at its end; unreadable ones are 0xFF, see `is_readable`."""
-        held_position, held = self._held
+        held_position, held = self._last_window
         if held_position <= position and position + size <= held_position + len(held):
             return bytes(held[position - held_position : position - held_position + size])
         return self._blocks.read(position, size)
@@ -391,7 +394,7 @@ class LogFile:
             self._cache.was_read(position, filled)
         filled_buffer = memoryview(buffer)[:filled]
         if spaces is not None:
-            self._held = position, filled_buffer
+            self._last_window = position, filled_buffer
         return filled_buffer
 
     def crc_damage(self, position: int, size: int) -> Damage:
@@ -435,7 +438,7 @@ class LogFile:
 
     def window(self, position: int, end: int) -> memoryview:
         """Return bytes from a position on: the last read ones if they contain it, else new ones."""
-        held_position, held = self._held
+        held_position, held = self._last_window
         if held_position <= position and position + 2 * HEADER_WINDOW <= held_position + len(held):
             return held[position - held_position : end - held_position]
         return self._fill(position, min(BUFFER_SIZE, end - position))

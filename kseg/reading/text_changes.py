@@ -58,12 +58,12 @@ class _Digits:
     def __init__(self, digits: bytes, group: int, decode: Callable[[bytes], bytes]) -> None:
         self._table = bytes(each if each in digits else min(digits) for each in range(256))
         self._group, self._decode = group, decode
-        self._kept = b""
+        self._rest = b""
 
     def __call__(self, piece: bytes, is_last: bool) -> bytes:
-        digits = self._kept + piece.translate(self._table, b" \t\r\n")
+        digits = self._rest + piece.translate(self._table, b" \t\r\n")
         whole = len(digits) // self._group * self._group
-        self._kept = digits[whole:]
+        self._rest = digits[whole:]
         return self._decode(digits[:whole])
 
 

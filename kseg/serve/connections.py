@@ -79,8 +79,8 @@ class TlsStream:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> None:
         self._reader, self._writer = reader, writer
-        self._received, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._received, self._to_send, server_side=True)
+        self._incoming, self._to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._to_send, server_side=True)
         self._plain = bytearray()
 
     async def begin(self) -> None:
@@ -129,9 +129,9 @@ class TlsStream:
                 await self._flush()
                 received = await self._reader.read(HEARD_AT_ONCE)
                 if received:
-                    self._received.write(received)
+                    self._incoming.write(received)
                 else:
-                    self._received.write_eof()
+                    self._incoming.write_eof()
             else:
                 await self._flush()
                 return done

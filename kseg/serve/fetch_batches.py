@@ -284,7 +284,7 @@ class _Planning:
         self.first_offset = self.next_offset = bounds.first_offset
         self.missed: list[Missed] = []
         self._bounds = bounds
-        self._left = bounds.most_bytes
+        self._room = bounds.most_bytes
         self._next_passed = bounds.first_offset
 
     def takes(self, item: Item) -> bool:
@@ -339,7 +339,7 @@ class _Planning:
         low, high = first, last
         while low < high:
             middle = (low + high + 1) // 2
-            if _end_of_row(run, middle - 1) - start <= self._left:
+            if _end_of_row(run, middle - 1) - start <= self._room:
                 low = middle
             else:
                 high = middle - 1
@@ -354,7 +354,7 @@ class _Planning:
         if self.ranges and self.ranges[-1].end == added.position:
             added = StoredRange(self.ranges[-1].position, self.ranges.pop().size + added.size)
         self.ranges.append(added)
-        self._left -= _end_of_row(run, taken - 1) - start
+        self._room -= _end_of_row(run, taken - 1) - start
         self.next_offset = header_of(run, taken - 1).last_offset + 1
 
 

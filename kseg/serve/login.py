@@ -50,22 +50,22 @@ class Failures:
     """Hosts whose failed log-ins are being held back. Used on the event loop alone."""
 
     def __init__(self) -> None:
-        self._held: Counter[str] = Counter()
+        self._held_back: Counter[str] = Counter()
 
     def bars(self, host: str) -> bool:
         """Return whether a host has had too many failures recently."""
-        return self._held[host] >= MOST_OF_A_HOST
+        return self._held_back[host] >= MOST_OF_A_HOST
 
     @asynccontextmanager
     async def held(self, host: str, seconds: float) -> AsyncIterator[None]:
         """Enter after a number of seconds, without a delay for other clients."""
-        self._held[host] += 1
+        self._held_back[host] += 1
         try:
             await asyncio.sleep(seconds)
             yield
         finally:
-            self._held[host] -= 1
-            self._held += Counter()  # removes hosts with a count of 0
+            self._held_back[host] -= 1
+            self._held_back += Counter()  # removes hosts with a count of 0
 
 
 LARGEST_FILE = 1 << 20
@@ -99,7 +99,7 @@ class Users:
             for mechanism in HASHES
             for name, password in passwords.items()
         }
-        self._unknown = {mechanism: scram_credential(mechanism, secrets.token_hex(), b"") for mechanism in HASHES}
+        self._unknown_users = {mechanism: scram_credential(mechanism, secrets.token_hex(), b"") for mechanism in HASHES}
 
     def has(self, name: str, password: str) -> bool:
         """Return whether a user has this password."""
@@ -111,7 +111,7 @@ class Users:
         """Return a user's credential; for an unknown user one that no password fits, always with the same salt."""
         known = self._credentials.get((name, mechanism))
         salt = hmac.digest(self._secret, f"{mechanism} {name}".encode(), "sha256")[:SALT_BYTES]
-        return self._unknown[mechanism]._replace(salt=salt) if known is None else known
+        return self._unknown_users[mechanism]._replace(salt=salt) if known is None else known
 
     def _digest(self, password: str) -> bytes:
         return hmac.digest(self._secret, password.encode(), "sha256")
@@ -218,15 +218,15 @@ class Scram:
     def __init__(self, mechanism: str, users: Users) -> None:
         """Take the mechanism's name, and the users."""
         self._mechanism, self._hash, self._users = mechanism, HASHES[mechanism], users
-        self._begun: _Begun | None = None
+        self._first_messages: _Begun | None = None
         self.user: str | None = None
         self.name = ""
 
     def take(self, token: bytes) -> bytes:
         """Return the server's message after the client's."""
-        if self._begun is None:
+        if self._first_messages is None:
             return self._take_first(token)
-        return self._take_final(token, self._begun)
+        return self._take_final(token, self._first_messages)
 
     def _take_first(self, token: bytes) -> bytes:
         """Return nonce, salt and iterations, also for an unknown user."""
@@ -240,7 +240,7 @@ class Scram:
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)
         # librdkafka before 2.6.1, as in Debian's kcat, repeats its own part, which brokers accepted until 3.8.1.
-        self._begun = _Begun(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
+        self._first_messages = _Begun(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
         return answer
 
     def _take_final(self, token: bytes, begun: _Begun) -> bytes:

@@ -315,7 +315,7 @@ class ServedPartition:
         self._end = IntactEnd()
         self._state: FileState | None = None
         self._offsets: ServedOffsets | None = None
-        self._looked = 0.0
+        self._looked_at = 0.0
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
         self._plans = plans
@@ -338,9 +338,9 @@ class ServedPartition:
         """
         with self._lock:
             now = monotonic()
-            if self._offsets is None or now - self._looked >= GROWTH_SECONDS:
+            if self._offsets is None or now - self._looked_at >= GROWTH_SECONDS:
                 self._offsets = self._look_and_report(self._offsets)
-                self._looked = monotonic()
+                self._looked_at = monotonic()
             return self._offsets
 
     def _look_and_report(self, known: ServedOffsets | None) -> ServedOffsets:

@@ -164,7 +164,7 @@ class Turns:
         """Take the threads, WORKERS or more."""
         self._workers = workers
         self._turns, self._busy_turns = _Gate(WORKERS), _Gate(MOST_BUSY_TURNS)
-        self._short, self._begun = _Gate(MOST_SHORT), _Gate(MOST_BEGUN)
+        self._short, self._long = _Gate(MOST_SHORT), _Gate(MOST_BEGUN)
 
     async def finish(self, begin: Callable[[], Steps[T]], asker: Asker, *, is_large: bool) -> T:
         """Finish a client's work, which `begin` starts, possibly several times.
@@ -176,12 +176,12 @@ class Turns:
         try:
             while True:
                 if place is None and steps is None and (is_large or usage.seconds >= BUSY_SECONDS):
-                    await self._begun.enter((0.0, usage.seconds))
-                    place = self._begun
+                    await self._long.enter((0.0, usage.seconds))
+                    place = self._long
                     if asker.is_gone():
                         raise ConnectionAbortedError
                 steps = begin() if steps is None else steps
-                is_busy = place is self._begun or usage.seconds >= BUSY_SECONDS
+                is_busy = place is self._long or usage.seconds >= BUSY_SECONDS
                 outcome = await self._take_turn(steps, usage, seconds, is_busy=is_busy)
                 if outcome.is_done:
                     value: T = outcome.value  # type: ignore[assignment]
@@ -197,8 +197,8 @@ class Turns:
 
     def _next_place(self, place: _Gate | None, seconds: float) -> _Gate | None:
         """Return the gate of work after some seconds, for short or for long work; None if it is full."""
-        wanted = self._begun if seconds >= SHORT_SECONDS else self._short
-        if place is wanted or place is self._begun:
+        wanted = self._long if seconds >= SHORT_SECONDS else self._short
+        if place is wanted or place is self._long:
             return place
         if place is not None:
             place.leave()
@@ -244,11 +244,11 @@ class Room:
 
     def __init__(self, most: int, spared_seconds: float, what: str, clock: Callable[[], float] = monotonic) -> None:
         """Take the most bytes, the seconds for which a holder is spared, and the description of the bytes."""
-        self._most, self._spared, self._what, self._clock = most, spared_seconds, what, clock
+        self._most, self._spared_seconds, self._what, self._clock = most, spared_seconds, what, clock
         self.held = 0
         self._sizes: dict[Holder, int] = {}
         self._since: dict[Holder, float] = {}
-        self._kept: set[Holder] = set()
+        self._spared_holders: set[Holder] = set()
         self._numbers = count()
         self._waiting: list[_Waiting] = []
 
@@ -279,7 +279,7 @@ class Room:
     def _close_oldest(self, besides: Holder) -> float:
         """Close the longest holder, if its time is over; return the seconds until the next one's is."""
         oldest = self._oldest(besides)
-        left = self._spared if oldest is None else self._since[oldest] + self._spared - self._clock()
+        left = self._spared_seconds if oldest is None else self._since[oldest] + self._spared_seconds - self._clock()
         if oldest is None or left > 0:
             return left
         self.give_back(oldest)
@@ -288,21 +288,21 @@ class Room:
 
     def _oldest(self, besides: Holder) -> Holder | None:
         others = [each for each in self._since if each is not besides]
-        return min(others, key=lambda each: (each in self._kept, self._since[each]), default=None)
+        return min(others, key=lambda each: (each in self._spared_holders, self._since[each]), default=None)
 
     def keep(self, holder: Holder) -> None:
         """Note that a holder now waits for the server."""
-        self._kept.add(holder)
+        self._spared_holders.add(holder)
 
     def leave_alone(self, holder: Holder) -> None:
         """Note that the server now waits for the holder."""
-        self._kept.discard(holder)
+        self._spared_holders.discard(holder)
         if holder in self._since:
             self._since[holder] = self._clock()
 
     def give_back(self, holder: Holder) -> None:
         """Take back all bytes of a holder."""
-        self._kept.discard(holder)
+        self._spared_holders.discard(holder)
         self._free(holder)
 
     def _free(self, holder: Holder) -> None:

@@ -46,7 +46,7 @@ class QuestionLine(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._asked = ""
+        self._name_of_question = ""
         self._answers: dict[str, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -56,7 +56,7 @@ class QuestionLine(Horizontal):
 
     def ask(self, name: str, text: str) -> None:
         """Ask the question of this name."""
-        self._asked = name
+        self._name_of_question = name
         self.add_class("-asked")
         self.query_one(Static).update(text)
         answer = self.query_one(Input)
@@ -66,7 +66,7 @@ class QuestionLine(Horizontal):
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Post the answer."""
         message.stop()
-        self._answers[self._asked] = message.value.strip()
+        self._answers[self._name_of_question] = message.value.strip()
         self._close(message.value.strip())
 
     def action_close(self) -> None:
@@ -75,7 +75,7 @@ class QuestionLine(Horizontal):
 
     def _close(self, text: str | None) -> None:
         self.remove_class("-asked")
-        self.post_message(self.Closed(self._asked, text))
+        self.post_message(self.Closed(self._name_of_question, text))
 
 
 class Key(NamedTuple):

@@ -168,11 +168,11 @@ class ClassicGroup:
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members: dict[str, ClassicMember] = {}
-        self._promised: dict[str, float] = {}
+        self._promised_ids: dict[str, float] = {}
         """Ids given to clients that haven't joined with them yet, with their expiry times."""
         self._instances: dict[str, str] = {}
         """Static members' ids by instance."""
-        self._unsynced: set[str] = set()
+        self._unsynced_ids: set[str] = set()
         self._join_deadline = self._sync_deadline = self._first_join_end = 0.0
 
     @property
@@ -183,12 +183,12 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         """True without members, and without clients that are about to join."""
-        return not self.members and not self._promised
+        return not self.members and not self._promised_ids
 
     @property
     def size(self) -> int:
         """The size of its members in bytes."""
-        return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised)
+        return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised_ids)
 
     def join(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
         """Let a client join, or join again; the result is ready once all members have joined.
@@ -198,8 +198,8 @@ class ClassicGroup:
         self._require_protocols(wanted)
         if not wanted.member_id:
             return self._join_first(wanted, now)
-        if wanted.member_id in self._promised:
-            del self._promised[wanted.member_id]
+        if wanted.member_id in self._promised_ids:
+            del self._promised_ids[wanted.member_id]
             return self._add(wanted, wanted.member_id, now)
         member = self._member(wanted.member_id, wanted.instance_id)
         is_known = member.is_same(wanted)
@@ -219,12 +219,12 @@ class ClassicGroup:
             return self._replace(self.members[self._instances[instance]], wanted, member_id, now)
         if instance is None and wanted.needs_known_id:
             self._require_room()
-            self._promised[member_id] = now + wanted.session_seconds
+            self._promised_ids[member_id] = now + wanted.session_seconds
             raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
         return self._add(wanted, member_id, now)
 
     def _require_room(self) -> None:
-        if len(self.members) + len(self._promised) >= MOST_MEMBERS:
+        if len(self.members) + len(self._promised_ids) >= MOST_MEMBERS:
             raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
     def _require_protocols(self, wanted: JoinWanted) -> None:
@@ -267,7 +267,7 @@ class ClassicGroup:
         self.members = {member_id if key == old.member_id else key: each for key, each in self.members.items()}
         self.members[member_id] = member
         self._instances[str(wanted.instance_id)] = member_id
-        self._unsynced.discard(old.member_id)
+        self._unsynced_ids.discard(old.member_id)
         if former_leader == old.member_id:
             self.leader = member_id
         if self.state is not ClassicState.STABLE or not (is_same or self._chosen_protocol() == self.protocol):
@@ -294,7 +294,7 @@ class ClassicGroup:
         if any(said not in (None, known) for said, known in zip(protocol, own, strict=True)):
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         member.hear(now)
-        self._unsynced.discard(member.member_id)
+        self._unsynced_ids.discard(member.member_id)
         if self.state is ClassicState.STABLE:
             return _completed_future(self._sync_outcome(member))
         member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -321,7 +321,7 @@ class ClassicGroup:
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> None:
         """Remove a member; a static one also by its instance alone. Raises GroupError if it isn't a member."""
-        if instance_id is None and self._promised.pop(member_id, None) is not None:
+        if instance_id is None and self._promised_ids.pop(member_id, None) is not None:
             self._complete_if_all(now)
             return
         if instance_id is not None and not member_id:
@@ -340,12 +340,12 @@ class ClassicGroup:
 
     def pass_time(self, now: float) -> None:
         """Remove members whose time is over: silent ones, and ones that didn't join or sync in time."""
-        late = [member_id for member_id, deadline in self._promised.items() if now >= deadline]
+        late = [member_id for member_id, deadline in self._promised_ids.items() if now >= deadline]
         for member_id in late:
-            del self._promised[member_id]
+            del self._promised_ids[member_id]
         gone = [member for member in self.members.values() if member.is_silent(now)]
         if self.state in (ClassicState.COMPLETING, ClassicState.STABLE) and now >= self._sync_deadline:
-            gone += [self.members[each] for each in self._unsynced if self.members[each] not in gone]
+            gone += [self.members[each] for each in self._unsynced_ids if self.members[each] not in gone]
         for member in gone:
             self._remove(member)
         if gone:
@@ -374,7 +374,7 @@ class ClassicGroup:
         member.join_with(gone)
         member.sync_with(gone)
         del self.members[member.member_id]
-        self._unsynced.discard(member.member_id)
+        self._unsynced_ids.discard(member.member_id)
         if member.wanted.instance_id is not None:
             del self._instances[member.wanted.instance_id]
         if self.leader == member.member_id:
@@ -387,7 +387,7 @@ class ClassicGroup:
                 member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
             self._first_join_end = now + FIRST_JOIN_SECONDS if self.state is ClassicState.EMPTY else now
             self.state = ClassicState.PREPARING
-            self._unsynced.clear()
+            self._unsynced_ids.clear()
             self._join_deadline = now + self._longest_rebalance()
         self._complete_if_all(now)
 
@@ -395,7 +395,7 @@ class ClassicGroup:
         return max((member.wanted.rebalance_seconds for member in self.members.values()), default=0.0)
 
     def _complete_if_all(self, now: float) -> None:
-        is_all = not self._promised and all(member.joining is not None for member in self.members.values())
+        is_all = not self._promised_ids and all(member.joining is not None for member in self.members.values())
         if self.state is ClassicState.PREPARING and is_all and now >= self._first_join_end:
             self._complete(now)
 
@@ -416,7 +416,7 @@ class ClassicGroup:
             self.leader = joined[0].member_id
         self.state, self.protocol = ClassicState.COMPLETING, self._chosen_protocol()
         self._sync_deadline = now + self._longest_rebalance()
-        self._unsynced = {member.member_id for member in joined}
+        self._unsynced_ids = {member.member_id for member in joined}
         for member in joined:
             member.hear(now)
             member.join_with(self._join_outcome(member))

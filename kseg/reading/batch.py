@@ -459,7 +459,7 @@ def batch_of(run: Run, row: int) -> Batch:
 def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
     """Yield a slice's records in order, and a batch's damage after its readable records.
 
-    Of an incomplete body only that is reported, not its consequences.
+    An incomplete body is reported alone, without its consequences.
     """
     first = piece.first
     for row, damage in piece.damages:

@@ -24,7 +24,7 @@ _CRLF = re.compile(rb"\r\n")
 
 
 class Trials:
-    """The remaining budget of trials."""
+    """The remaining budget of trials that distinguish a log's own CRLFs from added ones."""
 
     def __init__(self, size: int = _TRIED_BYTES) -> None:
         self.left = size

@@ -26,7 +26,7 @@ _TRIED_FIRST = 64 << 20
 
 
 class TextChange(NamedTuple):
-    """A change: its description, its undoing function without line ends, and whether line ends were changed.
+    """A change: its description, the steps that undo it except for line ends, and whether these were changed.
 
     looks_like: a test of the first bytes; if they fail it, no trial is needed. written: the new form of some bytes, of
     which single ones may be unchanged.

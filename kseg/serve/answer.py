@@ -36,7 +36,7 @@ class RefusedError(KsegError):
 class Answered(NamedTuple):
     """The pieces of an answer, and a line for the log of requests.
 
-    `wait_seconds`, `awaited`: as in ApiAnswer; without pieces then. `later`: the answer also waits, for other
+    `wait_seconds`, `awaited`: as in ApiAnswer; the pieces are empty then. `later`: the answer also waits, for other
     clients' actions.
     """
 

@@ -157,7 +157,7 @@ class Turns:
     """The workers, shared fairly: each work runs for a moment, then work with fewer turns so far.
 
     Busy clients are those with much recent work, and those with large or long requests. Together they never have all
-    workers, and only a few of their requests have bytes in memory. Their other requests wait unread.
+    workers, and only a few of their requests have more than their bytes in memory. Their other requests wait unread.
     """
 
     def __init__(self, workers: Executor) -> None:

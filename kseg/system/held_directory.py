@@ -172,7 +172,7 @@ class HeldDirectory:
 
     @contextmanager
     def _refusing_links(self, descriptor: int, name: str, path: Path) -> Iterator[None]:
-        """Raise LinkError for links; systems have two error numbers for these."""
+        """Raise LinkError for links, for which systems have two error numbers."""
         try:
             yield
         except OSError as error:

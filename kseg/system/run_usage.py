@@ -64,7 +64,7 @@ _KIB = 1 if sys.platform == "darwin" else 1024
 
 
 class Usage:
-    """A counter of resources since its creation; memory includes its finished children."""
+    """A counter of resources since its creation; memory counts for the process and its finished children."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()

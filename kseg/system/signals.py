@@ -55,7 +55,7 @@ def was_asked_to_end() -> bool:
 
 
 class Uninterrupted:
-    """A context in which such a signal waits until the end."""
+    """A context in which such a signal waits, so that its body runs completely."""
 
     def __enter__(self) -> None:
         with _COUNTING:

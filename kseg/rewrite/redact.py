@@ -35,6 +35,7 @@ from kseg.rewrite.redacted_records import redacted_records
 from kseg.store.target import check_absent, check_outside, new_directory, sync
 from kseg.system.files import read_small
 from kseg.system.new_directory import WriteError
+from kseg.tiered.places import TierLayout, parse_object_name
 
 JOURNAL = "redact.journal"
 """A file of an unfinished directory: a line for the key, then one for each directory whose files are all there."""
@@ -118,30 +119,52 @@ def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[P
 def redact_orders(paths: Sequence[Path], directory: Path, settings: RedactSettings) -> Iterator[RedactOrder]:
     """Yield an order for each directory below some paths, the directories themselves included.
 
-    Raises OpenError if a directory can't be listed.
+    Raises OpenError if a directory can't be listed, UsageError for a remote tier that can't be redacted.
     """
     names = _names(settings)
     for number, path in enumerate(paths, 1):
         place = PurePath() if len(paths) == 1 else PurePath(f"disk-{number}")
         if parse_partition_directory(path.absolute()) is not None:
-            place /= names.directory(path.absolute().name)
+            place /= _directory_name(path.absolute(), names)
         yield from _below(path, directory, place, names)
 
 
 def _below(source: Path, directory: Path, place: PurePath, names: Names) -> Iterator[RedactOrder]:
-    try:
-        entries = sorted(os.scandir(source), key=lambda entry: entry.name)
-    except OSError as error:
-        raise OpenError(f"can't be listed: {error.strerror}", source) from error
+    entries = _entries(source)
     directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
     sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in files}
     log_size = sum(size for name, size in sizes.items() if parse_file_name(name).kind in LOG_KINDS)
-    partition = parse_partition_directory(source.absolute())
-    topic = None if partition is None else partition.topic
-    yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size)
+    yield RedactOrder(source, directory, place, _topic_of(source), tuple(sizes), sum(sizes.values()), log_size)
     for name in directories:
-        yield from _below(source / name, directory, place / names.directory(name), names)
+        yield from _below(source / name, directory, place / _directory_name(source / name, names), names)
+
+
+def _entries(source: Path) -> list["os.DirEntry[str]"]:
+    try:
+        return sorted(os.scandir(source), key=lambda entry: entry.name)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", source) from error
+
+
+def _directory_name(source: Path, names: Names) -> str:
+    topic = _topic_of(source)
+    return names.path(source.name) if topic is None else f"{names.topic(topic)}{source.name[len(topic) :]}"
+
+
+def _topic_of(source: Path) -> str | None:
+    """The topic of a partition's directory, or of one in a remote tier; None if it is another one."""
+    names = (parse_object_name(os.path.abspath(entry.path)) for entry in _entries(source))  # noqa: PTH100
+    found = next((name for name in names if name is not None), None)
+    if found is not None and found.layout in (TierLayout.AIVEN, TierLayout.CONFLUENT):
+        layout = f"{found.layout}'s remote tier"
+        raise UsageError(
+            f"is of {layout}, which can't be redacted: leave it out, or redact what `kseg salvage` makes of it", source
+        )
+    if found is not None:
+        return found.topic
+    partition = parse_partition_directory(source.absolute())
+    return None if partition is None else partition.topic
 
 
 def _names(settings: RedactSettings) -> Names:

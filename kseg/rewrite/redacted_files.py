@@ -36,14 +36,12 @@ from kseg.formats.header_fields import (
     TRANSACTION_INDEX_VERSION,
     FixedFields,
 )
-from kseg.rewrite.redacted_log import Noise, Places
+from kseg.rewrite.redacted_log import LATEST_MS, Noise, Places
 from kseg.rewrite.redacted_names import NameKind, Names
 
 T = TypeVar("T")
 _KEPT_PROPERTIES = frozenset(("version", "cluster.id", "node.id", "broker.id", "directory.id"))
 _LARGEST_POSITION = (1 << 31) - 1
-_LATEST_MS = 1 << 43
-"""The year 2248: a larger number in a time index may be anything."""
 
 
 class Surroundings(NamedTuple):
@@ -104,7 +102,7 @@ def _offset_index(content: bytes, around: Surroundings) -> bytes:
 
 def _time_index(content: bytes, around: Surroundings) -> bytes:
     def is_likely(entry: Entry, before: Entry) -> bool:
-        return -1 <= entry[0] < _LATEST_MS and entry[1] >= before[1]
+        return -1 <= entry[0] < LATEST_MS and entry[1] >= before[1]
 
     return _entries(TIME_INDEX_ENTRY_FIELDS, content, around, is_likely)
 

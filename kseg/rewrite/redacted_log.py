@@ -29,7 +29,13 @@ from kseg.formats.codes import (
     size_field,
     wrapper_value,
 )
-from kseg.formats.header_fields import ENTRY_V0_ATTRIBUTES, ENTRY_V0_CRC, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
+from kseg.formats.header_fields import (
+    ENTRY_V0_ATTRIBUTES,
+    ENTRY_V0_CRC,
+    ENTRY_V0_KEY_LENGTH,
+    ENTRY_V1_KEY_LENGTH,
+    ENTRY_V1_TIMESTAMP,
+)
 from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 from kseg.reading.batch import Batch, batch_of
 from kseg.reading.blocks import Damage
@@ -44,6 +50,8 @@ _TRIES = 64
 _PIECE = 1 << 20
 _MAGICS = 4
 """Bytes of a compressed body by which its codec knows it."""
+LATEST_MS = 1 << 43
+"""The year 2248: what claims to be a later time may be anything."""
 _LIKENESS = 5
 """Bytes of a foreign content by which it is known: less than anybody could read something from."""
 
@@ -176,7 +184,7 @@ class _Rewriter:
         if batch.codec != Codec.NONE and body:
             opened = batch.body
             if opened.failure is not None:
-                return self._as_bad(batch, BATCH_HEADER_SIZE, BATCH_HEADER_SIZE + _MAGICS)
+                return self._as_bad(batch, bytearray(batch.raw), BATCH_HEADER_SIZE)
             changed = self._contents(batch, opened.data, is_whole=problem is None)
             body = compress(batch.codec, changed, magic=batch.magic)
         else:
@@ -202,10 +210,9 @@ class _Rewriter:
         self.noise[DamageKind.BAD_RECORD] += len(body) - end
         return bytes(changed)
 
-    def _as_bad(self, batch: Batch, start: int, kept_to: int) -> bytes:
+    def _as_bad(self, batch: Batch, raw: bytearray, start: int) -> bytes:
         """A batch whose body nobody can decompress: noise that gives the same reason, if one is found."""
-        raw = bytearray(batch.raw)
-        first = min(kept_to, len(raw))
+        first = min(start + _MAGICS, len(raw))
         known = batch.problem()
         self.noise[DamageKind.BAD_BODY] += len(raw) - first
         for attempt in range(_TRIES):
@@ -220,10 +227,13 @@ class _Rewriter:
             self._entry(raw, 0, len(raw))
             return _sealed(raw, batch.magic)
         value = wrapper_value(memoryview(batch.raw))
-        start = len(raw) if value is None else len(raw) - len(value)
+        key, at = _sized(batch.raw, _KEY_LENGTHS[min(batch.magic, 1)].position)
+        if key:
+            raw[at - len(key) : at] = self._records.record(key, None)[0] or b""
+        start = at + LENGTH.size if value is None else len(raw) - len(value)
         opened = batch.body
         if value is None or opened.failure is not None or not batch.raw.endswith(bytes(value)):
-            return self._as_bad(batch, start, start + _MAGICS)
+            return self._as_bad(batch, raw, start)
         entries, at = bytearray(opened.data), 0
         while (
             len(entries) - at > LOG_OVERHEAD
@@ -236,7 +246,7 @@ class _Rewriter:
         try:
             packed = compress(batch.codec, bytes(entries), magic=batch.magic)
         except RecordError:
-            return self._as_bad(batch, start, start + _MAGICS)
+            return self._as_bad(batch, raw, start)
         raw[start - LENGTH.size :] = LENGTH.packed(len(packed)) + packed
         raw[SIZE_POSITION : SIZE_POSITION + LENGTH.size] = LENGTH.packed(len(raw) - LOG_OVERHEAD)
         return _sealed(raw, batch.magic)
@@ -250,6 +260,8 @@ class _Rewriter:
         key, at = _sized(raw, _KEY_LENGTHS[magic].position)
         value, value_end = _sized(raw, at)
         replaced = bytearray(raw)
+        if value_end < len(raw) and not _is_likely(raw, magic, has_key=key is not None):
+            key, value, at, value_end = None, None, 0, ENTRY_V0_ATTRIBUTES.end
         new_key, new_value = self._records.record(key, value)
         if new_key and key:
             replaced[at - len(key) : at] = new_key
@@ -260,11 +272,17 @@ class _Rewriter:
         entries[start:end] = replaced
 
 
+def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
+    """Whether an entry that can't be read has the fields that its magic says; else they are pieces of its content."""
+    is_null = not has_key and _KEY_LENGTHS[magic].end <= len(raw) and _KEY_LENGTHS[magic].read(raw) == -1
+    return (has_key or is_null) and (magic == 0 or 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS)
+
+
 def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:
     """Which of a damage's first bytes stay: numbers of a header, or too few to be read."""
     if kind in (DamageKind.TORN_TAIL, DamageKind.BAD_CRC):
-        is_batch = len(head) > MAGIC_POSITION and head[MAGIC_POSITION] == 2
-        yield 0, BATCH_HEADER_SIZE if is_batch else ENTRY_V0_ATTRIBUTES.end
+        magic = head[MAGIC_POSITION] if len(head) > MAGIC_POSITION else 0
+        yield 0, {1: ENTRY_V1_TIMESTAMP.end, 2: BATCH_HEADER_SIZE}.get(magic, ENTRY_V0_ATTRIBUTES.end)
     elif kind in (DamageKind.BAD_LENGTH, DamageKind.BAD_MAGIC):
         yield SIZE_POSITION, SIZE_POSITION + LENGTH.size
         yield MAGIC_POSITION, MAGIC_POSITION + 1

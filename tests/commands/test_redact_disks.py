@@ -49,6 +49,11 @@ def objects(directory: Path, command: str, *options: str) -> Iterator[dict[str, 
     yield from map(json.loads, ran.stdout.splitlines())
 
 
+def rows(directory: Path, command: str, *options: str) -> Iterator[dict[str, Any]]:
+    """Objects of a command without their total."""
+    return (each for each in objects(directory, command, *options) if each["type"] != "total")
+
+
 def findings(directory: Path) -> tuple[Counter[tuple[Any, ...]], Any]:
     """What verify finds, without names, positions and sentences; and how it judges the start."""
     found, judged = Counter[tuple[Any, ...]](), None
@@ -58,6 +63,39 @@ def findings(directory: Path) -> tuple[Counter[tuple[Any, ...]], Any]:
         elif each["type"] == "summary":
             judged = tuple(each.get(name) for name in JUDGED)
     return found, judged
+
+
+NOW = "2026-11-01T00:00:00Z"
+OF_SIZES = ("bytesRead", "bytesToDelete", "bytesNotInUse", "availableBytes", "allocatedBytes", "bytes", "position")
+OF_PLACES = ("directory", "directories", "path", "file", "detail", "text", "sentence", "startSentence", "command")
+OF_MEMBERS = ("leaderMemberId", "lagReason", "groupInstanceId", "instanceId", "lastMember", "host")
+OF_NAMES = (
+    "reason",
+    "transactionalId",
+    "clientId",
+    "clientHost",
+    "memberId",
+    "members",
+    "leader",
+    "metadata",
+    *OF_MEMBERS,
+)
+OTHERS = frozenset((*OF_SIZES, *OF_PLACES, *OF_NAMES))
+"""Fields that tell of compressed sizes, of the disk, of where a directory is, and names that are replaced."""
+
+
+def told(directory: Path, command: str) -> Counter[str]:
+    """What a command says of a disk, but for `OTHERS`."""
+
+    def kept(value: Any) -> Any:
+        if isinstance(value, list):
+            return sorted(map(kept, value), key=repr)
+        if isinstance(value, dict):
+            return {name: kept(each) for name, each in value.items() if name not in OTHERS}
+        return value
+
+    found = (kept(each) for each in objects(directory, command, "--now", NOW))
+    return Counter(json.dumps(each, sort_keys=True) for each in found)
 
 
 def records(directory: Path) -> list[Any]:
@@ -119,25 +157,36 @@ def test_disk_stays_what_it_is_without_its_contents(release: str, restored: Path
 
 @for_each("directory", CHOSEN, shards=4)
 def test_damage_stays(directory: str, restored: Path, tmp_path: Path) -> None:
-    source, target = restored / "damaged" / directory, tmp_path / "shared"
-    redact(source, target)
+    source, target = restored / "damaged" / directory, tmp_path / directory
+    redact(source, target, "--keep", "topics")
+    if (target / directory).is_dir():  # its name is that of a partition
+        target /= directory
     assert findings(target) == findings(source)
+    assert told(target, "doctor") == told(source, "doctor")
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "3.9.1", "4.3.1"])
+def test_commands_say_the_same_of_names_that_stay(release: str, restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "logs" / release, tmp_path / release
+    redact(source, target, "--keep", "topics,groups")
+    for command in ("doctor", "txns", "groups"):
+        assert told(target, command) == told(source, command), command
 
 
 def test_names_are_replaced_wherever_they_stand(restored: Path, tmp_path: Path) -> None:
     source, target = restored / "logs" / "4.3.1", tmp_path / "shared"
     redact(source, target)
     topics = {partition.topic for partition in library.open(source).partitions()} - KAFKAS_TOPICS
-    groups = [each["group"] for each in objects(source, "groups", "--show", "groups")]
+    groups = [each["group"] for each in rows(source, "groups", "--show", "groups")]
     names = {name.encode() for name in {*topics, *groups} if len(name) >= SIX}
     assert names
     files = [path for path in target.rglob("*") if path.is_file()]
     stored = b"".join(path.read_bytes() for path in files) + b"\0".join(str(path).encode() for path in files)
     assert not [name for name in names if name in stored]
     shown = {
-        (each["group"] in names, each["state"], each["lag"]) for each in objects(target, "groups", "--show", "groups")
+        (each["group"] in names, each["state"], each["lag"]) for each in rows(target, "groups", "--show", "groups")
     }
-    assert shown == {(False, each["state"], each["lag"]) for each in objects(source, "groups", "--show", "groups")}
+    assert shown == {(False, each["state"], each["lag"]) for each in rows(source, "groups", "--show", "groups")}
 
 
 def test_kept_names_stay(restored: Path, tmp_path: Path) -> None:
@@ -145,7 +194,7 @@ def test_kept_names_stay(restored: Path, tmp_path: Path) -> None:
     report = redact(source, target, "--keep", "topics,groups")
     assert report["keptNames"] == ["topics", "groups"]
     assert sorted(path.name for path in target.iterdir()) == sorted(path.name for path in source.iterdir())
-    groups = [[each["group"] for each in objects(place, "groups", "--show", "groups")] for place in (source, target)]
+    groups = [[each["group"] for each in rows(place, "groups", "--show", "groups")] for place in (source, target)]
     assert groups[0] == groups[1]
     assert not {content for content in contents(source) if len(content) >= SIX} & contents(target)
 
@@ -199,6 +248,21 @@ def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -
     assert written.read_bytes() == bytes(21)
     assert re.fullmatch(r"\w[\w-]{8}\.csv", written.name)
     assert written.name != "customers.csv"
+
+
+def test_tier_of_local_tiered_storage_stays_one(restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "logs" / "4.3.1-tiered-remote", tmp_path / "shared"
+    redact(source, target)
+    assert findings(target) == findings(source)
+    assert records(target) == records(source)
+    assert not [path for path in target.rglob("*") if path.name.startswith("tier-txn")]
+
+
+def test_tier_whose_objects_are_of_a_plugin_is_refused(tmp_path: Path) -> None:
+    ran = kseg(["redact", str(golden.ROOT / "tiered"), "--to", "shared"], tmp_path)
+    assert ran.status == 2
+    assert b"is of Aiven's remote tier, which can't be redacted: leave it out" in ran.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_nothing_is_written_into_the_input(tmp_path: Path, restored: Path) -> None:

@@ -100,7 +100,8 @@ def groups(options: GroupsOptions) -> None:
 
     The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups.
 
-    COORD PART and COORD OFFSET are the partition and offset of __consumer_offsets that have the group or commit.
+    COORDINATOR PARTITION and COMMIT RECORD are the partition and offset of __consumer_offsets that have the group or
+    commit. LSO is the last stable offset.
 
     A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
     OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not

@@ -65,8 +65,9 @@ def txns(options: TxnsOptions) -> None:
     that aborts a hanging or overdue one is printed with the reason. Without that topic the age decides, with --now:
     one hangs if its last record is older than --transaction-max-timeout-ms. The others end when their coordinator's
     timeout has passed (ENDS); with --open the commands that end these sooner are printed too. BEGAN is the
-    coordinator's time, PRODUCED the producer's own of the first batch. COORD PART and COORD OFFSET are the partition
-    and offset of __transaction_state that have a transactional id, COORD EPOCH is that of the marker.
+    coordinator's time, PRODUCED the producer's own of the first batch. COORDINATOR PARTITION and STATE RECORD are
+    the partition and offset of __transaction_state that have a transactional id, COORDINATOR EPOCH is that of the
+    marker, LSO the last stable offset.
 
     By default transactions that a coordinator knows are as old as by the clock while a broker runs on the disks,
     and else by the newest time that a broker wrote to them. If disks were copied one after another, give as --now the

@@ -161,7 +161,7 @@ def _cleanable(cleaning: Cleaning) -> str:
 
 def _waits(cleaning: Cleaning) -> str:
     if not cleaning.cleanable_size:
-        return "not cleanable: nothing is dirty before the active segment"
+        return "clean"
     return f"not cleanable: its dirty ratio isn't over {cleaning.min_ratio:g}"
 
 

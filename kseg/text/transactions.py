@@ -450,8 +450,8 @@ TRANSACTIONS: Section[TransactionRow] = Section(
         iso_time_column(fields.LAST_TIME, lambda row: row.transaction.last_timestamp),
         timestamp_column(fields.END_TIMESTAMP, NOT_SHOWN, lambda row: row.transaction.end_timestamp),
         iso_time_column(fields.END_TIME, lambda row: row.transaction.end_timestamp),
-        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
-        Column(fields.COORDINATOR_EPOCH, "COORD EPOCH", lambda row: row.transaction.coordinator_epoch, rank=4),
+        Column(fields.DURATION_MS, "DURATION", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
+        Column(fields.COORDINATOR_EPOCH, "COORDINATOR EPOCH", lambda row: row.transaction.coordinator_epoch, rank=4),
         Column(fields.TRANSACTIONAL_ID, NOT_SHOWN, lambda row: row.transactional_id),
         timestamp_column(fields.TIMEOUT_TIMESTAMP, NOT_SHOWN, lambda row: row.timeout_timestamp),
         iso_time_column(fields.TIMEOUT_TIME, lambda row: row.timeout_timestamp),
@@ -466,7 +466,7 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
     "Transactional ids",
     (
         Column(fields.TRANSACTIONAL_ID, "TRANSACTIONAL ID", lambda row: row.transaction.transactional_id, rank=0),
-        Column(fields.COORDINATOR_PARTITION, "COORD PART", lambda row: row.transaction.coordinator_partition, rank=4),
+        Column(fields.COORDINATOR_PARTITION, "COORDINATOR PARTITION", lambda row: row.transaction.coordinator_partition, rank=4),
         Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=0),
         Column(fields.PRODUCER_EPOCH, "EPOCH", lambda row: row.transaction.producer_epoch, rank=3),
         Column(fields.STATE, "STATE", lambda row: row.transaction.state, rank=0),
@@ -484,7 +484,7 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
             fields.LAST_UPDATE_TIMESTAMP, "CHANGED", lambda row: row.transaction.last_update_timestamp, rank=2
         ),
         iso_time_column(fields.LAST_UPDATE_TIME, lambda row: row.transaction.last_update_timestamp),
-        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
+        Column(fields.DURATION_MS, "DURATION", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
         Column(fields.TIMEOUT_MS, "TIMEOUT", lambda row: row.transaction.timeout_ms, rank=3),
         _ends_column(),
         iso_time_column(fields.TIMEOUT_TIME, lambda row: row.transaction.timeout_timestamp),
@@ -493,7 +493,7 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
         ),
         Column(fields.NEXT_PRODUCER_ID, NOT_SHOWN, lambda row: unless_negative(row.transaction.next_producer_id)),
         Column(fields.CLIENT_TRANSACTION_VERSION, NOT_SHOWN, lambda row: row.transaction.client_transaction_version),
-        Column(fields.RECORD_OFFSET, "COORD OFFSET", lambda row: row.transaction.record_offset, rank=5),
+        Column(fields.RECORD_OFFSET, "STATE RECORD", lambda row: row.transaction.record_offset, rank=5),
         listed_column(
             fields.TRANSACTION_PARTITIONS,
             "PARTITIONS",
@@ -508,7 +508,7 @@ STABLE_OFFSETS: Section[StableRow] = Section(
     (
         Column(fields.TOPIC, "TOPIC", lambda row: row.topic, rank=0),
         Column(fields.PARTITION, "PART", lambda row: row.partition, rank=0),
-        Column(fields.LAST_STABLE_OFFSET, "STABLE", lambda row: row.last_stable_offset),
+        Column(fields.LAST_STABLE_OFFSET, "LSO", lambda row: row.last_stable_offset),
         Column(fields.LOG_END_OFFSET, "END", lambda row: row.log_end_offset),
         Column(fields.OPEN_TRANSACTIONS, "OPEN", lambda row: row.open_transactions),
     ),

@@ -31,6 +31,7 @@ from kseg.times import milliseconds_of, parse_zone
 from kseg.verify.verify import PassedOver, plan_verification
 
 if TYPE_CHECKING:
+    from kseg.cluster.change_log import MetadataChanges
     from kseg.cluster.model import ClusterMetadata
     from kseg.cluster.replicas import Copy
     from kseg.coordinators.groups import GroupsView
@@ -258,6 +259,21 @@ class Directories(Logs):
         if isinstance(at, datetime):
             return read_cluster_metadata(self._paths, Until(timestamp_ms=milliseconds_of(at)))
         return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
+
+    def metadata_changes(self, *, from_time: Time | None = None, to_time: Time | None = None) -> "MetadataChanges":
+        """What changed in the cluster's metadata, one change after another, as `kseg metadata --changes` prints it.
+
+        If topics or partitions were chosen, only their changes. After the last change, `reach` and `base` say what was
+        looked through, and before which snapshot nothing is known. Raises OpenError if `__cluster_metadata` isn't here.
+
+        Args:
+            from_time: leave out earlier changes.
+            to_time: leave out changes at this time or later.
+        """
+        from kseg.cluster.change_log import ChangeChoice, read_changes
+
+        times = (None if each is None else milliseconds_of(each) for each in (from_time, to_time))
+        return read_changes(self._paths, ChangeChoice(self._choice, None, *times))
 
     def transactions(self, *, only_open: bool = False, now: Time | None = None) -> "Iterator[TransactionRow]":
         """Yield the transactions of the partitions in turn, and whether each open one hangs.

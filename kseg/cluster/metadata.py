@@ -1,11 +1,13 @@
 """A cluster's metadata at an offset or a time, replayed from the records of `__cluster_metadata`."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.cluster.metadata_checkpoint import Checkpoint, checkpoint_files, read_checkpoint
 from kseg.cluster.model import (
     Acl,
     Broker,
@@ -22,22 +24,18 @@ from kseg.cluster.model import (
     SupportedFeature,
     Topic,
     Voters,
-    control_type,
 )
 from kseg.decode.internal_records import NEWER, Framed, is_newer, newer_part, parse_framed
-from kseg.errors import OpenError
-from kseg.formats.codes import NO_TIMESTAMP, ControlType
-from kseg.formats.file_names import parse_file_name
-from kseg.formats.messages import Fields, MessageError, parse_message
-from kseg.formats.schemas import METADATA_RECORDS, message_schema
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.messages import Fields, MessageError
+from kseg.formats.schemas import METADATA_RECORDS
 from kseg.kernel.record import Record
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.replay import Unreadable, partition_batches, unreadable_batch
-from kseg.reading.batch import Batch, scan_log
-from kseg.reading.log_file import LogFile
 from kseg.times import parse_time
 
 if TYPE_CHECKING:
+    from kseg.reading.batch import Batch
     from kseg.reading.blocks import Damage
 
 
@@ -68,6 +66,12 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 def named(names: dict[int, str], number: int) -> str:
     """The name of a code; the number of one that isn't known."""
     return names.get(number, str(number))
+
+
+def quota_entity(fields: Fields) -> tuple[QuotaEntity, ...]:
+    """The entity of a quota's record, its parts in the order of their types."""
+    parts = (QuotaEntity(part["entityType"], part["entityName"]) for part in fields["entity"])
+    return tuple(sorted(parts, key=lambda part: part.type))
 
 
 class AccessReplay:
@@ -104,6 +108,23 @@ class AccessReplay:
         """Sorted by id."""
         return tuple(sorted(self._tokens.values()))
 
+    def acl(self, acl_id: str) -> Acl | None:
+        """An ACL by its id."""
+        return self._acls.get(acl_id)
+
+    def quota(self, entity: tuple[QuotaEntity, ...], name: str) -> Quota | None:
+        """A quota of an entity by its name."""
+        value = self._quotas.get(entity, {}).get(name)
+        return None if value is None else Quota(entity, name, value)
+
+    def credential(self, user: str, mechanism: int) -> ScramUser | None:
+        """A user's credential for a mechanism."""
+        return self._scram.get((user, mechanism))
+
+    def token(self, token_id: str) -> DelegationToken | None:
+        """A token by its id."""
+        return self._tokens.get(token_id)
+
     def add_acl(self, fields: Fields) -> bool:
         """Takes an ACL."""
         self._acls[fields["id"]] = Acl(
@@ -123,9 +144,7 @@ class AccessReplay:
 
     def set_quota(self, fields: Fields) -> bool:
         """Sets a quota, or removes it."""
-        entity = tuple(QuotaEntity(part["entityType"], part["entityName"]) for part in fields["entity"])
-        entity = tuple(sorted(entity, key=lambda part: part.type))
-        values = self._quotas.setdefault(entity, {})
+        values = self._quotas.setdefault(quota_entity(fields), {})
         if fields["remove"]:
             values.pop(fields["key"], None)
         else:
@@ -135,7 +154,9 @@ class AccessReplay:
     def set_scram(self, fields: Fields) -> bool:
         """Takes a credential, without what it is made of."""
         user, mechanism = fields["name"], fields["mechanism"]
-        self._scram[user, mechanism] = ScramUser(user, named(MECHANISMS, mechanism), fields["iterations"])
+        secret = b"".join(fields[name] for name in ("salt", "storedKey", "serverKey"))
+        digest = sha256(secret).hexdigest()
+        self._scram[user, mechanism] = ScramUser(user, named(MECHANISMS, mechanism), fields["iterations"], digest)
         return True
 
     def remove_scram(self, fields: Fields) -> bool:
@@ -180,6 +201,14 @@ TOPIC_RESOURCE = 2
 SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 
 
+class Effective(NamedTuple):
+    """A record that changes the state, and where it is in the log."""
+
+    framed: Framed
+    offset: int
+    timestamp: int
+
+
 class MetadataReplay:
     """The state that records add up to. Source: MetadataDelta and the images that it makes."""
 
@@ -199,33 +228,54 @@ class MetadataReplay:
         self.access = AccessReplay()
         self.voters = Voters()
         self.next_producer_id: int | None = None
-        self._transaction: list[Framed] | None = None
+        self._transaction: list[Effective] | None = None
         """Records of a metadata transaction that has not ended (KIP-868)."""
+
+    def begin_with(self, files: Iterable[tuple[int, Path]], until_ms: int | None = None) -> Checkpoint | None:
+        """Takes the first of some checkpoints that is whole, and not later than a time."""
+        for end_offset, path in files:
+            found = read_checkpoint(path, end_offset)
+            if isinstance(found, Unreadable):
+                self.unreadable.append(found)
+            elif until_ms is None or found.last_timestamp <= until_ms:
+                for record in found.control:
+                    self.add_control(record)
+                for record in found.records:
+                    self.add(record)
+                self.offset, self.timestamp = found.end_offset - 1, found.last_timestamp
+                return found
+        return None
 
     def add(self, record: Record) -> None:
         """Takes a record."""
+        for each in self.effective(record):
+            self.apply(each.framed)
+
+    def effective(self, record: Record) -> Sequence[Effective]:
+        """Takes a record without its effect; gives what has one now: of a transaction all at once, at its end."""
         self.offset, self.timestamp = record.offset, record.timestamp
         try:
             framed = parse_framed(METADATA_RECORDS, record.value)
         except MessageError as error:
             reason = f"it is {NEWER}: {error.message}" if is_newer(METADATA_RECORDS, record.value) else error.message
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, reason))
-            return
+            return ()
         newer = newer_part(framed.message, framed.version, framed.fields)
         if newer is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, newer))
+        taken = Effective(framed, record.offset, record.timestamp)
         if framed.message.name == "BeginTransactionRecord":
             self._transaction = []
         elif framed.message.name == "AbortTransactionRecord":
             self._transaction = None
         elif framed.message.name == "EndTransactionRecord":
             ended, self._transaction = self._transaction or [], None
-            for part in ended:
-                self._apply(part)
+            return ended
         elif self._transaction is not None:
-            self._transaction.append(framed)
+            self._transaction.append(taken)
         else:
-            self._apply(framed)
+            return (taken,)
+        return ()
 
     def add_control(self, record: Record) -> None:
         """Takes a control record: what it says of the quorum."""
@@ -233,25 +283,29 @@ class MetadataReplay:
         if problem is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, problem))
 
-    def _apply(self, framed: Framed) -> None:
+    def apply(self, framed: Framed) -> None:
+        """Lets a record that is effective change the state."""
         apply, of_access = APPLIES.get(framed.message.name), ACCESS_APPLIES.get(framed.message.name)
         is_known = apply is None or apply(self, framed.fields)
         if not is_known or not (of_access is None or of_access(self.access, framed.fields)):
             self.unapplied += 1
 
+    def topic(self, topic_id: str) -> Topic | None:
+        """A topic by its id, with its partitions."""
+        if topic_id not in self.names:
+            return None
+        numbered = self.partitions[topic_id]
+        return Topic(self.names[topic_id], topic_id, tuple(numbered[number] for number in sorted(numbered)))
+
+    def configs_of(self, kind: int, resource: str) -> Iterator[Config]:
+        """The settings of a resource."""
+        for name, value in self.configs.get((kind, resource), {}).items():
+            yield Config(RESOURCE_TYPES.get(kind, str(kind)), resource, name, value)
+
     def result(self, checkpoint: str | None, missing_before: int | None) -> ClusterMetadata:
         """The state as values, everything sorted."""
-        configs = (
-            Config(RESOURCE_TYPES.get(kind, str(kind)), resource, name, value)
-            for (kind, resource), values in self.configs.items()
-            for name, value in values.items()
-        )
-        topics = (
-            Topic(
-                name, topic_id, tuple(self.partitions[topic_id][number] for number in sorted(self.partitions[topic_id]))
-            )
-            for topic_id, name in self.names.items()
-        )
+        configs = (each for resource in self.configs for each in self.configs_of(*resource))
+        topics = filter(None, map(self.topic, self.names))
         return ClusterMetadata(
             offset=self.offset,
             timestamp=self.timestamp,
@@ -505,90 +559,35 @@ def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadat
     checkpoint = _load_checkpoint(partition, until, replay)
     start = 0 if checkpoint is None else checkpoint.end_offset
     base_offset = partition.base_offsets[0] if partition.segments else start
-    for record in _records(partition, start, until, replay):
-        replay.add(record)
+    for batch, record in metadata_records(partition, start, until, replay.unreadable):
+        if batch.is_control:
+            replay.add_control(record)
+        else:
+            replay.add(record)
     missing_before = base_offset if base_offset > start else None
     return replay.result(None if checkpoint is None else checkpoint.name, missing_before)
 
 
-def _records(partition: PartitionLog, start: int, until: Until, replay: MetadataReplay) -> Iterator[Record]:
-    """The log's records from an offset on."""
+def metadata_records(
+    partition: PartitionLog, start: int, until: Until, unreadable: list[Unreadable]
+) -> Iterator[tuple["Batch", Record]]:
+    """The log's records from an offset on, each with its batch; `unreadable` gets what can't be read."""
     for item in partition_batches(partition):
         if isinstance(item, Unreadable):
-            replay.unreadable.append(item)
+            unreadable.append(item)
         elif item.last_offset >= start:
             damages: list[Damage] = []
             for record in item.records(on_damage=damages.append):
                 if until.is_before(record.offset, record.timestamp):
                     return
-                if item.is_control:
-                    replay.add_control(record)
-                elif record.offset >= start:
-                    yield record
-            replay.unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
-
-
-class Checkpoint(NamedTuple):
-    """A snapshot of the metadata up to, not including, an offset."""
-
-    end_offset: int
-    name: str
-    last_timestamp: int
-    """Of the last record that it contains."""
-    records: tuple[Record, ...]
-    control: tuple[Record, ...]
-    """Of the quorum, between header and footer."""
+                if record.offset >= start:
+                    yield item, record
+            unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
 
 
 def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> Checkpoint | None:
     """The newest checkpoint that is whole and not beyond `until`; its records are taken."""
-    for end_offset, path in checkpoint_files(partition):
-        if until.offset is not None and end_offset > until.offset + 1:
-            continue
-        found = read_checkpoint(path, end_offset)
-        if isinstance(found, Unreadable):
-            replay.unreadable.append(found)
-        elif until.timestamp_ms is None or found.last_timestamp <= until.timestamp_ms:
-            for record in found.control:
-                replay.add_control(record)
-            for record in found.records:
-                replay.add(record)
-            replay.offset, replay.timestamp = found.end_offset - 1, found.last_timestamp
-            return found
-    return None
-
-
-def checkpoint_files(partition: PartitionLog) -> list[tuple[int, Path]]:
-    """The checkpoints beside the log, the newest first, each with the offset that it ends before."""
-    named = [(parse_file_name(file.path), file.path) for file in partition.metadata_snapshots]
-    found = [(name.base_offset, name.epoch or 0, path) for name, path in named if name.base_offset is not None]
-    return [(end_offset, path) for end_offset, _, path in sorted(found, reverse=True)]
-
-
-def read_checkpoint(path: Path, end_offset: int) -> Checkpoint | Unreadable:
-    """A checkpoint's records, if all are there: it begins with a header and ends with a footer."""
-
-    def bad(reason: str) -> Unreadable:
-        return Unreadable(path.name, None, f"checkpoint not used: {reason}")
-
-    records: list[Record] = []
-    control: list[Record] = []
-    try:
-        with LogFile(path) as log_file:
-            for item in scan_log(log_file):
-                if not isinstance(item, Batch):
-                    return bad(item.brief)
-                if not item.is_valid or item.problem() is not None:
-                    return bad(f"the batch at position {item.position} can't be read whole")
-                (control if item.is_control else records).extend(item.records())
-    except OpenError as error:
-        return bad(error.message)
-    if not control or control_type(control[0]) != ControlType.SNAPSHOT_HEADER:
-        return bad("it doesn't begin with a snapshot's header")
-    if control_type(control[-1]) != ControlType.SNAPSHOT_FOOTER:
-        return bad("it doesn't end with a snapshot's footer")
-    try:
-        header = parse_message(message_schema("SnapshotHeaderRecord"), 0, control[0].value or b"").value
-    except MessageError as error:
-        return bad(error.message)
-    return Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))
+    files = checkpoint_files(partition)
+    return replay.begin_with(
+        ((end, path) for end, path in files if until.offset is None or end <= until.offset + 1), until.timestamp_ms
+    )

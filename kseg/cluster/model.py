@@ -50,11 +50,15 @@ class Quota(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """That a user can log in by SCRAM; `mechanism` SCRAM-SHA-256 or SCRAM-SHA-512."""
+    """That a user can log in by SCRAM; `mechanism` SCRAM-SHA-256 or SCRAM-SHA-512.
+
+    digest: of salt and keys. It changes with the password, and tells nothing about it.
+    """
 
     user: str
     mechanism: str
     iterations: int
+    digest: str = ""
 
 
 class DelegationToken(NamedTuple):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import Refuse
 from kseg.cluster.joined_log import whole_log
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import intact_records
@@ -19,12 +20,13 @@ SCHEMAS_TOPIC = "_schemas"
 class TopicPlaces(NamedTuple):
     """A topic's partitions that are in use, by number, and the log directories that were searched.
 
-    is_all: log directories were given, not single partitions.
+    is_all: log directories were given, not single partitions. replicas: the copies of each that are here.
     """
 
     partitions: tuple[PartitionLog, ...]
     log_dirs: tuple[Path, ...]
     is_all: bool
+    replicas: tuple[PartitionReplicas[PartitionLog], ...] = ()
 
 
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
@@ -56,7 +58,8 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
     if not replicas:
         raise OpenError(f"no {topic} here: no directory {topic}-0, {topic}-1, …, and no segments", given[0])
     is_all = not any(cluster.was_given(each.best) for each in replicas)
-    return TopicPlaces(tuple(map(whole_log, replicas)), tuple(dict.fromkeys(cluster.metadata_dirs())), is_all)
+    log_dirs = tuple(dict.fromkeys(cluster.metadata_dirs()))
+    return TopicPlaces(tuple(map(whole_log, replicas)), log_dirs, is_all, tuple(replicas))
 
 
 class SchemasTopic(NamedTuple):

@@ -56,14 +56,18 @@ SITUATIONS = (
         "The disk fills up",
         (
             Task("See what fills it", "kseg ls kafka-logs/ --sort size"),
+            Task("See what zstd would save", "kseg report kafka-logs/ --to report.html"),
             Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
             Task("See what cleaning leaves", "kseg compact orders-0/ --dry-run"),
             Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
         ),
     ),
     Situation(
-        "Would another compression save space",
-        (Task("See what zstd would save", "kseg report kafka-logs/ --to report.html"),),
+        "Something has changed",
+        (
+            Task("See what and when", "kseg metadata kafka-logs/ --changes --from-time -2d"),
+            Task("Compare two moments", "kseg metadata kafka-logs/ --at -2d --diff now"),
+        ),
     ),
     Situation(
         "What is on this disk",
@@ -108,6 +112,7 @@ TASKS = tuple(task for situation in SITUATIONS for task in situation.tasks)
 
 OTHER_COMMANDS = {
     "cat": "dump",
+    "changes": "metadata --changes",
     "check": "verify",
     "config": "metadata --show configs",
     "configs": "metadata --show configs",

@@ -1,22 +1,26 @@
 """`kseg metadata`: shows a cluster's metadata, as rows or as commands that re-create it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.cluster.change_log import ChangeChoice, read_changes
 from kseg.cluster.metadata import Until
+from kseg.cluster.metadata_changes import changes_between
 from kseg.cluster.metadata_copy import read_cluster_metadata
-from kseg.cluster.model import require_topic
+from kseg.cluster.model import ClusterMetadata, require_topic
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
 from kseg.commands.options.command import RowOptions, command
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
-from kseg.times import parse_zone
+from kseg.text.metadata_changes import CHANGES, DIFFERENCES, SUMMARY, change_notes, changed_kind, summary
+from kseg.times import parse_zone, time_or_none, time_text
 
 
 class ScriptOptions(NamedTuple):
@@ -26,6 +30,26 @@ class ScriptOptions(NamedTuple):
     keep_brokers: bool
     bootstrap_server: str
     command_config: str | None
+
+
+class ChangeOptions(NamedTuple):
+    """Whether changes are printed instead of rows, and which; or what differs from another state."""
+
+    changes: bool
+    diff: str | None
+    from_time: str | None
+    to_time: str | None
+
+    def check(self, others: Mapping[str, object]) -> None:
+        """Raise UsageError for options that don't go together; others: what else is asked for, by its option."""
+        if not self.changes and (self.from_time is not None or self.to_time is not None):
+            raise UsageError("--from-time and --to-time need --changes")
+        for option, is_given in (("--changes", self.changes), ("--diff", self.diff is not None)):
+            given = [name for name, value in others.items() if value] if is_given else []
+            if given:
+                raise UsageError(f"{option} prints rows of its own: leave {given[0]} out")
+        if self.changes and self.diff is not None:
+            raise UsageError("--changes has all changes between two times, --diff what is left of them: give one")
 
 
 class MetadataOptions(NamedTuple):
@@ -41,6 +65,7 @@ class MetadataOptions(NamedTuple):
     talk: Talk
     script: ScriptOptions
     rows: RowOptions
+    moments: ChangeOptions
 
     def carry_over(self) -> CarryOver | None:
         """The script that is to be printed, if one is. Raises UsageError for options that don't go together."""
@@ -65,6 +90,8 @@ def metadata(options: MetadataOptions) -> None:
     Examples:
       kseg metadata kafka-logs/ --show partitions
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
+      kseg metadata kafka-logs/ --changes --from-time -2d
+      kseg metadata kafka-logs/ --at -2d --diff now
       kseg metadata kafka-logs/ --settings --topic orders
       kseg metadata kafka-logs/ --as-commands --bootstrap-server new:9092 >carry-over.sh
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
@@ -73,6 +100,14 @@ def metadata(options: MetadataOptions) -> None:
     the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
     its path if it is among PATHS, otherwise by its id. With --topic and --partition, `metadata` shows only these
     topics, their partitions and configurations. Passwords are hidden.
+
+    --changes prints one line per change: topics, partitions, leaders, replicas, settings, ACLs, quotas, brokers,
+    features, users and tokens, before and after. The time is when a controller wrote the change. If the log begins with
+    a snapshot, earlier changes aren't known. With --topic, `metadata` shows only changes of these topics, their
+    partitions and their settings.
+
+    --diff compares the shown state with another one: at an offset or time, or in another directory, both at --at. The
+    exit status is 1 if they differ.
 
     --settings shows each setting that is in force for a topic, as `kafka-configs.sh --describe --all` does: the topic's
     own, those of the broker, the cluster's defaults, what --server-properties sets, and Kafka's defaults. The broker is
@@ -83,7 +118,16 @@ def metadata(options: MetadataOptions) -> None:
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
     talk, choice, script, zone = options.talk, options.choice, options.carry_over(), parse_zone(options.zone)
+    own_rows = {"--settings": options.settings, "--as-commands": script}
+    if options.moments.changes:
+        options.moments.check({**own_rows, "--at": options.at})
+        _write_changes(options, zone)
+        return
+    options.moments.check(own_rows)
     found = read_cluster_metadata(options.paths, Until.parse(options.at, zone), talk.refuse)
+    if options.moments.diff is not None:
+        _write_differences(options, found, _other_state(options, options.moments.diff, zone), zone)
+        return
     require_topic(found, choice)
     if script is not None:
         write_script(carry_over_script(found, script), talk.note)
@@ -97,6 +141,47 @@ def metadata(options: MetadataOptions) -> None:
         if not writer.count:
             talk.note(f"no {options.show or 'metadata'} to show")
     flush_stdout()
-    for text in found.notes():
-        talk.note(text)
-    talk.end_with(bool(found.unreadable) or found.missing_before is not None)
+    _end(options, found, found.notes())
+
+
+def _end(options: MetadataOptions, found: ClusterMetadata, notes: Iterable[str]) -> None:
+    """Say what a state lacks."""
+    options.talk.note(*notes)
+    options.talk.end_with(bool(found.unreadable) or found.missing_before is not None)
+
+
+def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
+    """Write the changes that are wanted, and what was looked through for them."""
+    talk, moments = options.talk, options.moments
+    times = time_or_none(moments.from_time, zone), time_or_none(moments.to_time, zone)
+    wanted = ChangeChoice(options.choice, changed_kind(options.show), *times)
+    changes = read_changes(options.paths, wanted, talk.refuse)
+    writer = RowWriter(options.rows.form(zone))
+    writer.write(CHANGES, changes)
+    if writer.form.has_objects and not talk.is_quiet:
+        writer.form.write_object(writer.prepared(SUMMARY).as_object(changes))
+    flush_stdout()
+    talk.note(summary(changes, wanted.from_ms, zone))
+    _end(options, changes.found, change_notes(changes))
+
+
+def _other_state(options: MetadataOptions, other: str, zone: tzinfo) -> ClusterMetadata:
+    """Read the state to compare with: of the same log at another moment, or at a path that is there."""
+    path = Path(other)
+    if path.exists():
+        return read_cluster_metadata(path, Until.parse(options.at, zone), options.talk.refuse)
+    return read_cluster_metadata(options.paths, Until.parse(other, zone), options.talk.refuse)
+
+
+def _write_differences(options: MetadataOptions, before: ClusterMetadata, after: ClusterMetadata, zone: tzinfo) -> None:
+    """Write what differs between two states, and end with 1 if anything does."""
+    talk, wanted = options.talk, ChangeChoice(options.choice, changed_kind(options.show))
+    writer = RowWriter(options.rows.form(zone))
+    writer.write(DIFFERENCES, filter(wanted.takes, changes_between(before, after)))
+    flush_stdout()
+    moments = (f"offset {each.offset}, {time_text(each.timestamp, zone)}" for each in (before, after))
+    many = counted(writer.count, "difference") if writer.count else "no difference"
+    talk.note(f"{many} between {' and '.join(moments)}")
+    for state in (before, after):
+        _end(options, state, state.notes())
+    talk.end_with(writer.count > 0)

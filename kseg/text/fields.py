@@ -23,7 +23,7 @@ STATE = Field("state", Kind.TEXT, "State of the partition, group, transaction, o
 REASON = Field("reason", Kind.TEXT, "Reason for the row's state.")
 PROBLEM = Field("problem", Kind.TEXT, "Problem with the row's file.")
 PROBLEMS = Field("problems", Kind.TEXTS, "Problems with the partition's files.")
-KIND = Field("kind", Kind.TEXT, "Kind of the file that says something, or of the tasks.")
+KIND = Field("kind", Kind.TEXT, "Kind of the file that says something, of the tasks, or of what changed.")
 TOLD = Field("told", Kind.TEXT, "Statement of the file.")
 NAME = Field(
     "name", Kind.TEXT, "Name of the feature, setting, quota, or partition's directory, or of what is summed up."
@@ -66,7 +66,9 @@ AVAILABLE = Field("available", Kind.INTEGER, "Free space on the disk.", Unit.BYT
 
 # --- offsets ----------------------------------------------------------------------------------------------------------
 
-OFFSET = Field("offset", Kind.INTEGER, "Committed offset, or offset of the metadata or the evidence.", Unit.OFFSET)
+OFFSET = Field(
+    "offset", Kind.INTEGER, "Committed offset, or offset of the metadata, the change, or the evidence.", Unit.OFFSET
+)
 POSITION = Field("position", Kind.INTEGER, "Position in the file.", Unit.POSITION)
 BASE_OFFSET = Field("baseOffset", Kind.INTEGER, "First offset of the segment or batch.", Unit.OFFSET)
 FIRST_OFFSET = Field("firstOffset", Kind.INTEGER, "Offset of the first record.", Unit.OFFSET)
@@ -124,8 +126,8 @@ LEVEL = Field("level", Kind.INTEGER, "Finalized level of the feature.")
 
 # --- timestamps and durations -----------------------------------------------------------------------------------------
 
-TIMESTAMP = Field("timestamp", Kind.INTEGER, "Timestamp of the last metadata record.", Unit.TIMESTAMP)
-TIME = Field("time", Kind.TEXT, "Time of the last metadata record.", Unit.ISO_TIME)
+TIMESTAMP = Field("timestamp", Kind.INTEGER, "Timestamp of the last metadata record, or of the change.", Unit.TIMESTAMP)
+TIME = Field("time", Kind.TEXT, "Time of the last metadata record, or of the change.", Unit.ISO_TIME)
 FIRST_TIMESTAMP, FIRST_TIME = _times("first", "the first record")
 LAST_TIMESTAMP, LAST_TIME = _times("last", "the last record")
 END_TIMESTAMP, END_TIME = _times("end", "the transaction's marker")
@@ -311,6 +313,14 @@ CHECKPOINT = Field("checkpoint", Kind.TEXT, "Name of the metadata snapshot.")
 MISSING_BEFORE = Field("missingBefore", Kind.INTEGER, "Offset before which records are missing.", Unit.OFFSET)
 UNAPPLIED = Field("unapplied", Kind.INTEGER, "Number of records that kseg can't apply.", Unit.COUNT)
 KRAFT_VERSION = Field("kraftVersion", Kind.INTEGER, "Version of KRaft.")
+ACTION = Field("action", Kind.TEXT, "What happened: created, changed, removed, fenced, ….")
+DETAILS = Field("details", Kind.TEXT, "Values before and after the change, in words.")
+OLD = Field("old", Kind.OBJECT, "Values before the change; null for what is new.")
+NEW = Field("new", Kind.OBJECT, "Values after the change; null for what is gone.")
+CHANGES = Field("changes", Kind.INTEGER, "Number of changes.", Unit.COUNT)
+KNOWN_SINCE = Field("knownSince", Kind.TEXT, "Time before which changes aren't known.", Unit.ISO_TIME)
+COMMITTED_END = Field("committedEnd", Kind.INTEGER, "Offset up to which most voters have the metadata.", Unit.OFFSET)
+UNCOMMITTED = Field("uncommitted", Kind.INTEGER, "Number of changes that most voters don't have.", Unit.COUNT)
 IS_USED = Field("isUsed", Kind.BOOLEAN, "Whether this copy is used.")
 BEHIND_RECORDS = Field(
     "behindRecords", Kind.INTEGER, "Number of records that the used copy has and this one lacks.", Unit.COUNT

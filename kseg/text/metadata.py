@@ -242,6 +242,10 @@ def _feature_objects(features: tuple[SupportedFeature, ...]) -> list[dict[str, o
     return [{"name": one.name, "minimum": one.minimum, "maximum": one.maximum} for one in features]
 
 
+def _features_text(features: tuple[SupportedFeature, ...]) -> str:
+    return " ".join(f"{one.name} {one.minimum}-{one.maximum}" for one in features)
+
+
 def _broker_state(broker: Broker) -> str:
     if broker.is_in_controlled_shutdown:
         return "fenced, shut down" if broker.is_fenced else "shutting down"
@@ -304,7 +308,12 @@ BROKERS: Section[Broker] = Section(
         Column(fields.IS_FENCED, NOT_SHOWN, lambda row: row.is_fenced),
         Column(fields.IS_IN_CONTROLLED_SHUTDOWN, NOT_SHOWN, lambda row: row.is_in_controlled_shutdown),
         _endpoints_column(),
-        Column(fields.FEATURES, NOT_SHOWN, lambda row: _feature_objects(row.features)),
+        Column(
+            fields.FEATURES,
+            NOT_SHOWN,
+            lambda row: _feature_objects(row.features),
+            lambda row: _features_text(row.features),
+        ),
         listed_column(fields.LOG_DIRS, "LOG DIRECTORIES", lambda row: row.log_dirs),
     ),
     lambda row: "yellow" if row.is_fenced else "",
@@ -316,7 +325,12 @@ CONTROLLERS: Section[Controller] = Section(
         Column(fields.CONTROLLER_ID, "CONTROLLER", lambda row: row.controller_id),
         Column(fields.INCARNATION_ID, "INCARNATION", lambda row: row.incarnation_id),
         _endpoints_column(),
-        Column(fields.FEATURES, NOT_SHOWN, lambda row: _feature_objects(row.features)),
+        Column(
+            fields.FEATURES,
+            NOT_SHOWN,
+            lambda row: _feature_objects(row.features),
+            lambda row: _features_text(row.features),
+        ),
     ),
 )
 VOTERS: Section[Voter] = Section(

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kseg.cluster.metadata import MetadataReplay, checkpoint_files, read_checkpoint
+from kseg.cluster.metadata import MetadataReplay
+from kseg.cluster.metadata_checkpoint import checkpoint_files, read_checkpoint
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import METADATA_VERSION, QUORUM_STATE, read_quorum_state
 from kseg.cluster.replicas import topic_id_of

@@ -294,6 +294,6 @@ def test_acls_quotas_users_and_tokens_come_and_go(tmp_path: Path) -> None:
     before, after = (read_cluster_metadata(partition, Until(offset=offset)) for offset in (3, 7))
     assert before.acls == (Acl("TOPIC", "t", "LITERAL", "User:a", "*", "READ", "99"),)
     assert before.quotas == (Quota((QuotaEntity("user", None),), "producer_byte_rate", 1.5),)
-    assert before.scram == (ScramUser("a", "SCRAM-SHA-512", 4096),)
+    assert [each._replace(digest="") for each in before.scram] == [ScramUser("a", "SCRAM-SHA-512", 4096)]
     assert before.tokens == (DelegationToken("id", "User:a", "User:b", ("User:c",), 1, 2, 3),)
     assert (after.acls, after.quotas, after.scram, after.tokens, after.unapplied) == ((), (), (), (), 0)

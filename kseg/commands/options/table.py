@@ -175,6 +175,9 @@ SELECTION = (
         metavar="TIME"),
     Option("--at", "metadata", "Show the state at this offset or time (13 digits: ms). [default: end of log]",
         metavar="OFFSET|TIME"),
+    Option("--from-time", "metadata", "With --changes: only changes at this time or later, such as -2d.",
+        metavar="TIME"),
+    Option("--to-time", "metadata", "With --changes: only changes before this time.", metavar="TIME"),
     Option("--no-internal", "serve", "Leave out Kafka's own topics, such as __consumer_offsets.", bool),
 )
 
@@ -260,6 +263,9 @@ OUTPUT = (
         Late("kseg.commands.groups", "SECTIONS")),
     Option("--show", "metadata", "Print only these rows. [default: all, in CSV the partitions]",
         Late("kseg.text.metadata", "KINDS")),
+    Option("--changes", "metadata", "Print what changed when, oldest first.", bool),
+    Option("--diff", "metadata", "Compare the state with that at this offset or time, or in this directory.",
+        metavar="OFFSET|TIME|DIR", is_read=True),
     Option("--settings", "metadata", "Print all settings that are in force for topics, and who sets them.", bool),
     Option("--as-commands", "metadata", "Print a shell script of Kafka's tools that re-creates the metadata elsewhere.",
         bool),

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kseg.cluster.change_log import MetadataChanges
-from kseg.cluster.metadata_changes import Change, Thing
+from kseg.cluster.metadata_changes import Change, Thing, in_order
 from kseg.cluster.model import (
     Acl,
     Broker,
@@ -22,6 +22,7 @@ from kseg.cluster.model import (
     Voter,
     entity_text,
 )
+from kseg.cluster.partitions import UNKNOWN_DIRECTORIES
 from kseg.errors import counted
 from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, timestamp_column
 from kseg.output.table import Section
@@ -101,13 +102,14 @@ def _members(thing: Thing | None, zone: tzinfo) -> dict[str, tuple[object, str]]
         return {}
     if isinstance(thing, Topic):
         return _topic_members(thing)
-    row = PartitionRow(thing, ()) if isinstance(thing, ClusterPartition) else thing
+    row = PartitionRow(thing, ()) if isinstance(thing, ClusterPartition) else in_order(thing)
     columns = _SECTIONS[type(thing)].in_zone(zone).columns
     found = {each.name: (each.value(row), each.text(row)) for each in columns if each.field not in _NOT_COMPARED}
     if isinstance(thing, Broker) and thing.cordoned_log_dirs:
         found["cordonedLogDirs"] = [*thing.cordoned_log_dirs], ",".join(thing.cordoned_log_dirs)
     if isinstance(thing, ClusterPartition) and thing.directories:
-        found["directories"] = [*thing.directories], ",".join(map(str, thing.directories))
+        places = ",".join(UNKNOWN_DIRECTORIES.get(each or "", each or "") or "unknown" for each in thing.directories)
+        found["directories"] = [*thing.directories], places
     return found
 
 

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -57,7 +58,7 @@ class MetadataChanges:
 
     After that: count of those that were wanted; reach: what was looked through for them, None if no record is of the
     wanted times. base: the snapshot before which nothing is known; None if the log is here from its first record on.
-    found: the state at the log's end. committed_end: the offset up to which more than half of the voters have the log;
+    committed_end: the offset up to which more than half of the voters have the log;
     None if too few of them are here to tell. uncommitted: how many of the changes come after it.
 
     A change that a transaction of the metadata aborted, or has not ended, is none.
@@ -73,9 +74,9 @@ class MetadataChanges:
         self.reach: Reach | None = None
         self.committed_end: int | None = None
 
-    @property
+    @cached_property
     def found(self) -> ClusterMetadata:
-        """The state after the records that were read."""
+        """The state at the log's end, once all changes were given."""
         start = 0 if self.base is None else self.base.end_offset
         first = self._partition.base_offsets[0] if self._partition.segments else start
         checkpoint = None if self.base is None else self.base.name

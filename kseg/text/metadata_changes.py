@@ -23,7 +23,7 @@ from kseg.cluster.model import (
     entity_text,
 )
 from kseg.cluster.partitions import UNKNOWN_DIRECTORIES
-from kseg.errors import counted
+from kseg.errors import UsageError, counted
 from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, timestamp_column
 from kseg.output.table import Section
 from kseg.text import fields
@@ -35,7 +35,6 @@ from kseg.text.metadata import (
     CONTROLLERS,
     FEATURES,
     HIDDEN_VALUE,
-    KINDS,
     PARTITIONS,
     QUOTAS,
     SCRAM,
@@ -88,12 +87,13 @@ _LABELS: Mapping[str, str] = MappingProxyType(
 
 
 def changed_kind(show: str | None) -> str | None:
-    """Return the kind of changes for a kind of rows, as --show names it; None for all."""
+    """Return the kind of changes for a kind of rows, as --show names it; None for all.
+
+    Raises UsageError for one that changes only as part of another.
+    """
+    if show == "directories":
+        raise UsageError("a broker's log directories change with its registration: give --show brokers")
     return None if show is None else show.removesuffix("s")
-
-
-CHANGED_KINDS = tuple(kind for kind in KINDS if kind != "directories")
-"""The kinds of rows that changes have; log directories are a part of their broker."""
 
 
 def _members(thing: Thing | None, zone: tzinfo) -> dict[str, tuple[object, str]]:

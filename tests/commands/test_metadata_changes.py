@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,15 @@ def test_two_moments_differ_in_what_is_left_of_the_changes_between_them() -> Non
     assert same.stderr.startswith(b"kseg: no difference between offset 320, ")
 
 
+def test_a_disk_in_an_archive_is_compared(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "backup.tar", "w") as archive:
+        archive.add(LOGS / "3.3.2", "backup")
+    same = kseg(["metadata", str(LOGS / "3.3.2"), "--diff", "backup.tar"], tmp_path)
+    assert (same.status, same.stdout) == (0, b"")
+    other = kseg(["metadata", str(LOGS / "3.6.2"), "--diff", "backup.tar/backup", "--show", "features"], tmp_path)
+    assert (other.status, len(other.stdout.splitlines())) == (1, 3)
+
+
 def test_two_disks_are_compared(tmp_path: Path) -> None:
     for name, settings in (("a", [(2, "orders", "retention.ms", "1")]), ("b", [])):
         write_metadata(tmp_path / name, {"orders": TOPIC_ID}, settings)
@@ -227,6 +237,10 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ("--from-time -1d", "--from-time and --to-time need --changes"),
+        (
+            "--changes --show directories",
+            "a broker's log directories change with its registration: give --show brokers",
+        ),
         ("--changes --at 3", "--changes prints rows of its own: leave --at out"),
         ("--changes --settings", "--changes prints rows of its own: leave --settings out"),
         ("--diff 3 --as-commands", "--diff prints rows of its own: leave --as-commands out"),

@@ -19,7 +19,15 @@ from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
-from kseg.text.metadata_changes import CHANGES, DIFFERENCES, SUMMARY, change_notes, changed_kind, summary
+from kseg.text.metadata_changes import (
+    CHANGES,
+    DIFFERENCES,
+    SUMMARY,
+    ChangeRow,
+    change_notes,
+    changed_kind,
+    summary,
+)
 from kseg.times import parse_zone, time_or_none, time_text
 
 
@@ -157,7 +165,7 @@ def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
     wanted = ChangeChoice(options.choice, changed_kind(options.show), *times)
     changes = read_changes(options.paths, wanted, talk.refuse)
     writer = RowWriter(options.rows.form(zone))
-    writer.write(CHANGES, changes)
+    writer.write(CHANGES, map(ChangeRow.of, changes))
     if writer.form.has_objects and not talk.is_quiet:
         writer.form.write_object(writer.prepared(SUMMARY).as_object(changes))
     flush_stdout()
@@ -177,7 +185,7 @@ def _write_differences(options: MetadataOptions, before: ClusterMetadata, after:
     """Write what differs between two states, and end with 1 if anything does."""
     talk, wanted = options.talk, ChangeChoice(options.choice, changed_kind(options.show))
     writer = RowWriter(options.rows.form(zone))
-    writer.write(DIFFERENCES, filter(wanted.takes, changes_between(before, after)))
+    writer.write(DIFFERENCES, map(ChangeRow.of, filter(wanted.takes, changes_between(before, after))))
     flush_stdout()
     moments = (f"offset {each.offset}, {time_text(each.timestamp, zone)}" for each in (before, after))
     many = counted(writer.count, "difference") if writer.count else "no difference"

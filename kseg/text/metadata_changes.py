@@ -1,10 +1,10 @@
 """Columns and text of `kseg metadata --changes` and `--diff`: what changed, from what to what."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, tzinfo
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kseg.cluster.change_log import MetadataChanges
 from kseg.cluster.metadata_changes import Change, Thing, in_order
@@ -24,7 +24,7 @@ from kseg.cluster.model import (
 )
 from kseg.cluster.partitions import UNKNOWN_DIRECTORIES
 from kseg.errors import UsageError, counted
-from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, timestamp_column
+from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, listed_column, timestamp_column
 from kseg.output.table import Section
 from kseg.text import fields
 from kseg.text.groups import unless_negative
@@ -44,21 +44,34 @@ from kseg.text.metadata import (
 )
 from kseg.times import iso_time
 
-_SECTIONS: Mapping[type, Section[Any]] = MappingProxyType(
+
+def _directories_text(partition: ClusterPartition) -> str:
+    return ",".join(UNKNOWN_DIRECTORIES.get(each or "", each or "") or "unknown" for each in partition.directories)
+
+
+_PLACED = Column[PartitionRow](
+    fields.DIRECTORIES, "", lambda row: [*row.partition.directories], lambda row: _directories_text(row.partition)
+)
+_TOPIC_COLUMNS: tuple[Column[Topic], ...] = (
+    Column(fields.TOPIC_ID, "", lambda row: row.topic_id),
+    Column(fields.PARTITIONS, "", lambda row: len(row.partitions)),
+    Column(fields.REPLICATION_FACTOR, "", lambda row: len(row.partitions[0].replicas) if row.partitions else None),
+)
+_COLUMNS: Mapping[type, Sequence[Column[Any]]] = MappingProxyType(
     {
-        Feature: FEATURES,
-        Voter: VOTERS,
-        Controller: CONTROLLERS,
-        Broker: BROKERS,
-        ClusterPartition: PARTITIONS,
-        Config: CONFIGS,
-        Acl: ACLS,
-        Quota: QUOTAS,
-        ScramUser: SCRAM,
-        DelegationToken: TOKENS,
+        Feature: FEATURES.columns,
+        Voter: VOTERS.columns,
+        Controller: CONTROLLERS.columns,
+        Broker: (*BROKERS.columns, listed_column(fields.CORDONED_LOG_DIRS, "", lambda row: row.cordoned_log_dirs)),
+        ClusterPartition: (*(each for each in PARTITIONS.columns if each.field is not fields.DIRECTORIES), _PLACED),
+        Config: CONFIGS.columns,
+        Acl: ACLS.columns,
+        Quota: QUOTAS.columns,
+        ScramUser: SCRAM.columns,
+        DelegationToken: TOKENS.columns,
     }
 )
-"""What `kseg metadata` shows of each kind; of a topic it counts the partitions."""
+"""What `kseg metadata` shows of each kind; log directories of a partition by their ids."""
 _NOT_COMPARED = (
     fields.TOPIC,
     fields.TOPIC_ID,
@@ -75,12 +88,21 @@ _NOT_COMPARED = (
     fields.MECHANISM,
     fields.TOKEN_ID,
     fields.STATE,
-    fields.DIRECTORIES,
     fields.ISSUE_TIME,
     fields.EXPIRATION_TIME,
     fields.MAX_TIME,
 )
-"""Members that name the thing, or that say again what others say."""
+"""Fields that name the thing, or that say again what others say."""
+_COMPARED: Mapping[type, tuple[Column[Any], ...]] = MappingProxyType(
+    {
+        **{
+            kind: tuple(column for column in columns if column.field not in _NOT_COMPARED)
+            for kind, columns in _COLUMNS.items()
+        },
+        Topic: _TOPIC_COLUMNS,
+    }
+)
+"""What of each kind can change."""
 _LABELS: Mapping[str, str] = MappingProxyType(
     {"isr": "ISR", "eligibleLeaderReplicas": "ELR", "lastKnownElr": "last known ELR"}
 )
@@ -96,65 +118,54 @@ def changed_kind(show: str | None) -> str | None:
     return None if show is None else show.removesuffix("s")
 
 
-def _members(thing: Thing | None, zone: tzinfo) -> dict[str, tuple[object, str]]:
-    """What can change of a thing by names: values, and texts for people."""
-    if thing is None:
-        return {}
-    if isinstance(thing, Topic):
-        return _topic_members(thing)
-    row = PartitionRow(thing, ()) if isinstance(thing, ClusterPartition) else in_order(thing)
-    columns = _SECTIONS[type(thing)].in_zone(zone).columns
-    found = {each.name: (each.value(row), each.text(row)) for each in columns if each.field not in _NOT_COMPARED}
-    if isinstance(thing, Broker) and thing.cordoned_log_dirs:
-        found["cordonedLogDirs"] = [*thing.cordoned_log_dirs], ",".join(thing.cordoned_log_dirs)
-    if isinstance(thing, ClusterPartition) and thing.directories:
-        places = ",".join(UNKNOWN_DIRECTORIES.get(each or "", each or "") or "unknown" for each in thing.directories)
-        found["directories"] = [*thing.directories], places
-    return found
+class ChangeRow(NamedTuple):
+    """A change, and the columns in which its thing differs; before and after are the rows that these take."""
+
+    change: Change
+    before: Any
+    after: Any
+    columns: tuple[Column[Any], ...]
+
+    @classmethod
+    def of(cls, change: Change) -> "ChangeRow":
+        """Compare a thing before and after; all columns stay where what differs isn't shown, such as a password."""
+        before, after = _row(change.before), _row(change.after)
+        columns = _COMPARED[type(change.thing)]
+        if before is not None and after is not None:
+            columns = tuple(each for each in columns if each.value(before) != each.value(after)) or columns
+        return cls(change, before, after, columns)
+
+    def members(self, row: Any) -> dict[str, object] | None:
+        """What JSON has of the thing before or after: all of one that came or went, otherwise what differs."""
+        if row is None:
+            return None
+        found = {each.name: each.value(row) for each in self.columns}
+        if self.change.configs:
+            found["configs"] = {each.name: _shown(each) for each in self.change.configs}
+        return found
+
+    def details(self, zone: tzinfo) -> str:
+        """What changed, for people: from what to what, or what it is that came or went."""
+        columns = [each if each.in_zone is None else each.in_zone(zone) for each in self.columns]
+        if self.before is None or self.after is None:
+            row = self.before if self.after is None else self.after
+            return _described(self.change, {each.name: each.text(row) for each in columns})
+        texts = [(each.name, each.text(self.before) or "none", each.text(self.after) or "none") for each in columns]
+        of_name = _name(self.change) if isinstance(self.change.thing, Config | Quota) else None
+        lines = [f"{of_name or _label(member)} {old} -> {new}" for member, old, new in texts]
+        mechanism = [self.change.thing.mechanism] if isinstance(self.change.thing, ScramUser) else []
+        return ", ".join([*mechanism, *lines])
 
 
-def _topic_members(topic: Topic) -> dict[str, tuple[object, str]]:
-    found: dict[str, tuple[object, str]] = {"topicId": (topic.topic_id, topic.topic_id)}
-    if topic.partitions:
-        factor = len(topic.partitions[0].replicas)
-        found["partitions"] = len(topic.partitions), str(len(topic.partitions))
-        found["replicationFactor"] = factor, str(factor)
-    return found
+def _row(thing: Thing | None) -> Any:
+    """A thing as its columns take it."""
+    if isinstance(thing, ClusterPartition):
+        return PartitionRow(thing, ())
+    return None if thing is None else in_order(thing)
 
 
-def _differing(change: Change, zone: tzinfo = UTC) -> dict[str, tuple[tuple[object, str], tuple[object, str]]]:
-    """The members that differ, before and after; all of them where what differs isn't shown, such as a password."""
-    before, after = _members(change.before, zone), _members(change.after, zone)
-    nothing: tuple[object, str] = (None, "")
-    pairs = {name: (before.get(name, nothing), after.get(name, nothing)) for name in {**before, **after}}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]} or pairs
-
-
-def _object(change: Change, side: int) -> dict[str, object] | None:
-    """What JSON has of a thing before (0) or after (1) its change: all of one that came or went, else what differs."""
-    thing = (change.before, change.after)[side]
-    if thing is None:
-        return None
-    found = {name: pair[side][0] for name, pair in _differing(change).items()}
-    if change.configs:
-        found["configs"] = {each.name: HIDDEN_VALUE if each.is_secret else each.value for each in change.configs}
-    return found
-
-
-def _details(change: Change, zone: tzinfo) -> str:
-    """What changed, for people: from what to what, or what it is that came or went."""
-    name = _name(change)
-    pairs = _differing(change, zone)
-    if change.before is None or change.after is None:
-        side = 0 if change.after is None else 1
-        return _described(change, {member: pair[side][1] for member, pair in pairs.items() if pair[side][1]})
-    if isinstance(change.thing, Config | Quota):
-        ((old, new),) = ([text for _, text in pair] for pair in pairs.values())
-        return f"{name} {old} -> {new}"
-    texts = [f"{_label(member)} {old or 'none'} -> {new or 'none'}" for member, ((_, old), (_, new)) in pairs.items()]
-    if isinstance(change.thing, ScramUser):
-        return ", ".join((change.thing.mechanism, *texts))
-    return ", ".join(texts)
+def _shown(config: Config) -> str:
+    return HIDDEN_VALUE if config.is_secret else config.value
 
 
 def _described(change: Change, texts: Mapping[str, str]) -> str:
@@ -167,10 +178,10 @@ def _described(change: Change, texts: Mapping[str, str]) -> str:
         case ScramUser() as user:
             return f"{user.mechanism}, {counted(user.iterations, 'iteration')}"
         case Topic() as topic:
-            settings = [f"{each.name}={HIDDEN_VALUE if each.is_secret else each.value}" for each in change.configs]
+            settings = [f"{each.name}={_shown(each)}" for each in change.configs]
             factor = [f"replication factor {len(topic.partitions[0].replicas)}"] if topic.partitions else []
             return ", ".join([counted(len(topic.partitions), "partition"), *factor, *settings])
-    return ", ".join(f"{_label(member)} {text}" for member, text in texts.items() if text != "no")
+    return ", ".join(f"{_label(member)} {text}" for member, text in texts.items() if text not in ("", "no"))
 
 
 def _label(member: str) -> str:
@@ -219,47 +230,50 @@ def _resource_text(change: Change) -> str:
     return _resource(change)
 
 
-def _details_column(zone: tzinfo = UTC) -> Column[Change]:
+def _details_column(zone: tzinfo = UTC) -> Column[ChangeRow]:
     return Column(
-        fields.DETAILS, "BEFORE -> AFTER", lambda row: _details(row, zone), in_zone=_details_column, rank=0,
+        fields.DETAILS, "BEFORE -> AFTER", lambda row: row.details(zone), in_zone=_details_column, rank=0,
         is_sentence=True,
     )  # fmt: skip
 
 
-def _style(change: Change) -> str:
+def _style(row: ChangeRow) -> str:
+    change = row.change
     if isinstance(change.after, ClusterPartition) and change.after.leader < 0:
         return "red"
     return "yellow" if change.after is None or change.action in ("fenced", "shutting down") else ""
 
 
 _WHAT = (
-    Column[Change](fields.KIND, "KIND", lambda row: row.kind),
-    Column[Change](fields.ACTION, "CHANGE", lambda row: row.action, rank=0),
-    Column[Change](fields.TOPIC, NOT_SHOWN, _topic),
-    Column[Change](
+    Column[ChangeRow](fields.KIND, "KIND", lambda row: row.change.kind),
+    Column[ChangeRow](fields.ACTION, "CHANGE", lambda row: row.change.action, rank=0),
+    Column[ChangeRow](fields.TOPIC, NOT_SHOWN, lambda row: _topic(row.change)),
+    Column[ChangeRow](
         fields.PARTITION,
         NOT_SHOWN,
-        lambda row: row.thing.partition if isinstance(row.thing, ClusterPartition) else None,
+        lambda row: row.change.thing.partition if isinstance(row.change.thing, ClusterPartition) else None,
     ),
-    Column[Change](fields.RESOURCE_TYPE, NOT_SHOWN, _resource_type),
-    Column[Change](fields.RESOURCE, "OF", _resource, _resource_text, rank=0),
-    Column[Change](fields.NAME, NOT_SHOWN, _name),
+    Column[ChangeRow](fields.RESOURCE_TYPE, NOT_SHOWN, lambda row: _resource_type(row.change)),
+    Column[ChangeRow](
+        fields.RESOURCE, "OF", lambda row: _resource(row.change), lambda row: _resource_text(row.change), rank=0
+    ),
+    Column[ChangeRow](fields.NAME, NOT_SHOWN, lambda row: _name(row.change)),
     _details_column(),
-    Column[Change](fields.OLD, NOT_SHOWN, lambda row: _object(row, 0)),
-    Column[Change](fields.NEW, NOT_SHOWN, lambda row: _object(row, 1)),
+    Column[ChangeRow](fields.OLD, NOT_SHOWN, lambda row: row.members(row.before)),
+    Column[ChangeRow](fields.NEW, NOT_SHOWN, lambda row: row.members(row.after)),
 )
-CHANGES: Section[Change] = Section(
+CHANGES: Section[ChangeRow] = Section(
     "change",
     "Changes",
     (
-        iso_time_column(fields.TIME, lambda row: row.timestamp, "TIME"),
-        timestamp_column(fields.TIMESTAMP, NOT_SHOWN, lambda row: row.timestamp),
-        Column(fields.OFFSET, "OFFSET", lambda row: row.offset),
+        iso_time_column(fields.TIME, lambda row: row.change.timestamp, "TIME"),
+        timestamp_column(fields.TIMESTAMP, NOT_SHOWN, lambda row: row.change.timestamp),
+        Column(fields.OFFSET, "OFFSET", lambda row: row.change.offset),
         *_WHAT,
     ),
     _style,
 )
-DIFFERENCES: Section[Change] = Section("change", "Differences", _WHAT, _style)
+DIFFERENCES: Section[ChangeRow] = Section("change", "Differences", _WHAT, _style)
 SUMMARY: Section[MetadataChanges] = Section(
     "changes",
     None,

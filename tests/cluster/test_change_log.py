@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kseg.cluster.change_log import MetadataChanges, read_changes
+from kseg.cluster.change_log import ChangeChoice, MetadataChanges, read_changes
 from kseg.cluster.metadata import MetadataReplay, Until
-from kseg.cluster.metadata_changes import Change, changes_between, in_order, key_of
+from kseg.cluster.metadata_changes import Change, Thing, changes_between, in_order, key_of
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, Feature, Topic
 from tests import golden
@@ -39,6 +39,12 @@ def comparable(thing: Any) -> Any:
     return thing._replace(partitions=()) if isinstance(thing, Topic) else in_order(thing)
 
 
+def ordered(change: Change) -> Change:
+    """A change that is the same from a snapshot as from the log."""
+    before, after = (None if each is None else in_order(each) for each in (change.before, change.after))
+    return replace(change, before=before, after=after, configs=tuple(sorted(change.configs)))
+
+
 def applied(state: State, change: Change) -> None:
     """Does what a change says; it has to begin with what is there."""
     before, after = change.before, change.after
@@ -47,7 +53,8 @@ def applied(state: State, change: Change) -> None:
     if after is not None:
         state[key] = comparable(after)
     if isinstance(change.thing, Topic) and None in (before, after):
-        for thing in (*change.thing.partitions, *change.configs):
+        parts: tuple[Thing, ...] = (*change.thing.partitions, *change.configs)
+        for thing in parts:
             applied(state, Change(thing if before else None, thing if after else None))
 
 
@@ -77,6 +84,27 @@ def check(path: Path) -> int:
 @for_each("path", LOGS, ids=lambda path: path.parts[-2])
 def test_changes_lead_from_the_first_state_to_the_last(path: Path) -> None:
     assert check(path) > 0
+
+
+@for_each("path", LOGS, ids=lambda path: path.parts[-2])
+def test_changes_from_a_time_on_are_the_later_ones_of_all(path: Path) -> None:
+    found = [ordered(change) for change in read_changes(path)]
+    for from_ms in sorted({change.timestamp for change in found})[::7]:
+        later = read_changes(path, ChangeChoice(from_ms=from_ms, to_ms=from_ms + 5000))
+        assert [*map(ordered, later)] == [change for change in found if from_ms <= change.timestamp < from_ms + 5000]
+        assert later.base is None or later.base.last_timestamp < from_ms
+
+
+def test_a_time_on_is_read_from_the_last_snapshot_before_it() -> None:
+    path = golden.ROOT / "logs/3.3.2/__cluster_metadata-0"
+    bases = set()
+    for from_ms in (None, 0, 2**62):
+        changes = read_changes(path, ChangeChoice(from_ms=from_ms))
+        assert (len(list(changes)) > 0) == (from_ms != 2**62)
+        assert changes.base is not None
+        bases.add((from_ms, changes.base.name[:20]))
+    first, *_, last = sorted(each.name[:20] for each in path.glob("*.checkpoint"))
+    assert bases == {(None, first), (0, first), (2**62, last)}
 
 
 @for_each("archive", STARTS, ids=lambda path: path.name)

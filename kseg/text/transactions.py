@@ -466,7 +466,12 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
     "Transactional ids",
     (
         Column(fields.TRANSACTIONAL_ID, "TRANSACTIONAL ID", lambda row: row.transaction.transactional_id, rank=0),
-        Column(fields.COORDINATOR_PARTITION, "COORDINATOR PARTITION", lambda row: row.transaction.coordinator_partition, rank=4),
+        Column(
+            fields.COORDINATOR_PARTITION,
+            "COORDINATOR PARTITION",
+            lambda row: row.transaction.coordinator_partition,
+            rank=4,
+        ),
         Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=0),
         Column(fields.PRODUCER_EPOCH, "EPOCH", lambda row: row.transaction.producer_epoch, rank=3),
         Column(fields.STATE, "STATE", lambda row: row.transaction.state, rank=0),

@@ -348,7 +348,9 @@ def times_block(known: Gathered) -> Block:
     ]
     if known.choices.is_quick:
         notes.append("Lateness isn't known: --quick reads no records.")
-    return Block("times", "Out-of-order timestamps", tuple(_late_verdicts(topics)), figures, tuple(tables), tuple(notes))
+    return Block(
+        "times", "Out-of-order timestamps", tuple(_late_verdicts(topics)), figures, tuple(tables), tuple(notes)
+    )
 
 
 def _time_row(known: Gathered, topic: TopicFacts) -> tuple[Cell, ...]:

@@ -1,6 +1,7 @@
 """Resources used by a run, and work that waits in threads."""
 
 import math
+import platform
 import resource
 import sys
 import time
@@ -82,6 +83,11 @@ class Usage:
         if read is not None and self._read is not None:
             parts.append(f"{counted(read - self._read, 'byte')} read")
         return ", ".join(parts)
+
+
+def system_name() -> str:
+    """Return the system, its release, and the machine's architecture."""
+    return f"{sys.platform} {platform.release()} {platform.machine()}"
 
 
 def _processor_seconds() -> float:

@@ -2,11 +2,10 @@
 
 import io
 import os
-import platform
-import sys
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
+from platform import python_version
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from kseg.rewrite.redacted_names import NameKind, Names
 from kseg.rewrite.redacted_records import is_readable
 from kseg.sizes import human_size
 from kseg.store.target import NewFile
+from kseg.system.run_usage import system_name
 from kseg.text.doctor_page import check_up_objects
 from kseg.text.listing import ListingColumns
 from kseg.text.metadata import CONFIGS, FEATURES
@@ -173,8 +173,8 @@ def _about(facts: BundleFacts) -> Mapping[str, object]:
         "type": "about",
         "kseg": version("kseg"),
         "kernel": kernel.load().NAME,
-        "python": platform.python_version(),
-        "system": f"{sys.platform} {platform.release()} {platform.machine()}",
+        "python": python_version(),
+        "system": system_name(),
         "processors": os.cpu_count(),
         "paths": len(facts.paths),
         "now": iso_time(facts.now.ms),

@@ -94,8 +94,9 @@ def test_reindex_tells_what_was_missing_or_broken(disk: Path) -> None:
     (disk / NAME / METADATA).unlink()
     (disk / NAME / EPOCHS).write_bytes(b"\0")
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
-    assert f"{NAME}/{METADATA}: missing" in lines
-    assert any(line.startswith(f"{NAME}/{EPOCHS}: broken (") for line in lines)
+    assert f"{NAME}/{METADATA}: missing; will be rebuilt" in lines
+    broken = next(line for line in lines if line.startswith(f"{NAME}/{EPOCHS}: broken ("))
+    assert broken.endswith("; will be rebuilt")
 
 
 def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
@@ -103,7 +104,7 @@ def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
     (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
     assert made(disk, ["reindex", NAME, "--to", "new"])[EPOCHS] == before
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
-    assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but 2 in its batch)" in lines
+    assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but 2 in its batch); will be rebuilt" in lines
 
 
 IDEMPOTENT = "2.8.2/idem-0"

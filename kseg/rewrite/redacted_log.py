@@ -274,8 +274,9 @@ class _Rewriter:
 
 def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
     """Whether an entry that can't be read has the fields that its magic says; else they are pieces of its content."""
-    is_null = not has_key and _KEY_LENGTHS[magic].end <= len(raw) and _KEY_LENGTHS[magic].read(raw) == -1
-    return (has_key or is_null) and (magic == 0 or 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS)
+    if magic == 1 and ENTRY_V1_TIMESTAMP.end <= len(raw):
+        return 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS
+    return has_key or (_KEY_LENGTHS[magic].end <= len(raw) and _KEY_LENGTHS[magic].read(raw) == -1)
 
 
 def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:

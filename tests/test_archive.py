@@ -239,14 +239,14 @@ def test_other_files_on_standard_input_are_named(
     given((SEGMENT.parent / name).read_bytes())
     shutil.copy(SEGMENT.parent / name, tmp_path)
     expected = kseg(tmp_path, "explain", name).stdout
-    assert kseg(tmp_path, "explain", "-", "--as", kind).stdout == expected
+    assert kseg(tmp_path, "explain", "-", "--input-kind", kind).stdout == expected
 
 
 def test_kind_that_kafka_has_not_is_refused(given: Callable[[bytes], None], tmp_path: Path) -> None:
     given(b"")
-    ran = kseg(tmp_path, "dump", "-", "--as", "picture")
+    ran = kseg(tmp_path, "dump", "-", "--input-kind", "picture")
     assert ran.status == 2
-    assert ran.stderr.startswith(b"kseg: --as picture: give log, index, ")
+    assert ran.stderr.startswith(b"kseg: --input-kind picture: give log, index, ")
 
 
 def test_partitions_commands_take_a_log_on_standard_input(given: Callable[[bytes], None], tmp_path: Path) -> None:

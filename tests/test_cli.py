@@ -452,7 +452,7 @@ def test_help_by_situation_fits_a_terminal_without_a_wrapped_command() -> None:
     assert [line.partition("  kseg ")[2] for line in lines if re.match("  [A-Z].*  kseg ", line)] == [
         task.line.removeprefix("kseg ") for task in TASKS
     ]
-    assert all(len(situation.tasks) <= 4 for situation in SITUATIONS)
+    assert all(len(situation.tasks) <= 5 for situation in SITUATIONS)
 
 
 def test_help_tells_the_variables_of_the_environment() -> None:

@@ -186,4 +186,4 @@ def test_sql_reaches_nothing_through_a_link_in_its_directory(statement: str, roo
     for name, target in (("link", f"{OUTSIDE}/precious"), ("folder", OUTSIDE)):
         (root / "out" / name).unlink(missing_ok=True)
         (root / "out" / name).symlink_to(root / target)
-    refused(root, ["query", statement, INPUT, "--files", "out"], b"file system operations are disabled")
+    refused(root, ["query", statement, INPUT, "--allow-files", "out"], b"file system operations are disabled")

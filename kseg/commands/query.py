@@ -62,9 +62,9 @@ class QueryOptions(NamedTuple):
     paths: tuple[Path, ...]
     choice: PartitionChoice
     explain: bool
-    files: Path | None
+    allow_files: Path | None
     memory: int | None
-    temporary: int
+    temp_limit: int
     selected: GivenSelection
     columns: ColumnOptions
     talk: Talk
@@ -92,9 +92,9 @@ def limits_of(options: QueryOptions) -> "QueryLimits":
     """What the query may take. Raises UsageError if its files would lie within what is read."""
     from kseg.query.database import QueryLimits
 
-    if options.files is not None:
-        check_outside(options.files, options.paths)
-    return QueryLimits(options.memory, options.temporary, options.files)
+    if options.allow_files is not None:
+        check_outside(options.allow_files, options.paths)
+    return QueryLimits(options.memory, options.temp_limit, options.allow_files)
 
 
 @command(QueryOptions, prepare=sql_and_paths)
@@ -109,7 +109,7 @@ def query(options: QueryOptions) -> None:
       kseg query "select count(*) from orders where timestamp > now() - interval 1 day" disk1 disk2 disk3
       kseg query 'select topic, sum(bytes) from segments group by all' -o csv kafka-logs/
       kseg query "from orders where \\"offset\\" = 203500" --value-decoder json -o json kafka-logs/
-      kseg query "copy (from orders) to 'out/orders.parquet'" --files out kafka-logs/
+      kseg query "copy (from orders) to 'out/orders.parquet'" --allow-files out kafka-logs/
       kseg query kafka-logs/ <report.sql
 
     PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
@@ -119,7 +119,7 @@ def query(options: QueryOptions) -> None:
     Topics' views have the columns of `kseg export`. Only the partitions, offsets, times and columns that a query needs
     are read; --explain shows which. What is damaged is left out and said on stderr; the exit status is 1 then.
 
-    DuckDB runs the SQL. It can't reach files or the network, nor load extensions; --files allows one directory.
+    DuckDB runs the SQL. It can't reach files or the network, nor load extensions; --allow-files allows one directory.
     """
     queried, limits, talk = queried_of(options), limits_of(options), options.talk
     from kseg.query.prompt import Dialogue

@@ -71,7 +71,7 @@ class ServeOptions(NamedTuple):
     listen: tuple[str, int]
     advertise: tuple[str, int] | None
     high_watermark: HighWatermark
-    strict: bool
+    fail_on_damage: bool
     fix_lz4: bool
     server_properties: Mapping[str, str]
     no_internal: bool
@@ -106,7 +106,7 @@ def serve(options: ServeOptions) -> None:
     security = options.security.security(talk)
     settings = ServeSettings(
         options.high_watermark,
-        options.strict,
+        options.fail_on_damage,
         has_internal=not options.no_internal,
         mends_lz4=options.fix_lz4,
         is_verbose=options.verbose,

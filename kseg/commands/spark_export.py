@@ -38,7 +38,7 @@ class SparkOptions(NamedTuple):
     ship_env: bool
     tasks: int | None
     check: bool
-    warm: bool
+    prepare_jvm: bool
     verbose: bool
     submitted: bool
 
@@ -55,7 +55,7 @@ def spark_export(spark: SparkOptions) -> None:
       kseg spark-export disks/* exported --master spark://head:7077 --ship-env
       kseg spark-export s3://bucket/kafka s3://bucket/exported --master yarn --deploy-mode cluster --ship-env
       kseg spark-export kafka-logs/ exported --dry-run
-      kseg spark-export --warm
+      kseg spark-export --prepare-jvm
 
     SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names. The
     exit status is that of `kseg export`, and 3 if Spark or the cluster fails; a file that is named then has all that
@@ -68,8 +68,8 @@ def spark_export(spark: SparkOptions) -> None:
     if spark.check:
         _write_check()
         return
-    if spark.warm:
-        _warm(spark)
+    if spark.prepare_jvm:
+        _prepare_jvm(spark)
         return
     archive = spark.archive
     if archive is not None and "://" not in archive:
@@ -131,12 +131,12 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
     return status
 
 
-def _warm(spark: SparkOptions) -> None:
+def _prepare_jvm(spark: SparkOptions) -> None:
     from kseg.spark.job import make_class_archive
 
     master = spark.master
     if not master.startswith("local"):
-        raise UsageError(f"--warm is for exports on this machine, with --master local[N]; this one is {master}")
+        raise UsageError(f"--prepare-jvm is for exports on this machine, with --master local[N]; this one is {master}")
     archive = make_class_archive(master, dict(spark.settings), verbose=spark.verbose)
     write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
 

@@ -78,7 +78,9 @@ def explain_file(path: Path) -> Iterator[Item]:
     else:
         from kseg.reading.other_files import refusal_of
 
-        raise KsegError(refusal_of(path, "if it is Kafka's, name its kind: `kseg explain - --as log < {path}`"), path)
+        raise KsegError(
+            refusal_of(path, "if it is Kafka's, name its kind: `kseg explain - --input-kind log < {path}`"), path
+        )
 
 
 def _log_items(path: Path) -> Iterator[Item]:

@@ -102,8 +102,8 @@ _AGAIN = 0.05
 _ADVICE = {
     "'length(BLOB)'": "octet_length(…) counts the bytes of a BLOB",
     "because schema": 'quote a topic whose name has dots: from "orders.v1"',
-    "file system operations are disabled": "--files DIR lets SQL read and write in one directory",
-    "'max_temp_directory_size'": "give more --temporary, or more --memory",
+    "file system operations are disabled": "--allow-files DIR lets SQL read and write in one directory",
+    "'max_temp_directory_size'": "give more --temp-limit, or more --memory",
 }
 """Advice by words of DuckDB's own messages, which name locked settings."""
 _PLAIN = re.compile("[a-z_][a-z0-9_]*", re.IGNORECASE)

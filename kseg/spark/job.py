@@ -415,7 +415,9 @@ def make_class_archive(master: str, settings: Mapping[str, str], *, verbose: boo
         raise UsageError(wrong or "no Java is here")
     archive = ClassArchive.of(java)
     if archive is None:
-        raise UsageError("--warm is for pyspark's own Spark and a user's cache directory: unset SPARK_HOME, set HOME")
+        raise UsageError(
+            "--prepare-jvm is for pyspark's own Spark and a user's cache directory: unset SPARK_HOME, set HOME"
+        )
     try:
         _make(archive, java, (master, settings), verbose=verbose)
     except OSError as error:

@@ -453,7 +453,9 @@ def _file_name(wanted: str, first: bytes) -> str:
         return f"{0:020}-{0:010}.checkpoint"
     if wanted == FileKind.OFFSET_CHECKPOINT:
         return "replication-offset-checkpoint"
-    raise UsageError(f"--as {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name")
+    raise UsageError(
+        f"--input-kind {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name"
+    )
 
 
 def _base_offset(first: bytes) -> int:

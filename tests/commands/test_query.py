@@ -285,7 +285,7 @@ def test_sql_reaches_no_files_and_no_network(disk: Path, sql: str) -> None:
     before = sorted(disk.iterdir())
     line = refused(disk, sql)
     assert line.startswith("kseg: ")
-    assert line.endswith("--files DIR lets SQL read and write in one directory") == ("are disabled by" in line)
+    assert line.endswith("--allow-files DIR lets SQL read and write in one directory") == ("are disabled by" in line)
     assert sorted(disk.iterdir()) == before
     (disk / "secret.csv").unlink()
 
@@ -294,19 +294,21 @@ def test_one_directory_may_be_allowed(disk: Path, tmp_path: Path) -> None:
     (tmp_path / "names.csv").write_text("key,name\ncustomer-3,Ada\n")
     join = f"orders JOIN read_csv('{tmp_path}/names.csv') c ON decode(orders.key) = c.key"
     sql = f"SELECT name, count(*) n FROM {join} GROUP BY 1"
-    assert queried(disk, sql, "--files", str(tmp_path)) == [{"name": "Ada", "n": 600}]
+    assert queried(disk, sql, "--allow-files", str(tmp_path)) == [{"name": "Ada", "n": 600}]
     copy = f"COPY (FROM orders WHERE partition = 0) TO '{tmp_path}/out.parquet'"
-    assert queried(disk, copy, "--files", str(tmp_path)) == [{"Count": 2000}]
+    assert queried(disk, copy, "--allow-files", str(tmp_path)) == [{"Count": 2000}]
     assert (tmp_path / "out.parquet").stat().st_size > 1000
-    assert "Permission Error" in refused(disk, f"COPY orders TO '{tmp_path}/../out.csv'", "--files", str(tmp_path))
+    assert "Permission Error" in refused(
+        disk, f"COPY orders TO '{tmp_path}/../out.csv'", "--allow-files", str(tmp_path)
+    )
 
 
 def test_the_allowed_directory_is_not_what_is_read(disk: Path) -> None:
-    assert "kseg writes nothing there" in refused(disk, "SELECT 1", "--files", str(disk / "odd-0"))
+    assert "kseg writes nothing there" in refused(disk, "SELECT 1", "--allow-files", str(disk / "odd-0"))
 
 
 def test_explain_carries_nothing_out(disk: Path, tmp_path: Path) -> None:
-    line = refused(disk, "--explain", f"COPY orders TO '{tmp_path}/x.csv'", "--files", str(tmp_path))
+    line = refused(disk, "--explain", f"COPY orders TO '{tmp_path}/x.csv'", "--allow-files", str(tmp_path))
     assert line == "kseg: --explain is for queries (SELECT …): others would change something"
     assert list(tmp_path.iterdir()) == []
 
@@ -318,9 +320,9 @@ def test_what_does_not_fit_into_memory_goes_into_temporary_files_that_are_remove
     sql = "SELECT count(*) n FROM (SELECT DISTINCT range FROM range(8000000))"
     assert queried(disk, sql, "--memory", "64MiB") == [{"n": 8_000_000}]
     assert list(tmp_path.iterdir()) == []
-    line = refused(disk, sql, "--memory", "64MiB", "--temporary", "1MiB")
+    line = refused(disk, sql, "--memory", "64MiB", "--temp-limit", "1MiB")
     assert line.startswith("kseg: Out of Memory Error: failed to offload data block")
-    assert line.endswith(": give more --temporary, or more --memory")
+    assert line.endswith(": give more --temp-limit, or more --memory")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -50,12 +50,12 @@ VOCABULARY = {
     "--output": Word(is_one_of(*OUTPUT_FORMS), "-o"),
     "--to": Word(has_metavar("DIR", "FILE", "DEST")),
     "--from": Word(is_one_of(*INPUT_FORMS)),
-    "--as": Word(has_metavar("KIND")),
+    "--input-kind": Word(has_metavar("KIND")),
     "--grammar": Word(lambda option: isinstance(option.type, click.Choice)),
     "--format": Word(lambda option: isinstance(option.type, click.Choice) and "parquet" in option.type.choices),
     "--catalog": Word(has_metavar("NAME")),
     "--table": Word(has_metavar("NAME")),
-    "-j": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
+    "--jobs": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
     "--topic": Word(has_metavar("NAME|GLOB", "NAME")),
     "--partition": Word(has_metavar("N,…")),
     "--from-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
@@ -98,7 +98,7 @@ SHORT = {word.short for word in VOCABULARY.values()} - {None}
 EXPORTS = {"export", "spark-export"}
 ONLY_ON = {"--format": EXPORTS, "--grammar": {"explain"}, "--timestamp": {"lookup", "build"}}
 GONE = {
-    "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
+    "--as", "--warm", "--temporary", "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
     "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
 """Names that there were before: no command takes them up again."""

@@ -1,4 +1,4 @@
-"""An export by Spark on this machine starts quickly after `--warm`, and ends after its report."""
+"""An export by Spark on this machine starts quickly after `--prepare-jvm`, and ends after its report."""
 
 import os
 import subprocess
@@ -39,9 +39,9 @@ def spark_export(*arguments: str, **variables: str) -> "subprocess.CompletedProc
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a user's cache directory, with an archive made by `--warm`."""
+    """Return a user's cache directory, with an archive made by `--prepare-jvm`."""
     cache = tmp_path_factory.mktemp("cache")
-    ran = spark_export("--warm", XDG_CACHE_HOME=str(cache))
+    ran = spark_export("--prepare-jvm", XDG_CACHE_HOME=str(cache))
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert ran.stdout.startswith(f"{archive(cache)}: ".encode())
     return cache
@@ -88,7 +88,7 @@ def test_an_archive_that_does_not_fit_is_ignored(cache: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "variables", "complaint"),
     [
-        (["--master", "spark://head:7077"], {}, "--warm is for exports on this machine"),
+        (["--master", "spark://head:7077"], {}, "--prepare-jvm is for exports on this machine"),
         ([], {"SPARK_HOME": "/opt/spark"}, "unset SPARK_HOME"),
         ([], {"XDG_CACHE_HOME": "/dev/null"}, "Not a directory"),
     ],
@@ -96,7 +96,7 @@ def test_an_archive_that_does_not_fit_is_ignored(cache: Path, tmp_path: Path) ->
 def test_where_no_archive_can_be_made_warm_says_so(
     arguments: list[str], variables: dict[str, str], complaint: str
 ) -> None:
-    ran = spark_export("--warm", *arguments, **variables)
+    ran = spark_export("--prepare-jvm", *arguments, **variables)
     assert (ran.returncode, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert complaint in ran.stderr.decode()
 

@@ -272,11 +272,15 @@ class _Rewriter:
         entries[start:end] = replaced
 
 
+_LEAST_LENGTH = -256
+"""The least length of a key that is taken for a wrong number, not for four bytes of somebody's content."""
+
+
 def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
     """Whether an entry that can't be read has the fields that its magic says; else they are pieces of its content."""
-    if magic == 1 and ENTRY_V1_TIMESTAMP.end <= len(raw):
-        return 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS
-    return has_key or (_KEY_LENGTHS[magic].end <= len(raw) and _KEY_LENGTHS[magic].read(raw) == -1)
+    length = _KEY_LENGTHS[magic]
+    is_null = not has_key and length.end <= len(raw) and _LEAST_LENGTH <= length.read(raw) < 0
+    return (has_key or is_null) and (magic == 0 or 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS)
 
 
 def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:

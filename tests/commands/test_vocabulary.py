@@ -98,7 +98,8 @@ SHORT = {word.short for word in VOCABULARY.values()} - {None}
 EXPORTS = {"export", "spark-export"}
 ONLY_ON = {"--format": EXPORTS, "--grammar": {"explain"}, "--timestamp": {"lookup", "build"}}
 GONE = {
-    "--as", "--warm", "--temporary", "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
+    "--as", "--warm", "--temporary",
+    "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
     "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
 """Names that there were before: no command takes them up again."""

@@ -1,1 +1,1 @@
-"""Partitions and log directories: segments by offset, lookup, listing."""
+"""Partitions: segments by offset, lookup, listing, transactions, cleaning."""

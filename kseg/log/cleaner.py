@@ -25,7 +25,7 @@ from kseg.reading.batch import BatchHeader
 
 
 class CleanerStop(StrEnum):
-    """What the cleaner doesn't go beyond."""
+    """The bound that the cleaner doesn't pass."""
 
     ACTIVE_SEGMENT = "active segment"
     HIGH_WATERMARK = "high watermark"
@@ -34,7 +34,7 @@ class CleanerStop(StrEnum):
 
 
 class CleanerVerdict(StrEnum):
-    """Whether the cleaner would take the partition."""
+    """The cleaner's verdict on a partition."""
 
     CLEANABLE = "cleanable"
     WAITS = "not dirty enough"
@@ -47,7 +47,7 @@ class CleanerVerdict(StrEnum):
 class CleaningSettings:
     """A topic's and a broker's settings for when to clean; the defaults are Kafka's.
 
-    is_policy_unknown: only the cleaner's checkpoint tells that the topic is compacted, or was.
+    is_policy_unknown: only the cleaner's checkpoint shows that the topic is or was compacted.
     """
 
     now_ms: int
@@ -59,7 +59,7 @@ class CleaningSettings:
 
     @property
     def most_keys(self) -> int:
-        """How many keys the cleaner takes at once, with one thread."""
+        """The number of keys that one cleaner thread takes at once."""
         return int(self.dedupe_buffer_size // ENTRY_SIZE * LOAD_FACTOR)
 
 
@@ -67,8 +67,7 @@ class CleaningSettings:
 class CompactSettings:
     """A topic's and a broker's settings for the cleaner, under Kafka's names; the defaults are Kafka's.
 
-    now_ms: the time of cleaning. first_dirty_offset: where to start; None: where the cleaner's checkpoint says, or at
-    the log's start.
+    now_ms: the time of cleaning. first_dirty_offset: the start; None: the cleaner's checkpoint or the log's start.
     """
 
     now_ms: int
@@ -83,11 +82,11 @@ class CompactSettings:
 
 
 class DirtySegment(NamedTuple):
-    """What the cleaner's rules need to know about a segment.
+    """The facts about a segment that the cleaner's rules need.
 
-    largest_timestamp: of its records or, if none has a time, of its file. first_timestamp: its first batch's largest,
-    -1 for none. damage_position: of bytes that the cleaner can't read, None if none are known. records: None if they
-    weren't counted.
+    largest_timestamp: of its records or, if none has a timestamp, of its file. first_timestamp: the largest of its
+    first batch, -1 for none. damage_position: the position of unreadable bytes, None if none are known. records: None
+    if they weren't counted.
     """
 
     base_offset: int
@@ -99,7 +98,7 @@ class DirtySegment(NamedTuple):
 
 
 class OldestTransaction(NamedTuple):
-    """The first offset of the oldest transaction that is open; is_certain: it can't have ended meanwhile."""
+    """The first offset of the oldest open transaction; is_certain: it can't have ended meanwhile."""
 
     first_offset: int
     is_certain: bool = True
@@ -116,19 +115,20 @@ class LogOffsets(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """Where the cleaner would meet damage: the segment's base offset, and the position in its log."""
+    """Damage that the cleaner would meet: the segment's base offset, and the position in its log."""
 
     base_offset: int
     position: int
 
 
 class Cleaning(NamedTuple):
-    """How dirty a partition is, and what the cleaner would do.
+    """A partition's dirtiness, and the cleaner's next step.
 
-    first_dirty: the first offset that isn't cleaned. end_offset: the base offset of the first segment that wouldn't be.
-    clean_size, cleanable_size: bytes of whole segments before and between. stop, stop_offset: what the cleaner doesn't
-    go beyond. is_overdue: max.compaction.lag.ms is over. most_records: no more records, thus keys, are to be cleaned.
-    most_keys: so many the cleaner takes at once. damage: what would make the partition uncleanable, as far as was read.
+    first_dirty: the first offset that isn't cleaned. end_offset: the base offset of the first segment that would stay
+    dirty. clean_size: bytes of the segments before first_dirty. cleanable_size: bytes of the segments from there to
+    end_offset. stop, stop_offset: the bound that the cleaner doesn't pass. is_overdue: max.compaction.lag.ms is over.
+    most_records: the largest possible number of records, thus keys, to clean. most_keys: the number of keys that the
+    cleaner takes at once. damage: the damage that would make the partition uncleanable, as far as kseg read.
     """
 
     verdict: CleanerVerdict
@@ -148,21 +148,21 @@ class Cleaning(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float | None:
-        """Cleanable bytes by clean and cleanable ones, as the broker has it.
+        """The cleanable bytes divided by clean and cleanable bytes, as the broker computes it.
 
-        None if there are neither, or if it isn't certain up to where the cleaner may clean.
+        None if there are neither, or if the end of cleaning isn't certain.
         """
         is_known = self.is_stop_certain and self.clean_size + self.cleanable_size > 0
         return _ratio(self.clean_size, self.cleanable_size) if is_known else None
 
     @property
     def is_cleanable(self) -> bool | None:
-        """Whether the cleaner would take it; None if that can't be known."""
+        """True if the cleaner would take the partition; None if that isn't known."""
         return None if self.verdict is CleanerVerdict.UNKNOWN else self.verdict is CleanerVerdict.CLEANABLE
 
 
 def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings: CleaningSettings) -> Cleaning | None:
-    """What the cleaner would do with a partition, whose segments are given oldest first; None without segments."""
+    """Return the cleaner's next step for a partition; None without segments. The segments are given oldest first."""
     if not segments:
         return None
     first_dirty = first_dirty_offset(offsets)
@@ -193,13 +193,13 @@ def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings:
 
 
 def first_dirty_offset(offsets: LogOffsets) -> int:
-    """Where cleaning begins: at the checkpoint, or at the log's start if it is outside of the log."""
+    """Return the start of cleaning: the checkpoint, or the log's start if the checkpoint is outside of the log."""
     known = offsets.clean_offset
     return known if known is not None and offsets.log_start <= known <= offsets.log_end else offsets.log_start
 
 
 def _closed_from(segments: Sequence[DirtySegment], offset: int) -> Sequence[DirtySegment]:
-    """The segments from the one of an offset on, without the active one."""
+    """Return the closed segments, from the segment of an offset on."""
     return segments[_slot_of(segments, offset) : -1]
 
 
@@ -210,7 +210,7 @@ def _slot_of(segments: Sequence[DirtySegment], offset: int) -> int:
 def _stops(
     active: DirtySegment, dirty: Sequence[DirtySegment], offsets: LogOffsets, settings: CleaningSettings
 ) -> Iterator[tuple[int, CleanerStop]]:
-    """What bounds cleaning, and at which offset; of two at one offset the first counts."""
+    """Yield the bounds of cleaning and their offsets; of two at one offset the first counts."""
     yield active.base_offset, CleanerStop.ACTIVE_SEGMENT
     if offsets.open_transaction is not None:
         yield offsets.open_transaction.first_offset, CleanerStop.OPEN_TRANSACTION
@@ -225,13 +225,13 @@ def _stops(
 
 
 def _most_records(to_clean: Sequence[DirtySegment], offsets: int) -> int:
-    """No more records than these are to be cleaned: as they were counted or, if that is less, as there are offsets."""
+    """Return the largest possible number of records to clean: their count or, if smaller, the number of offsets."""
     counts = [each.records for each in to_clean if each.records is not None]
     return min(sum(counts), offsets) if len(counts) == len(to_clean) else offsets
 
 
 def _first_damage(segments: Sequence[DirtySegment], end_offset: int) -> Damaged | None:
-    """The first damage that the cleaner meets: it reads all segments up to the end, the clean ones too."""
+    """Return the first damage that the cleaner meets: it reads all segments up to the end, also clean ones."""
     for each in segments:
         if each.base_offset < end_offset and each.damage_position is not None:
             return Damaged(each.base_offset, each.damage_position)
@@ -243,7 +243,7 @@ def _ratio(clean_size: int, dirty_size: int) -> float:
 
 
 def _verdict(found: Cleaning, closed_size: int) -> CleanerVerdict:
-    """Whether the cleaner takes it; `closed_size`: what it would clean if nothing stopped it but the active segment."""
+    """Return the verdict; `closed_size`: the size to clean if only the active segment stopped the cleaner."""
     would, does = (
         size > 0 and (found.is_overdue or _ratio(found.clean_size, size) > found.min_ratio)
         for size in (closed_size, found.cleanable_size)
@@ -256,7 +256,7 @@ def _verdict(found: Cleaning, closed_size: int) -> CleanerVerdict:
 
 
 def dirty_segment(row: SegmentListing, first: BatchHeader | None) -> DirtySegment:
-    """A segment of a listing, with its first batch's header."""
+    """Return a listed segment with its first batch's header."""
     return DirtySegment(
         row.base_offset,
         row.size,
@@ -268,16 +268,16 @@ def dirty_segment(row: SegmentListing, first: BatchHeader | None) -> DirtySegmen
 
 
 def cleaning_offsets(partition: PartitionLog, rows: Sequence[SegmentListing], end: int) -> LogOffsets:
-    """The offsets that bound cleaning; `end`: where the log ends."""
+    """Return the offsets that bound cleaning; `end`: the log's end."""
     known = partition.checkpoints()
     open_transaction = _open_transaction(partition, rows, end)
     return LogOffsets(partition.log_start_offset(), end, known.clean_offset, known.high_watermark, open_transaction)
 
 
 def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], end: int) -> OldestTransaction | None:
-    """The oldest open transaction; not a certain one where neither headers were read nor a snapshot is there.
+    """Return the oldest open transaction; without headers and snapshot it is uncertain.
 
-    If the newest producer snapshot has none, there is none before the active segment, where the cleaner stops anyhow.
+    If the newest producer snapshot has none, none begins before the active segment, where the cleaner stops anyway.
     """
     if len(rows) < 2 or all(max(row.magics, default=0) < 2 for row in rows):
         return None
@@ -290,17 +290,17 @@ def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], e
         return OldestTransaction(partition.log_start_offset(), is_certain=False)
     if not states.open_transactions:
         return None
-    from kseg.log.committed import read_open_transactions  # which few listings need
+    from kseg.log.committed import read_open_transactions  # few listings need it
 
     first = min(read_open_transactions(partition).values(), default=None)
     return None if first is None else OldestTransaction(first)
 
 
 def cleaned_by_ms(partition: PartitionLog) -> int | None:
-    """When the cleaner's checkpoint was written; None if the partition isn't in it."""
+    """Return the time of the cleaner's checkpoint; None if the partition isn't in it."""
     if partition.checkpoints().clean_offset is None:
         return None
     try:
         return (partition.log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).stat().st_mtime_ns // 1_000_000
-    except OSError:  # it has gone meanwhile
+    except OSError:  # deleted meanwhile
         return None

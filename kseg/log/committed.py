@@ -1,4 +1,4 @@
-"""Reads with `read_committed`: aborted transactions, and the suffix that an open one holds back."""
+"""Reads with `read_committed`: aborted transactions, and the records that an open transaction holds back."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -21,11 +21,11 @@ from kseg.times import iso_time
 
 
 class Withheld(NamedTuple):
-    """Offsets withheld, from `first_offset` to below `end_offset`, and the records there, as headers count them.
+    """Offsets held back, from `first_offset` to below `end_offset`, and the number of records there by the headers.
 
-    records: without markers. producer_id: whose transaction holds them back; since_ms: the time of its first record, in
-    milliseconds since 1970. Both are None if the batch at the first offset isn't there, or has none. is_unknown: that
-    transaction may have ended where the log is damaged.
+    records: without markers. producer_id: the producer of the open transaction. since_ms: the timestamp of its first
+    record, in milliseconds since 1970. Both are None if the batch at the first offset is missing or has none.
+    is_unknown: the transaction may have ended where the log is damaged.
     """
 
     first_offset: int
@@ -36,14 +36,14 @@ class Withheld(NamedTuple):
     is_unknown: bool = False
 
     def line(self) -> str:
-        """How many records are withheld, from where on, and why."""
+        """Return the number of records held back, their first offset and the reason."""
         verb = "is" if self.records == 1 else "are"
         why = why_withheld(self.producer_id, iso_time(self.since_ms), is_unknown=self.is_unknown)
         return f"{counted(self.records, 'record')} from offset {self.first_offset} on {verb} withheld: {why}"
 
 
 def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool) -> str:
-    """What holds records back: whose transaction, and since when, if that is known."""
+    """Return the reason why records are held back: the transaction, and its start if known."""
     whose = "" if producer_id is None else f" of producer {producer_id}"
     began = "" if since is None else f" since {since}"
     if not is_unknown:
@@ -55,14 +55,15 @@ def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool
 
 
 def find_withheld(segments: Sequence[SegmentFiles], found: "ReadCommitted", end_offset: int = MOST) -> Withheld | None:
-    """What the oldest open transaction withholds, by the headers from its first offset to an end, or the log's.
+    """Return the records that the oldest open transaction holds back, by the headers from its first offset on.
 
-    None if no transaction is open. Raises OpenError if a log can't be opened.
+    The end is `end_offset` or the log's end. None if no transaction is open. Raises OpenError if a log can't be
+    opened.
 
     Args:
-        segments: those of the partition.
-        found: what was read of them.
-        end_offset: the first one that isn't wanted.
+        segments: all segments of the partition.
+        found: the transactions read from them.
+        end_offset: the first unwanted offset.
     """
     open_from = found.last_stable_offset
     if open_from is None:
@@ -86,7 +87,10 @@ def find_withheld(segments: Sequence[SegmentFiles], found: "ReadCommitted", end_
 
 
 def _stops(segments: Sequence[SegmentFiles], offset: int, fold: HeaderFold) -> Iterator[BatchHeader]:
-    """The headers at which a fold stops, of the batches that may reach an offset; they are to be taken."""
+    """Yield the headers at which a fold stops, of batches that may reach an offset.
+
+    The caller adds them to the fold.
+    """
     for number, segment in enumerate(segments):
         if number + 1 < len(segments) and segments[number + 1].base_offset <= offset:
             continue
@@ -118,12 +122,12 @@ _UNKNOWN = (
 
 
 class ReadCommitted(NamedTuple):
-    """Which records are committed, and how far one may read.
+    """The committed records, and the end up to which a consumer may read.
 
-    aborted: transactions that were, or may have been, by producer id, as ordered (first offset, offset of the marker).
-    last_stable_offset: the first offset of the oldest open transaction; None if none is open below the requested end.
-    is_unknown: that one may have ended where the log is damaged. notes: which file contradicts the log, and how many
-    records are withheld as it isn't known how their transactions ended.
+    aborted: certainly or possibly aborted transactions by producer id, as ordered (first offset, offset of the
+    marker). last_stable_offset: the first offset of the oldest open transaction; None if none is open below the
+    requested end. is_unknown: that transaction may have ended where the log is damaged. notes: the files that
+    contradict the log, and the number of records held back because the outcome of their transactions is unknown.
     """
 
     aborted: dict[int, list[Span]]
@@ -132,7 +136,7 @@ class ReadCommitted(NamedTuple):
     notes: tuple[str, ...]
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
-        """Whether a producer's transactional batch that begins at an offset was aborted."""
+        """Return whether a producer's transactional batch that begins at an offset was aborted."""
         spans = self.aborted.get(producer_id, [])
         place = bisect_right(spans, offset, key=_first_of)
         return place > 0 and offset <= spans[place - 1][1]
@@ -148,16 +152,16 @@ def read_committed(
     first_offset: int = LEAST,
     end_offset: int = MOST,
 ) -> ReadCommitted:
-    """The transactions in consecutive segments, as far as they matter for a range of offsets.
+    """Read the transactions in consecutive segments, as far as they matter for a range of offsets.
 
-    Reads headers from a producer snapshot on that matches the log, or from the first segment, until the outcome of all
-    transactions that began below the end is known. Raises OpenError if a log can't be opened.
+    Reads headers from a producer snapshot that matches the log, or from the first segment. Stops when the outcome of
+    all transactions that began below the end is known. Raises OpenError if a log can't be opened.
 
     Args:
         segments: all segments of a partition, or only one.
         partition: the partition whose snapshots may be used; None for none.
-        first_offset: the first one wanted.
-        end_offset: the first one that isn't wanted.
+        first_offset: the first wanted offset.
+        end_offset: the first unwanted offset.
     """
     walk, notes = TransactionWalk(partition, end_offset), list[str]()
     aborted = defaultdict[int, list[Span]](list)
@@ -180,7 +184,7 @@ def read_committed(
 
 
 def _count_records(segments: Sequence[SegmentFiles], producer_id: int, offsets: range) -> int:
-    """The records in a producer's transactional batches in a range of offsets, as headers count them."""
+    """Count the records in a producer's transactional batches in a range of offsets, by the headers."""
     count = 0
     for number, segment in enumerate(segments):
         is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= offsets.start
@@ -194,7 +198,7 @@ def _count_records(segments: Sequence[SegmentFiles], producer_id: int, offsets: 
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:
-    """The first offset of the oldest open transaction of a partition, or its log's start; None if none is open.
+    """Return the first offset of a partition's oldest open transaction, or its log's start; None if none is open.
 
     Reads only the headers of the last segments if a snapshot there matches the log. Raises OpenError.
     """
@@ -203,14 +207,17 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
 
 
 class OpenAtEnds(NamedTuple):
-    """How many transactions are open at the end of each segment, and the first offset of those at the log's end."""
+    """The number of open transactions at the end of each segment, and their first offsets at the log's end."""
 
     counts: tuple[int, ...]
     first_offset: int | None
 
 
 def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
-    """What is open at the ends of a partition's segments, by all headers. Raises OpenError if a log can't be opened."""
+    """Return the open transactions at the ends of a partition's segments, by all headers.
+
+    Raises OpenError if a log can't be opened.
+    """
     walk, bases = TransactionWalk(partition), partition.base_offsets
     changes = [0] * (len(bases) + 1)
 
@@ -227,9 +234,10 @@ def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
 
 
 def read_open_transactions(partition: PartitionLog, end_offset: int = MOST) -> Mapping[int, int]:
-    """First offsets of the transactions that are open below an offset, or at the log's end, by producer.
+    """Return the first offsets of transactions that are open below an offset, or at the log's end, by producer.
 
-    Reads and raises as above; where one is open, also what follows the offset, until its end.
+    Reads and raises as `read_last_stable_offset`. If a transaction is open, also reads the batches after the offset,
+    until it ends.
     """
     walk = TransactionWalk(partition, end_offset)
     ended = [event for event in walk.over(partition.segments, end_offset) if isinstance(event, Ended)]

@@ -58,9 +58,9 @@ _WHY_ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class CleaningPlan:
-    """What is cleaned: offsets from `first_dirty` to before `end_offset`, the base of the first segment that isn't.
+    """The range to clean: from `first_dirty` to below `end_offset`, a segment's base offset.
 
-    why_ends: why the cleaner stops there. producers: active ones at the log's end. states: all of them.
+    why_ends: the reason why the cleaner stops there. producers: those active at the log's end. states: all of them.
     """
 
     first_dirty: int
@@ -71,10 +71,11 @@ class CleaningPlan:
 
 
 def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> CleaningPlan:
-    """The part of a partition that the cleaner would clean.
+    """Return the part of a partition that the cleaner would clean.
 
-    It ends before the active segment, the segment of the last stable offset or of the high watermark, and the first
-    one with a record younger than min.compaction.lag.ms. Raises KsegError if a file can't be read.
+    It ends before the active segment, and the segment of the last stable offset or of the high watermark. It also ends
+    before the first segment with a record younger than min.compaction.lag.ms. Raises KsegError if a file can't be
+    read.
     """
     log_end = partition.read_log_end_offset()
     states = states_at(partition, log_end)
@@ -102,7 +103,7 @@ def _offsets(partition: PartitionLog, settings: CompactSettings, log_end: int) -
 
 
 def _segments(partition: PartitionLog, settings: CompactSettings) -> list[DirtySegment]:
-    """The segments; their times are read only if they matter."""
+    """Return the segments; their timestamps are read only if they matter."""
     if settings.min_compaction_lag_ms <= 0:
         return [DirtySegment(each.base_offset, each.size, NO_TIMESTAMP, NO_TIMESTAMP) for each in partition.segments]
     rows = list_partition(partition, ListingSettings(RetentionSettings(settings.now_ms))).segments
@@ -117,7 +118,7 @@ def _is_expired(state: ProducerState, settings: CompactSettings) -> bool:
 def group_segments(
     segments: Sequence[SegmentFiles], settings: CompactSettings, end_offset: int
 ) -> Iterator[list[SegmentFiles]]:
-    """Neighbours that become one segment: as many as fit into its log, its indexes and 31 bits of offsets.
+    """Yield neighbours that become one segment: as many as fit into its log, its indexes and 31 bits of offsets.
 
     end_offset: the first offset that isn't cleaned.
     """
@@ -138,7 +139,7 @@ def group_segments(
 
 
 def _sizes(segment: SegmentFiles) -> tuple[int, int, int]:
-    """Bytes of a log, of its offset index and of its time index."""
+    """Return the bytes of a log, of its offset index and of its time index."""
     offsets, times = segment.offset_index, segment.time_index
     return segment.size, 0 if offsets is None else offsets.size, 0 if times is None else times.size
 
@@ -148,30 +149,30 @@ def _fit(sizes: tuple[int, int, int], settings: CompactSettings) -> bool:
 
 
 _MD5, _SINCE_3_0 = "MD5", "OPENSSL_version_major"
-"""Of libcrypto. In FIPS mode, MD5 ends the process before 3.0."""
+"""Functions of libcrypto. In FIPS mode, MD5 ends the process before 3.0."""
 
 
 class OffsetMap:
-    """Maps keys to offsets from 0 on; uses a fixed amount of memory.
+    """A map of keys to offsets ≥ 0, in a fixed amount of memory.
 
     table: the kernel's, which reads keys from batches.
     """
 
     def __init__(self, size: int) -> None:
-        """Makes a map of `size` bytes."""
+        """Create a map of `size` bytes."""
         self._slots = size // ENTRY_SIZE
         self.table = self._free_table()
 
     def clear(self) -> None:
-        """Forgets all."""
-        del self.table  # frees the old one first
+        """Remove all keys."""
+        del self.table  # frees the old table first
         self.table = self._free_table()
 
     def _free_table(self) -> OffsetTable:
-        """A table of free slots; the system allocates memory only for slots that are written."""
+        """Return a table of free slots; the system allocates memory only for slots that are written."""
         try:
             memory = mmap.mmap(-1, max(self._slots * ENTRY_SIZE, 1))
-        except OSError as error:  # as for any memory that isn't there
+        except OSError as error:  # like any failed allocation
             raise MemoryError(str(error)) from error
         return kernel.load().OffsetTable(memory, int(self._slots * LOAD_FACTOR), _digest, _function())
 
@@ -182,7 +183,7 @@ def _digest(key: bytes) -> bytes:
 
 @cache
 def _function() -> int:
-    """The address of libcrypto's MD5; 0 if it can't be had."""
+    """Return the address of libcrypto's MD5; 0 if it isn't available."""
     try:
         import _hashlib
     except ImportError:  # a Python without OpenSSL
@@ -192,12 +193,12 @@ def _function() -> int:
 
 
 def intact_slices(path: Path) -> Iterator[Slice]:
-    """All batches of a log, with their bodies. Raises DamagedError at damage."""
+    """Yield all batches of a log, with their bodies. Raises DamagedError at damage."""
     with LogFile(path) as log_file:
         for item in with_bodies(log_file.runs(), log_file.stored_size):
             if isinstance(item, Slice):
                 row = item.first * ROW
-                if not item.run.rows[row + VALID]:  # it has a run of its own
+                if not item.run.rows[row + VALID]:  # a damaged batch has its own run
                     detail = "the CRC is wrong: `kseg salvage` saves what is intact"
                     raise DamagedError(detail, path, item.run.position + item.run.rows[row])
                 yield item
@@ -206,14 +207,14 @@ def intact_slices(path: Path) -> Iterator[Slice]:
 
 
 def refuse(path: Path, damage: Damage) -> None:
-    """Raises DamagedError."""
+    """Raise DamagedError."""
     raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", path, damage.position)
 
 
 def stretches(piece: Slice) -> Iterator[tuple[int, int, BatchHeader | None]]:
-    """The rows of a slice, from which to before which; with a header it is one batch.
+    """Yield ranges of a slice's rows (first, end); with a header it is one batch.
 
-    Control batches and those of transactions come alone.
+    Control batches and transactional batches have a range of their own.
     """
     run, row = piece.run, piece.first
     fold = kernel.load().HeaderFold(Event.CONTROL | Event.TRANSACTIONAL)
@@ -243,9 +244,9 @@ class _Ongoing:
 
 
 class CleanedTransactions:
-    """Follows batches in order, given the aborted transactions; `kept` are those with remaining batches.
+    """The state of transactions during cleaning, batch by batch, given the aborted ones.
 
-    Source: CleanedTransactionMetadata.
+    `kept` are transactions with remaining batches. Source: CleanedTransactionMetadata.
     """
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
@@ -256,16 +257,16 @@ class CleanedTransactions:
         self._committed: set[int] = set()
 
     def can_discard(self, batch: Batch) -> bool:
-        """Adds the next batch; says whether it is of an aborted transaction, or a marker without a batch before."""
+        """Add the next batch; return whether it is of an aborted transaction, or a marker without a remaining batch."""
         if not batch.is_control:
             return self.is_aborted(batch.header)
         self._begin(batch.last_offset)
         return self._can_discard_marker(batch)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Adds the next batch, which is no marker, by its header; says whether it is of an aborted transaction.
+        """Add the next batch, not a marker, by its header; return whether it is of an aborted transaction.
 
-        Those that aren't transactional needn't be added.
+        Batches outside of transactions needn't be added.
         """
         if not header.is_transactional:
             return False
@@ -278,7 +279,7 @@ class CleanedTransactions:
         return True
 
     def _begin(self, last_offset: int) -> None:
-        """Begins the transactions whose first offset is in a batch, or before it."""
+        """Begin the transactions whose first offset is in a batch, or before it."""
         while self._coming and self._coming[0].first_offset <= last_offset:
             transaction = heappop(self._coming)
             self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))
@@ -301,11 +302,11 @@ class CleanedTransactions:
 
 
 _ANY_CODEC = 0
-"""Runs that are only written needn't tell their codecs."""
+"""Runs that are only written don't need their codecs."""
 
 
 class Gone(StrEnum):
-    """Why a record is removed."""
+    """The reason why a record is removed."""
 
     SUPERSEDED = "superseded"
     TOMBSTONE = "tombstone"
@@ -316,7 +317,7 @@ class Gone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TombstoneRetention:
-    """What decides besides keys: the time of cleaning, how long tombstones and markers stay, active producers.
+    """The criteria besides keys: the time of cleaning, the retention of tombstones and markers, active producers.
 
     producers: the active ones, by id. end_offset: the first offset that isn't cleaned; the batch before it stays, even
     if empty.
@@ -329,9 +330,9 @@ class TombstoneRetention:
 
 
 class BatchCleaner:
-    """Cleans batches in order of their offsets.
+    """A cleaner of batches in order of their offsets.
 
-    emptied: batches that stay without records. keeps_deletes: whether v0 and v1 tombstones of the segment stay.
+    emptied: batches that stay without records. keeps_deletes: v0 and v1 tombstones of the segment stay.
     """
 
     def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: TombstoneRetention) -> None:
@@ -350,19 +351,19 @@ class BatchCleaner:
 
     @property
     def kept(self) -> int:
-        """Records that stay, so far."""
+        """The number of remaining records so far."""
         return self._kept + self._table.kept
 
     @property
     def gone(self) -> Counter[Gone]:
-        """Those that are removed, by reason."""
+        """The number of removed records, by reason."""
         whole = {Gone.SUPERSEDED: self._table.superseded, Gone.NO_KEY: self._table.without_key}
         return self._gone + Counter(whole)
 
     def cleaned(self, piece: Slice) -> Iterator[Run]:
-        """What is left of a slice's batches, in a buffer that is good until the next run is taken.
+        """Yield the remaining batches of a slice, in a buffer that is valid until the next run is taken.
 
-        The kernel decides of batches that stay or go as a whole. Raises KsegError if records can't be read.
+        The kernel decides about batches that stay or go completely. Raises KsegError if records can't be read.
         """
         run, table = piece.run, self._table
         self._make_room(piece)
@@ -390,7 +391,7 @@ class BatchCleaner:
             self._rows = new_rows(piece.last - piece.first)
 
     def _rest(self, piece: Slice, row: int) -> list[Run]:
-        """What is left of a batch that loses some records, if the kernel can tell that alone; else nothing."""
+        """Return the rest of a batch that loses some records, if the kernel alone can tell; otherwise nothing."""
         run = piece.run
         left = self._table.rest(run.buffer, run.rows, row, piece.bodies, piece.first)
         if left is None:
@@ -399,13 +400,13 @@ class BatchCleaner:
         return [_run_of(batch_of_rest(header_of(run, row), records, count, base_timestamp, max_timestamp))]
 
     def _one(self, run: Run, row: int) -> Iterator[Run]:
-        """What is left of a batch that isn't kept or removed as a whole."""
+        """Yield the rest of a batch that isn't kept or removed completely."""
         raw = self.clean(batch_of(run, row))
         if raw:
             yield _run_of(raw)
 
     def clean(self, batch: Batch) -> bytes:
-        """The batch after cleaning; empty if it is removed. Raises KsegError if its records can't be read."""
+        """Return the batch after cleaning; empty if it is removed. Raises KsegError if its records can't be read."""
         can_discard = self._transactions.can_discard(batch)
         is_discarded = can_discard and (not batch.is_control or self._is_past(batch.delete_horizon_ms))
         problem = batch.problem()
@@ -436,7 +437,10 @@ class BatchCleaner:
         return batch.next_offset == self._retention.end_offset
 
     def _is_last_of_producer(self, batch: Batch) -> bool:
-        """Whether it has the last sequence of an active producer or, if only markers are left of that, its epoch."""
+        """Return whether a batch has the last sequence of an active producer.
+
+        If only markers remain of that sequence, its epoch counts.
+        """
         state = self._retention.producers.get(batch.producer_id)
         if state is None:
             return False
@@ -448,7 +452,7 @@ class BatchCleaner:
         return horizon_ms is not None and horizon_ms <= self._retention.now_ms
 
     def _reason(self, batch: Batch, record: Record, *, is_discarded: bool) -> Gone | None:
-        """Why a record is removed; None if it stays."""
+        """Return the reason why a record is removed; None if it stays."""
         if is_discarded:
             return Gone.MARKER if batch.is_control else Gone.ABORTED
         if batch.is_control or record.offset > self._table.latest_offset:
@@ -464,5 +468,5 @@ class BatchCleaner:
 
 
 def _run_of(raw: bytes) -> Run:
-    """A run of one batch."""
+    """Return a run of one batch."""
     return Run(memoryview(raw), 0, array("q", (0, len(raw), 1)), 1, _ANY_CODEC)

@@ -1,4 +1,4 @@
-"""Which topics' retention to lower, and to what, so that a broker deletes so many bytes of whole segments."""
+"""A plan to free disk space: the lower retention of topics with which a broker deletes enough segments."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,15 +14,15 @@ from kseg.log.segment_listing import retained_segments
 from kseg.log.segments import RetainedSegment, RetentionSettings, retention_of
 
 _ROUND_MS = (86_400_000, 3_600_000, 60_000, 1000, 1)
-"""Ages are whole days, hours, minutes or seconds, if no more goes thereby."""
+"""Ages are rounded to complete days, hours, minutes or seconds, if that deletes nothing more."""
 
 
 class FreeablePartition(NamedTuple):
-    """What retention does to a partition, and what it might.
+    """A partition with the segments that retention deletes now, and could delete.
 
-    size_now, segments_now: what it deletes with the settings of now. setting: the topic's setting that may be lowered,
-    None if it is to be left alone. own_value: what the topic has for it, None if it has nothing of its own; is_known:
-    whether the topic's settings are.
+    size_now, segments_now: deleted with the present settings. setting: the topic's setting that may be lowered, None
+    if it must stay. own_value: the topic's own value of it, None without one; is_known: the topic's settings are
+    known.
     """
 
     topic: str
@@ -41,11 +41,11 @@ class FreeablePartition(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of its log."""
+        """Bytes of the log."""
         return sum(each.size for each in self.segments)
 
     def going(self, retention_ms: int) -> list[RetainedSegment]:
-        """The segments that go if the retention by time is this or, if that is shorter, the present one."""
+        """Return the segments deleted with this retention by time or, if shorter, the present one."""
         present = self.settings.retention_ms
         lowered = retention_ms if present == UNLIMITED else min(present, retention_ms)
         return self._deleted(replace(self.settings, retention_ms=lowered))
@@ -55,7 +55,10 @@ class FreeablePartition(NamedTuple):
         return [each for each, decision in zip(self.segments, decisions, strict=True) if decision.is_deletion]
 
     def ages(self) -> Iterator[int]:
-        """For each closed segment the age from which on it goes: its own or, if that is less, that of one before it."""
+        """Yield each closed segment's age from which it is deleted.
+
+        That is its own age or, if smaller, the age of a segment before it.
+        """
         age = self.settings.now_ms
         for each in self.segments[:-1]:
             age = min(age, self.settings.now_ms - each.largest_timestamp)
@@ -63,23 +66,23 @@ class FreeablePartition(NamedTuple):
 
 
 class ShareOf(StrEnum):
-    """What a share is of: the size of the file systems, as `df` has it, or the bytes of the logs."""
+    """The total of a share: the size of the file systems, as in `df`, or the bytes of the logs."""
 
     DISK = "disk"
     LOGS = "logs"
 
 
 class Share(NamedTuple):
-    """A share of so many percent; `of` is None if it is of the disk that a broker uses, and else of the logs."""
+    """A share in percent; `of` is None for the disk that a broker uses, if that is known, otherwise the logs."""
 
     percent: int
     of: ShareOf | None
 
 
 class Wanted(NamedTuple):
-    """How many bytes are to be freed, and of what they are which share; None if a size was given.
+    """The bytes to free, and the total of their share; None if a size was given.
 
-    whole: the bytes that it is a share of.
+    whole: the bytes of that total.
     """
 
     size: int
@@ -89,10 +92,10 @@ class Wanted(NamedTuple):
 
 
 class LoweredTopic(NamedTuple):
-    """A topic whose retention is to be lowered.
+    """A topic with its lower retention.
 
-    before: its present limit, -1 for none. own_value, is_known: as in FreeablePartition. segments, size: what goes that
-    would stay now.
+    before: its present limit, -1 for none. own_value, is_known: as in FreeablePartition. segments, size: the
+    additional deletions.
     """
 
     topic: str
@@ -106,10 +109,10 @@ class LoweredTopic(NamedTuple):
 
 
 class PinnedSegment(NamedTuple):
-    """A segment whose largest time is in the future: it stays, and so do those after it, whatever their age.
+    """A segment with its largest timestamp in the future: it and later segments stay at any age.
 
-    size: bytes of it and of those after it that are old enough. retention_bytes: with so much as retention.bytes they
-    would go.
+    size: bytes of it and of later segments that are old enough. retention_bytes: the value of retention.bytes that
+    deletes them.
     """
 
     topic: str
@@ -122,10 +125,11 @@ class PinnedSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreeingPlan:
-    """How to free so many bytes.
+    """A plan to free a number of bytes.
 
-    size_now, segments_now: what goes without lowering anything. lowered: by how much they free, most first; none if it
-    can't be done. most_size: what can be freed at most. age_ms: to what age retention is lowered, None if it isn't.
+    size_now, segments_now: deleted without lowering anything. lowered: the topics to lower, the largest gain first;
+    empty if it isn't possible. most_size: the most bytes that can be freed. age_ms: the lowered retention, None if it
+    stays.
     """
 
     wanted: int
@@ -138,12 +142,12 @@ class FreeingPlan:
 
     @property
     def size(self) -> int:
-        """What is freed in all."""
+        """The total of freed bytes."""
         return self.size_now + sum(each.size for each in self.lowered)
 
     @property
     def is_enough(self) -> bool:
-        """Whether that is as much as is wanted."""
+        """True if the plan frees the wanted number of bytes."""
         return self.size >= self.wanted
 
 
@@ -155,7 +159,7 @@ def freeable_partition(
     *,
     is_known: bool = False,
 ) -> FreeablePartition:
-    """A partition as `plan_freeing` needs it; segments that can't be read are left out, and named in its problems."""
+    """Return a partition as `plan_freeing` needs it; its problems name segments that can't be read and are left out."""
     listing = list_partition(partition, ListingSettings(settings))
     return FreeablePartition(
         topic=listing.topic,
@@ -175,10 +179,10 @@ def freeable_partition(
 
 
 def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> FreeingPlan:
-    """The plan that frees at least so many bytes, and loses the least history.
+    """Return the plan that frees at least the wanted bytes and loses the least history.
 
-    The retention by time of several topics is lowered to one age, the greatest that is enough. It is lowered only so
-    far as closed segments go, and not for topics that aren't needed for it.
+    It lowers the retention by time of several topics to one age, the greatest sufficient one. No topic is lowered
+    further than its closed segments need, and none without need.
     """
     partitions = list(partitions)
     size_now = sum(each.size_now for each in partitions)
@@ -192,7 +196,7 @@ def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> Freein
     if wanted > most_size:
         return replace(plan, pinned=_pinned(open_ones, ages[0] if ages else 0))
     missing = wanted - size_now
-    # The greatest age with which enough goes: the smaller the age, the more does.
+    # The greatest sufficient age: the smaller the age, the more is deleted.
     place = bisect_left(ages, 1, key=lambda age: int(_gain(open_ones, age) < missing))
     age_ms = _rounded(open_ones, ages[place - 1])
     lowered = _without_needless(_lowered(open_ones, age_ms), missing)
@@ -200,9 +204,10 @@ def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> Freein
 
 
 def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_size: int) -> Wanted:
-    """How much a size or a share is. disk_size: of the file systems; 0 if nothing tells that these are the broker's.
+    """Return the bytes to free for a size or a share.
 
-    Raises UsageError for a share of a disk whose size isn't known.
+    disk_size: of the file systems; 0 if nothing shows that these are the broker's. Raises UsageError for a share of a
+    disk of unknown size.
     """
     if not isinstance(free, Share):
         return Wanted(free)
@@ -214,19 +219,19 @@ def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_s
 
 
 def _gain(partitions: Sequence[FreeablePartition], retention_ms: int) -> int:
-    """Bytes that go more than now."""
+    """Return the additionally deleted bytes."""
     return sum(sum(each.size for each in one.going(retention_ms)) - one.size_now for one in partitions)
 
 
 def _rounded(partitions: Sequence[FreeablePartition], age_ms: int) -> int:
-    """The age in whole days, hours, minutes or seconds, the largest of these units with which no more goes."""
+    """Return the age in complete days, hours, minutes or seconds, the largest unit that deletes nothing more."""
     gain = _gain(partitions, age_ms)
     rounded = (age_ms - age_ms % unit for unit in _ROUND_MS)
     return next(each for each in rounded if each == age_ms or (each > 0 and _gain(partitions, each) == gain))
 
 
 def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[LoweredTopic]:
-    """The topics of which more goes than now, most first."""
+    """Return the topics that lose more than now, the largest gain first."""
     by_topic: dict[str, list[FreeablePartition]] = {}
     for each in partitions:
         by_topic.setdefault(each.topic, []).append(each)
@@ -254,7 +259,7 @@ def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[Lower
 
 
 def _without_needless(lowered: list[LoweredTopic], missing: int) -> list[LoweredTopic]:
-    """The topics without those that free least, as long as the others free enough."""
+    """Return the topics without the smallest gains, as long as the others free enough."""
     spare = sum(each.size for each in lowered) - missing
     needed = []
     for each in reversed(lowered):
@@ -266,7 +271,7 @@ def _without_needless(lowered: list[LoweredTopic], missing: int) -> list[Lowered
 
 
 def _pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[PinnedSegment]:
-    """The segments with times in the future that keep others from going by this age."""
+    """Return the segments with future timestamps that keep others from deletion at this age."""
     found = []
     for each in partitions:
         slot = len(each.going(age_ms))
@@ -288,7 +293,7 @@ def _pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[Pinned
 
 
 def _held(partition: FreeablePartition, slot: int, age_ms: int) -> int:
-    """How many closed segments a slot's time in the future holds: itself, others like it, and old ones after them."""
+    """Count the closed segments that a slot's future timestamp pins: itself, similar ones, and old ones after them."""
     now_ms, count = partition.settings.now_ms, 0
     closed = partition.segments[slot:-1]
     if not closed or closed[0].largest_timestamp <= now_ms:

@@ -1,6 +1,6 @@
 """A coordinator's loading of the groups in a partition of `__consumer_offsets`, which fails at some tombstones.
 
-The cleaner may take one of several tombstones that belong together, and leave the others (KAFKA-21102).
+The cleaner may remove one of several tombstones that belong together, and leave the others (KAFKA-21102).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ NONE = -1
 
 
 class Unloadable(NamedTuple):
-    """A record at which a coordinator fails; offset: the record's; sentence: why."""
+    """A record at which a coordinator fails; offset: the record's; sentence: the reason."""
 
     offset: int
     sentence: str
@@ -27,7 +27,10 @@ class Unloadable(NamedTuple):
 
 @dataclass(slots=True)
 class _LoadedGroup:
-    """What decides about tombstones of a group: members, each with whether it has left; members with a target."""
+    """The state of a group that decides about tombstones.
+
+    members: each with whether it has left; targets: members with a target.
+    """
 
     members: dict[str, bool] = field(default_factory=dict)
     targets: set[str] = field(default_factory=set)
@@ -35,19 +38,19 @@ class _LoadedGroup:
 
 
 class GroupLoading:
-    """Takes a partition's records in their order, as a coordinator loads them.
+    """A replay of a partition's records in order, like a coordinator's.
 
     unloadable: the first record at which it fails. Source: GroupMetadataManager.replay, of consumer, share and streams
     groups; ModernGroup.
     """
 
     def __init__(self) -> None:
-        """Has taken nothing yet."""
+        """Start without groups."""
         self.unloadable: Unloadable | None = None
         self._groups: dict[str, _LoadedGroup] = {}
 
     def take(self, record: Record) -> None:
-        """Takes the next record."""
+        """Replay the next record."""
         key = record.key
         if key is None or len(key) < VERSION.size or self.unloadable is not None:
             return
@@ -72,7 +75,7 @@ class GroupLoading:
 
 
 Replay = Callable[[_LoadedGroup, Fields, bytes | None], str | None]
-"""Changes a group by a key and a value; gives why a coordinator fails there."""
+"""Changes a group by a key and a value; returns the reason if a coordinator fails there."""
 
 
 def _replay_group(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | None:
@@ -137,7 +140,7 @@ _BY_NAME: dict[str, Replay] = {
 
 @cache
 def _replays() -> dict[int, Replay]:
-    """By the key's type."""
+    """Return the replay functions by the key's type."""
     return {
         number: replay
         for number, message in OFFSETS_KEYS.items()

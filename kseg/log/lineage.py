@@ -1,4 +1,4 @@
-"""A log's lineage: which leader wrote which offsets; and where the lineages of two copies part."""
+"""A log's lineage: the leader epoch of each range of offsets, and the offset where the lineages of two copies part."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,13 @@ from kseg.log.segments import read_tail
 from kseg.reading.blocks import Damage
 
 UNKNOWN = -1
-"""Epoch or offset that isn't known."""
+"""An unknown epoch or offset."""
 ENDLESS = MOST
-"""The log end of a lineage whose log's end wasn't read: its last epoch has no end."""
+"""The log end of a lineage if the log's end wasn't read: its last epoch has no end."""
 
 
 class EpochStarts(NamedTuple):
-    """Epochs with the offsets that they begin with, both rising."""
+    """Leader epochs with their start offsets, both increasing."""
 
     starts: tuple[tuple[int, int], ...] = ()
 
@@ -33,12 +33,12 @@ class EpochStarts(NamedTuple):
         return self.starts[-1][0] if self.starts else UNKNOWN
 
     def of_offset(self, offset: int) -> int:
-        """The epoch in which an offset was written, or will be; UNKNOWN below the first one that is known."""
+        """Return the epoch of an offset, written or future; UNKNOWN below the first known epoch."""
         slot = bisect_right([start for _, start in self.starts], offset) - 1
         return self.starts[slot][0] if slot >= 0 else UNKNOWN
 
     def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The last epoch that isn't after the given one, and the offset after it; both UNKNOWN for a later epoch.
+        """Return the last epoch up to the given one, and the offset after it; both UNKNOWN for a later epoch.
 
         Source: LeaderEpochFileCache.endOffsetFor.
         """
@@ -51,9 +51,9 @@ class EpochStarts(NamedTuple):
 
 
 def noted_epochs(partition: PartitionLog, log_end: int, problems: list[KsegError] | None = None) -> EpochStarts:
-    """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable.
+    """Return the epochs in `leader-epoch-checkpoint` that begin within the log; empty if it is missing or unusable.
 
-    problems: takes why it can't be read.
+    problems: collects the reason why it can't be read.
     """
     try:
         noted = partition.read_leader_epochs() or ()
@@ -67,9 +67,9 @@ def noted_epochs(partition: PartitionLog, log_end: int, problems: list[KsegError
 
 
 def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
-    """The same or, if the log ends with a later one, the epochs in the headers of all batches.
+    """Return the noted epochs or, if the log ends with a later one, the epochs in the headers of all batches.
 
-    A checkpoint may be older than its log: a client that read later records would think they had been truncated. Raises
+    A checkpoint may be older than its log: a client that read later records would then assume a truncation. Raises
     OpenError if a log can't be opened.
     """
     noted = noted_epochs(partition, log_end)
@@ -79,7 +79,7 @@ def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
 
 
 def last_epoch(partition: PartitionLog) -> int:
-    """The epoch in the last batch's header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
+    """Return the epoch in the last batch's header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
     for segment in reversed(partition.segments):
         last = read_tail(segment).last
         if last is not None:
@@ -88,7 +88,7 @@ def last_epoch(partition: PartitionLog) -> int:
 
 
 def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
-    """(epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
+    """Yield (epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
 
     Raises OpenError if a log can't be opened.
     """
@@ -106,7 +106,7 @@ def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
 
 
 def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
-    """The start offset of the first entry of leader-epoch-checkpoint that doesn't increase, and what is wrong."""
+    """Return the start offset and the problem of the first entry of leader-epoch-checkpoint that doesn't increase."""
     for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
             return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
@@ -114,15 +114,15 @@ def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | Non
 
 
 def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
-    """The epoch that leader-epoch-checkpoint gives an offset; None below its first entry."""
+    """Return an offset's epoch by leader-epoch-checkpoint; None below its first entry."""
     place = bisect_right(entries, offset, key=itemgetter(1))
     return entries[place - 1][0] if place else None
 
 
 def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
-    """How the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
+    """Return how the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
 
-    If it only begins after them, that is fine: brokers clear epochs at the log's start.
+    A later beginning is fine: brokers clear epochs at the log's start.
     """
     wrong = unsorted_epochs(entries)
     if wrong is not None:
@@ -135,19 +135,19 @@ def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tup
 
 
 class Rule(StrEnum):
-    """By what a follower truncates."""
+    """The rule by which a follower truncates."""
 
     LEADER_EPOCHS = "leaderEpochs"
     HIGH_WATERMARK = "highWatermark"
-    "It has no leader epochs."
+    """The follower has no leader epochs."""
     LOG_START = "logStart"
-    "Its log ends below the leader's start: it drops all, and begins there."
+    """The follower's log ends below the leader's start: it drops everything, and begins there."""
     UNKNOWN = "unknown"
-    "It has no leader epochs, and no checkpoint has its high watermark."
+    """The follower has no leader epochs, and no checkpoint has its high watermark."""
 
 
 class Lineage(NamedTuple):
-    """Which leader wrote which offsets of a copy, from its log start offset to its log end offset."""
+    """The leader epochs of a copy from its log start offset to its log end offset."""
 
     epochs: EpochStarts
     log_start: int
@@ -156,7 +156,7 @@ class Lineage(NamedTuple):
 
 
 def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
-    """A copy's lineage: by `leader-epoch-checkpoint` or, where that is missing or contradicts the batches, by these.
+    """Return a copy's lineage by `leader-epoch-checkpoint`; by its batches if that is missing or contradicts them.
 
     Reads all headers. Raises OpenError if a log can't be opened.
     """
@@ -169,7 +169,10 @@ def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
 
 
 def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
-    """Whether no batch after the start of a noted epoch is of an earlier one; asks where no batch is of that epoch."""
+    """Return whether no batch after the start of a noted epoch is of an earlier epoch.
+
+    Checks epochs without batches.
+    """
     with_batches = {epoch for epoch, _ in found}
     return all(
         epoch in with_batches or not 0 <= _epoch_of_batch_from(partition, start) < epoch
@@ -178,7 +181,7 @@ def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: S
 
 
 def _epoch_of_batch_from(partition: PartitionLog, offset: int) -> int:
-    """The epoch of the first batch that doesn't end below an offset; UNKNOWN if there is none."""
+    """Return the epoch of the first batch that doesn't end below an offset; UNKNOWN if there is none."""
     for segment in partition.segments[partition.floor_slot(offset) or 0 :]:
         step = SegmentStep(segment)
         with segment.open_log(keep_cache=False) as log_file:
@@ -190,14 +193,14 @@ def _epoch_of_batch_from(partition: PartitionLog, offset: int) -> int:
 
 
 class TruncationEnd(NamedTuple):
-    """Where a log ends after truncating, None if that isn't known, and by what it is found."""
+    """A log's end after truncation, None if unknown, and the rule that gives it."""
 
     to_offset: int | None
     rule: Rule
 
 
 def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
-    """The log end offset that a follower has after truncating under a leader, and by what it is found.
+    """Return a follower's log end offset after truncation under a leader, and the rule that gives it.
 
     A new leader's own epoch begins at its log end offset.
     Source: AbstractFetcherThread.getOffsetTruncationState, ReplicaFetcherThread.
@@ -216,10 +219,10 @@ def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
 
 
 def agreed_end(copy: Lineage, chosen: Lineage) -> int:
-    """The offset before which a copy has what the chosen copy has, or had: where it left the chosen one's lineage.
+    """Return the offset where a copy left the chosen copy's lineage: below it, the chosen copy has or had the same.
 
-    Unlike a follower, a copy may go on within the chosen one's last epoch, which had one leader: the chosen copy lost
-    that part, or never got it. Without epochs on either side nothing says that they differ.
+    Unlike a follower, a copy may continue within the chosen copy's last epoch, which had one leader: the chosen copy
+    lost that part, or never got it. Without epochs on either side nothing shows a difference.
     """
     if not copy.epochs.starts or not chosen.epochs.starts or copy.log_end <= chosen.log_start:
         return copy.log_end
@@ -229,12 +232,15 @@ def agreed_end(copy: Lineage, chosen: Lineage) -> int:
 
 
 def _elected(leader: Lineage, epoch: int) -> EpochStarts:
-    """The epochs of a leader that was elected to one more."""
+    """Return the epochs of a leader that was elected for one more."""
     return EpochStarts((*leader.epochs.starts, (epoch, leader.log_end)))
 
 
 def _common_end(follower: Lineage, leader: EpochStarts, leader_log_end: int) -> int:
-    """Where two lineages part: both sides are asked until they agree. Source: LeaderEpochFileCache.endOffsetFor."""
+    """Return the offset where two lineages part: both sides are asked until they agree.
+
+    Source: LeaderEpochFileCache.endOffsetFor.
+    """
     own, end = follower.epochs, follower.log_end
     while own.starts:
         epoch, leader_end = leader.end_of(own.latest, leader_log_end)
@@ -248,14 +254,14 @@ def _common_end(follower: Lineage, leader: EpochStarts, leader_log_end: int) -> 
 
 
 def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
-    """The epochs that begin before the end of a log. Source: LeaderEpochFileCache.truncateFromEnd."""
+    """Return the epochs that begin before the end of a log. Source: LeaderEpochFileCache.truncateFromEnd."""
     return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
 
 
 def latest_epoch(partition: PartitionLog, end: PartitionEnd, problems: list[KsegError] | None = None) -> int:
-    """The latest leader epoch that a copy knows, by its checkpoint or its last batch; UNKNOWN if it knows none.
+    """Return the latest leader epoch of a copy, by its checkpoint or its last batch; UNKNOWN without any.
 
-    problems: takes why the checkpoint can't be read.
+    problems: collects the reason why the checkpoint can't be read.
     """
     noted = noted_epochs(partition, end.offset, problems).latest
     if end.last is not None:

@@ -1,4 +1,4 @@
-"""What `kseg ls` shows for segments and partitions: from a quick look, or from every header."""
+"""Listings of segments and partitions for `kseg ls`: from a quick look, or from every header."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,7 +78,7 @@ METADATA_RETENTION_MS = 604_800_000
 
 
 class _Snapshot(NamedTuple):
-    """A snapshot: the offset where it ends, its bytes, the time of the last record in it; None if it can't be read."""
+    """A snapshot: its end offset, its bytes, and the timestamp of its last record; None if it can't be read."""
 
     end_offset: int
     size: int
@@ -88,9 +88,9 @@ class _Snapshot(NamedTuple):
 def metadata_log_start(
     partition: PartitionLog, segments: Sequence[RetainedSegment], log_start_offset: int, now_ms: int
 ) -> int:
-    """The log start offset of `__cluster_metadata` after a pass of its broker, by Kafka's default settings.
+    """Return the log start offset of `__cluster_metadata` after a pass of its broker, by Kafka's default settings.
 
-    Deletes a snapshot, and the log before the next one, while snapshots and log together have too many bytes, or the
+    Deletes a snapshot, and the log before the next one, while snapshots and log together are too large, or the
     snapshot is too old; the newest one stays.
     """
     cleaning = _SnapshotCleaning(_snapshots(partition), list(segments), log_start_offset)
@@ -107,11 +107,11 @@ class _SnapshotCleaning:
 
     @property
     def size(self) -> int:
-        """Bytes of snapshots and segments that are left."""
+        """Bytes of the remaining snapshots and segments."""
         return sum(each.size for each in self._snapshots) + sum(each.size for each in self._segments)
 
     def clean(self, is_to_go: Callable[[_Snapshot], bool]) -> None:
-        """Deletes the oldest snapshots while this is true for them."""
+        """Delete the oldest snapshots while this is true for them."""
         while len(self._snapshots) > 1 and is_to_go(self._snapshots[0]):
             following = self._snapshots[1]
             if following.end_offset <= self.log_start_offset:
@@ -132,7 +132,7 @@ def _snapshots(partition: PartitionLog) -> list[_Snapshot]:
 
 
 def _timestamp(file: FoundFile) -> int | None:
-    """The time of the last record in a snapshot, from its header."""
+    """Return the timestamp of the last record in a snapshot, from its header."""
     try:
         with LogFile(file.path) as log_file:
             first = next((item for item in scan_log(log_file) if isinstance(item, Batch)), None)
@@ -148,14 +148,14 @@ def _timestamp(file: FoundFile) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionListing:
-    """A partition's line, and its segments'.
+    """A partition's line, and its segments' lines.
 
     problems: files that can't be read, in words. Values that neither the log directory nor the partition's small files
-    have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: what
-    the log cleaner would do, None if it has nothing to do with the topic. cleaned_by_ms: when the checkpoint that tells
-    what is clean was written: later the cleaner has cleaned no partition of this log directory. tier_sums: of segments
-    that were read out of a remote tier; unused: those that are there, and that the log doesn't have. topic_id_source:
-    the evidence for the topic's id: `partition.metadata` or, if the cluster was asked, what it tells.
+    have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: the
+    cleaner's next step, None if it doesn't clean the topic. cleaned_by_ms: the time of the cleaner's checkpoint; since
+    then the cleaner has cleaned no partition of this log directory. tier_sums: sums of segments that were read from a
+    remote tier; unused: stored segments that the log doesn't have. topic_id_source: the evidence for the topic's id:
+    `partition.metadata` or, if the cluster was asked, its answer.
     """
 
     partition: PartitionLog
@@ -198,12 +198,12 @@ class PartitionListing:
 
     @property
     def segments_to_delete(self) -> list[SegmentListing]:
-        """Those that retention would delete."""
+        """The segments that retention would delete."""
         return [each for each in self.segments if each.retention is not None and each.retention.is_deletion]
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest time of all segments, -1 if there is none."""
+        """The largest timestamp of all segments, -1 if there is none."""
         return max((segment.largest_timestamp for segment in self.segments), default=NO_TIMESTAMP)
 
     @property
@@ -222,10 +222,10 @@ class PartitionListing:
 
 @dataclass(frozen=True, slots=True)
 class ListingSettings:
-    """How to list: every header or a quick look; which settings of the topics to use.
+    """The depth of a listing (every header or a quick look), and the topics' settings.
 
-    cleaning: None for a topic that isn't compacted. is_in_use: whether a broker would delete segments there. cache: say
-    how much of the logs is in the page cache. keep_cache: leave there what is read.
+    cleaning: None for a topic that isn't compacted. is_in_use: a broker would delete segments there. cache: measure
+    the logs' share in the page cache. keep_cache: leave there what kseg reads.
     """
 
     retention: RetentionSettings
@@ -240,7 +240,7 @@ class ListingSettings:
 def list_partition(
     partition: PartitionLog, settings: ListingSettings, on_read: Callable[[int], None] | None = None
 ) -> PartitionListing:
-    """A partition's listing; segments that vanish or can't be opened are left out and named in its problems.
+    """Return a partition's listing; its problems name segments that vanish or can't be opened.
 
     `on_read` is called with the size of each log that was read.
     """
@@ -285,7 +285,7 @@ def list_partition(
 
 
 class _Listed(NamedTuple):
-    """The line of a segment, and the headers of its first and last batch; is_read: these were looked for."""
+    """A segment's line, and the headers of its first and last batch; is_read: they were looked for."""
 
     row: SegmentListing
     first: BatchHeader | None = None
@@ -321,7 +321,7 @@ def _segments(partition: PartitionLog, settings: ListingSettings, problems: list
 def _glance(
     segment: SegmentFiles, index: IndexEnd, tail: Tail, first: BatchHeader | None, *, has_time_indexes: bool
 ) -> SegmentListing:
-    """What is known from names, sizes, indexes, and the first and last batches."""
+    """Return the line that names, sizes, indexes, and the first and last batches give."""
     health = [tail.index_problem] if tail.index_problem else []
     _judge_index(segment, index, health)
     time_entries, largest = _time_entries(segment, health, is_expected=has_time_indexes)
@@ -345,7 +345,7 @@ def _glance(
 
 
 def _first_timestamp(first: BatchHeader) -> int:
-    """The first batch's base time (a v0 or v1 entry's own time); the largest time if the base is something else."""
+    """Return the first batch's base timestamp (a v0 or v1 entry's own); the largest if the base has another meaning."""
     has_own_base = first.magic >= 2 and not first.attributes & DELETE_HORIZON_MASK and not first.is_log_append_time
     return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
 
@@ -361,7 +361,7 @@ def _judge_index(segment: SegmentFiles, index: IndexEnd, health: list[str]) -> N
 
 
 def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
-    """Entries of the time index, and its last time."""
+    """Return the number of entries of the time index, and its last timestamp."""
     if segment.time_index is None:
         if segment.size and is_expected:
             health.append("no time index")
@@ -379,8 +379,8 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
 def _with_open_transactions(
     partition: PartitionLog, rows: Sequence[SegmentListing], problems: list[str]
 ) -> list[SegmentListing]:
-    """The lines with how many transactions are open at their segments' ends."""
-    from kseg.log.committed import open_at_ends  # which a quick look doesn't need
+    """Return the lines with the number of open transactions at their segments' ends."""
+    from kseg.log.committed import open_at_ends  # a quick look doesn't need it
 
     try:
         opened = open_at_ends(partition)
@@ -393,7 +393,7 @@ def _with_open_transactions(
 
 
 def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: bool) -> SegmentListing:
-    """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
+    """Complete a line from every header; compressed bodies are read for their ratio, and wrappers for their count."""
     stops = corrections = stored = whole = 0
     damage = row.damage
     magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
@@ -429,7 +429,10 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: boo
 
 
 def _compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
-    """Records, stored bytes and decompressed bytes of a compressed batch; nothing decompressed if it is damaged."""
+    """Return records, stored bytes and decompressed bytes of a compressed batch.
+
+    Nothing decompressed if it is damaged.
+    """
     if header.size > TRUSTED_SIZE and not is_intact(log_file, header):
         return 0, 0, 0
     raw = log_file.read(header.position, header.size)
@@ -481,7 +484,7 @@ def _decisions(
 
 
 def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> PartitionEnd:
-    """Where the log ends, as `PartitionLog.read_end` has it; by what was listed, if that can't be read any more."""
+    """Return the log's end like `PartitionLog.read_end`; by the listed segments, if that can't be read any more."""
     try:
         return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read})
     except FileError:

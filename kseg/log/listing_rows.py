@@ -1,4 +1,4 @@
-"""Rows of listings: of segments, of partitions, and sums by topic, by log directory, and of all; in order, and cut."""
+"""Rows of listings: segments, partitions, and sums by topic, by log directory, and of all; sorted and cut."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ _MEBIBYTE = 1024 * 1024
 
 
 class PartitionSummary(NamedTuple):
-    """A partition's line: what remains of its listing without the segments and files.
+    """A partition's line: the rest of its listing without the segments and files.
 
-    segments, unhealthy_segments: how many, and how many of them have something wrong with their indexes. size: bytes of
-    its logs; allocated: what the disk has set aside for all its files. last_offset: None if there is none. leftovers,
-    orphans: names of files. selected, cached_size: None if they weren't asked for.
+    segments, unhealthy_segments: the number of segments, and of those with an index problem. size: bytes of its logs;
+    allocated: disk space of all its files. last_offset: None if there is none. leftovers, orphans: names of files.
+    selected, cached_size: None if they weren't requested.
     """
 
     topic: str
@@ -56,22 +56,22 @@ class PartitionSummary(NamedTuple):
 
     @property
     def name(self) -> tuple[str, int, str]:
-        """What partitions are sorted by."""
+        """The sort key of partitions."""
         return self.topic, self.partition or 0, self.directory
 
     @property
     def dirty_ratio(self) -> float | None:
-        """As the log cleaner has it; None if it has nothing to do with the topic, or if it isn't known."""
+        """The cleaner's dirty ratio; None if the cleaner doesn't clean the topic, or if it isn't known."""
         return None if self.cleaning is None else self.cleaning.dirty_ratio
 
     @property
     def badness(self) -> int:
-        """How many segments have unhealthy indexes, and how many files can't be read."""
+        """The number of segments with unhealthy indexes plus the number of unreadable files."""
         return self.unhealthy_segments + len(self.problems)
 
 
 class SegmentRow(NamedTuple):
-    """A segment's line with its partition's; `largest_size` is that of the segments shown, for the bar."""
+    """A segment's line with its partition's; `largest_size`: of the printed segments, for the bar."""
 
     partition: PartitionSummary
     segment: SegmentListing
@@ -79,7 +79,7 @@ class SegmentRow(NamedTuple):
 
     @property
     def name(self) -> tuple[str, int, str, int]:
-        """What segments are sorted by."""
+        """The sort key of segments."""
         return *self.partition.name, self.segment.base_offset
 
     @property
@@ -89,32 +89,32 @@ class SegmentRow(NamedTuple):
 
     @property
     def last_offset(self) -> int | None:
-        """Of its last batch."""
+        """The last offset of the last batch."""
         return self.segment.last_offset
 
     @property
     def largest_timestamp(self) -> int:
-        """Of its records."""
+        """The largest timestamp of its records."""
         return self.segment.largest_timestamp
 
     @property
     def size_to_delete(self) -> int:
-        """Its bytes, if retention would delete it."""
+        """The segment's bytes, if retention would delete it."""
         return self.segment.size if self.is_to_delete else 0
 
     @property
     def badness(self) -> int:
-        """2 if its log is damaged, 1 if only an index is unhealthy, 0 if nothing is."""
+        """2 if the log is damaged, 1 if only an index is unhealthy, otherwise 0."""
         return 2 if self.segment.damage is not None else int(self.segment.is_unhealthy)
 
     @property
     def is_to_delete(self) -> bool:
-        """Whether retention would delete it."""
+        """True if retention would delete the segment."""
         return self.segment.retention is not None and self.segment.retention.is_deletion
 
     @property
     def is_active(self) -> bool:
-        """Whether records are appended to it."""
+        """True if records are appended to the segment."""
         return self.segment.rolled is Rolled.ACTIVE
 
 
@@ -122,9 +122,10 @@ class SegmentRow(NamedTuple):
 class ListingSum:
     """Sums over partitions' directories: of a topic, of a log directory, or of all.
 
-    partitions: how many directories. copies: those of a partition that had one already. not_in_use: those that are
-    being deleted, moved here, or strays. incomplete: those of which something can't be read, and isn't counted.
-    cleanable_partitions: those that the log cleaner would take; cleanable_size: what it would clean in these.
+    partitions: the number of directories. copies: directories of a partition that was already counted. not_in_use:
+    directories that are being deleted or moved here, or strays. incomplete: directories with something unreadable that
+    isn't counted. cleanable_partitions: those that the log cleaner would take; cleanable_size: the bytes to clean in
+    them.
     """
 
     name: str
@@ -147,7 +148,7 @@ class ListingSum:
     _seen: set[tuple[str, int | None]] = field(default_factory=set)
 
     def add(self, row: PartitionSummary) -> None:
-        """Takes a partition's directory."""
+        """Add a partition's directory."""
         self.topics.add(row.topic)
         self.partitions += 1
         if row.state is not None:
@@ -173,15 +174,15 @@ class ListingSum:
 
 
 def differs_on_disk(row: PartitionSummary | ListingSum) -> bool:
-    """Whether the disk has set aside so much more or less than the logs' bytes that no rounding to blocks explains it.
+    """Return whether allocated space and log bytes differ by more than rounding to blocks explains.
 
-    Preallocated files and indexes make it more, holes and file systems that compress make it less.
+    Preallocated files and indexes increase it; holes and compressing file systems decrease it.
     """
     return abs(row.allocated - row.size) > max(_MEBIBYTE, row.size // 10)
 
 
 def counted_directories(partitions: int, copies: int, not_in_use: int = 0) -> str:
-    """How many directories of partitions there are, and how many of them are no partitions of their own."""
+    """Return the number of partition directories, and how many of them are copies or not in use."""
     parts = [f"{copies} further {'copy' if copies == 1 else 'copies'}"] if copies else []
     parts += [f"{not_in_use} not in use"] if not_in_use else []
     return counted(partitions, "partition") + (f" ({', '.join(parts)})" if parts else "")
@@ -195,7 +196,7 @@ KINDS: dict[str, type[Row]] = {
     "segment": SegmentRow,
     "directory": ListingSum,
 }
-"""What there can be a row for, and what such a row is."""
+"""Kinds of rows, and the class of each."""
 SORT_KEYS = {
     "name": "name",
     "size": "size",
@@ -211,7 +212,7 @@ SORT_KEYS = {
 
 
 def summary_of(listing: PartitionListing) -> PartitionSummary:
-    """The line of a listed partition."""
+    """Return the line of a listed partition."""
     partition = listing.partition
     checkpoints, going = partition.checkpoints(), listing.segments_to_delete
     selected = [each.selected for each in listing.segments if each.selected is not None]
@@ -271,20 +272,20 @@ def _sum_of_selected(parts: Sequence[SelectedRow]) -> SelectedRow:
 
 @dataclass(slots=True)
 class Cut:
-    """How many rows aren't shown, and their bytes."""
+    """The number of omitted rows, and their bytes."""
 
     rows: int = 0
     size: int = 0
 
 
 class Rows:
-    """The rows of some listings, of one kind, in order and cut.
+    """The rows of some listings, of one kind, sorted and cut.
 
-    total: sums over all partitions that were taken so far. cut: what isn't shown, known when the rows were taken.
+    total: sums over all partitions taken so far. cut: the omitted rows, known after the last row.
     """
 
     def __init__(self, by: str, sort: str | None = None, top: int | None = None) -> None:
-        """Takes a kind of KINDS, and an order of SORT_KEYS; without one rows come as they are listed, cut ones by size.
+        """Take a kind of KINDS, and an order of SORT_KEYS; without one, rows keep their order and are cut by size.
 
         Raises UsageError if rows of this kind have nothing for the order.
         """
@@ -299,11 +300,11 @@ class Rows:
 
     @property
     def are_in_listed_order(self) -> bool:
-        """Whether rows come as they are listed."""
+        """True if rows keep the order of the listings."""
         return self._sort is None
 
     def of(self, listings: Iterable[PartitionListing]) -> Iterator[Row]:
-        """The rows, which are made as they are taken, unless they have to be sorted or summed up."""
+        """Yield the rows, each when it is taken, unless they must be sorted or summed up."""
         rows = self._made(listings)
         if self._sort is None:
             yield from rows

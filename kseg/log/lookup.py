@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SpecialTime(StrEnum):
-    """Times that aren't times. Source: ListOffsetsRequest."""
+    """Special lookup targets instead of a timestamp. Source: ListOffsetsRequest."""
 
     LATEST = "latest"
     EARLIEST = "earliest"
@@ -48,11 +48,11 @@ SPECIAL_TIME_OF_CODE = {
     -5: SpecialTime.LATEST_TIERED,
     -6: SpecialTime.EARLIEST_PENDING_UPLOAD,
 }
-"""Kafka's codes."""
+"""Special times by Kafka's codes."""
 
 
 class Absence(StrEnum):
-    """Why there is no record at the target."""
+    """The reason why the target has no record."""
 
     EMPTY = "empty"
     BELOW_LOG_START = "below-log-start"
@@ -94,20 +94,20 @@ BELOW_LOG_START = "{}: offset {} is below the log start offset {}: it is still i
 
 
 class Candidate(NamedTuple):
-    """A segment that was considered, and its largest time if the search was by time."""
+    """A segment that was considered; its largest timestamp if the search was by time."""
 
     segment: SegmentFiles
     largest_timestamp: int | None = None
 
 
 class Lookup:
-    """An answer, and how it was found.
+    """An answer, and the search that led to it.
 
-    target: the offset, the time in milliseconds, or a special time. offset: the offset found, as Kafka's ListOffsets
-    answers it; None if there is none. batch, record: None if there is no record at the target; then `absence` says
-    why, and `previous` and `next` are its neighbours, if any. steps: the segments that were scanned; the answer is in
-    the last one. problems: what is wrong with an index, in words. tier: the partition's remote tier, if it has
-    one; local_start_offset: the first offset that is on this disk.
+    target: the offset, the timestamp in milliseconds, or a special time. offset: the answer of Kafka's ListOffsets;
+    None if there is none. batch, record: None if the target has no record; then `absence` is the reason, and
+    `previous` and `next` are its neighbours, if any. steps: the scanned segments; the answer is in the last one.
+    problems: index problems, in words. tier: the partition's remote tier, if it has one; local_start_offset: the first
+    offset on this disk.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Lookup:
         self.problems: list[str] = []
 
     def __repr__(self) -> str:
-        """The answer in a line."""
+        """Return the answer in a line."""
         found = f"offset {self.offset}" if self.absence is None else self.absence_text()
         return f"Lookup({'time' if self.is_time else 'offset'} {self.target}: {found})"
 
@@ -142,7 +142,7 @@ class Lookup:
 
     @property
     def next_good_offset(self) -> int | None:
-        """Where a consumer goes on that fails at the target: at the next record, or after the unreadable batch."""
+        """The next offset for a consumer that fails at the target: the next record's, or after the unreadable batch."""
         if self.next is not None:
             return self.next.offset
         if self.absence is not Absence.DAMAGED:
@@ -151,13 +151,13 @@ class Lookup:
         return next((last + 1 for last in ends), None)
 
     def take(self, match: Match) -> "Lookup":
-        """Sets what was found."""
+        """Set the result."""
         self.batch, self.record = match
         self.offset = match.record.offset
         return self
 
     def absence_text(self) -> str:
-        """Why there is no record at the target, in words; empty if there is one."""
+        """Return the reason why the target has no record, in words; empty if it has one."""
         if self.absence is None:
             return ""
         largest = max((candidate.largest_timestamp or NO_TIMESTAMP for candidate in self.candidates), default=-1)
@@ -168,7 +168,7 @@ class Lookup:
 
 
 def parse_target_time(text: str, zone: tzinfo) -> int | SpecialTime:
-    """A special time, by its name or Kafka's code; or milliseconds. Raises UsageError for anything else."""
+    """Parse a special time, by name or Kafka's code, or a time in milliseconds. Raises UsageError for anything else."""
     if text in list(SpecialTime):
         return SpecialTime(text)
     if re.fullmatch("-[0-9]{1,19}", text):
@@ -187,9 +187,9 @@ def look_up(
     is_time: bool,
     tier: RemoteTier | None = None,
 ) -> Lookup:
-    """Where a target lies: an offset, or a time. Of a selection the first record at or after it that is selected.
+    """Look up an offset or a time; with a selection, the first selected record from there on.
 
-    `tier`: the partition's remote tier, which a selection doesn't look at. Raises OpenError if a log can't be opened.
+    `tier`: the partition's remote tier, ignored with a selection. Raises OpenError if a log can't be opened.
     """
     if not selection.is_everything:
         return lookup_selected(partition, target, selection, is_time=is_time)
@@ -199,7 +199,7 @@ def look_up(
 
 
 def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None = None) -> Lookup:
-    """Finds an offset; `tier`: the partition's remote tier, whose part of the log isn't read.
+    """Look up an offset; `tier`: the partition's remote tier, whose part of the log isn't read.
 
     Raises OpenError if a log can't be opened.
     """
@@ -208,7 +208,7 @@ def lookup_offset(partition: PartitionLog, offset: int, tier: RemoteTier | None 
 
 
 def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
-    """Answers with the record of an offset; if there is none, searches its neighbour from the wanted offset on."""
+    """Answer with the record of an offset; if there is none, search its neighbour from the wanted offset on."""
     partition = answer.partition
     if not partition.segments:
         answer.absence = Absence.EMPTY
@@ -224,7 +224,7 @@ def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
 
 
 def _search_offset(answer: Lookup, segments: Iterable[SegmentFiles], offset: int) -> Match | None:
-    """The first record at or above an offset."""
+    """Return the first record at or above an offset."""
     wanted = Wanted(offset)
     for segment in segments:
         answer.candidates.append(Candidate(segment))
@@ -265,11 +265,11 @@ def _previous_record(partition: PartitionLog, slot: int, offset: int, log_start_
 
 
 def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime, tier: RemoteTier | None = None) -> Lookup:
-    """The first record with a time or a later one, in order of offsets; or that of a special time.
+    """Look up the first record in offset order with this or a later timestamp; or the record of a special time.
 
-    Unlike Kafka's, the search continues in the next segment if none of a segment's records above the log start offset
-    has the time that it promised. If the partition has a remote tier, only its local part is searched, and a problem
-    says so. Raises OpenError if a log can't be opened.
+    Unlike Kafka, the search continues in the next segment if no record above the log start offset has the promised
+    timestamp. If the partition has a remote tier, only its local part is searched, and a problem reports this. Raises
+    OpenError if a log can't be opened.
     """
     answer = Lookup(partition, timestamp, is_time=True, tier=tier)
     is_search = not isinstance(timestamp, SpecialTime) or timestamp is SpecialTime.MAX_TIMESTAMP
@@ -289,7 +289,7 @@ def lookup_time(partition: PartitionLog, timestamp: int | SpecialTime, tier: Rem
 
 
 def _readable_segments(answer: Lookup) -> tuple[SegmentFiles, ...]:
-    """The segments from the log start offset on."""
+    """Return the segments from the log start offset on."""
     return answer.partition.segments[answer.partition.floor_slot(answer.local_start_offset) or 0 :]
 
 
@@ -306,7 +306,7 @@ def _search_time(answer: Lookup, timestamp: int) -> Match | None:
 
 
 def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
-    """The largest time of a segment; read only once per listed partition, since it may be needed many times."""
+    """Return a segment's largest timestamp, read only once per listed partition."""
     known = answer.partition.largest_timestamps
     if segment.base_offset not in known:
         problems: list[str] = []
@@ -328,7 +328,7 @@ def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int, first
 
 
 def _lookup_earliest(answer: Lookup) -> Lookup:
-    """The log start offset, and the first record, unless it is in the remote tier."""
+    """Answer with the log start offset and the first record, unless it is in the remote tier."""
     if answer.tier is None or not answer.tier.has_remote_part:
         return _take_first(answer, answer.local_start_offset)
     answer.offset = answer.log_start_offset
@@ -341,7 +341,7 @@ def _lookup_earliest_local(answer: Lookup) -> Lookup:
 
 
 def _take_first(answer: Lookup, offset: int) -> Lookup:
-    """Answers with an offset, and the first record from there on."""
+    """Answer with an offset, and the first record from there on."""
     answer.offset = offset
     segments = answer.partition.segments[answer.partition.floor_slot(offset) or 0 :]
     match = _search_offset(answer, segments, offset)
@@ -351,7 +351,7 @@ def _take_first(answer: Lookup, offset: int) -> Lookup:
 
 
 def _lookup_latest_tiered(answer: Lookup) -> Lookup:
-    """The highest offset that was copied to the remote tier."""
+    """Answer with the highest offset that was copied to the remote tier."""
     if answer.tier is None:
         answer.absence = Absence.NO_TIER
         return answer
@@ -364,9 +364,9 @@ def _lookup_latest_tiered(answer: Lookup) -> Lookup:
 
 
 def _lookup_earliest_pending_upload(answer: Lookup) -> Lookup:
-    """The first offset that isn't in the remote tier yet.
+    """Answer with the first offset that isn't in the remote tier yet.
 
-    A broker names the log end offset neither. Source: UnifiedLog.fetchEarliestPendingUploadOffset.
+    A broker never answers the log end offset here. Source: UnifiedLog.fetchEarliestPendingUploadOffset.
     """
     if answer.tier is None:
         answer.absence = Absence.NO_TIER
@@ -383,7 +383,10 @@ def _lookup_earliest_pending_upload(answer: Lookup) -> Lookup:
 
 
 def _lookup_latest(answer: Lookup) -> Lookup:
-    """The log end offset, which has no record yet; in an empty log it is the log start offset, as on a broker."""
+    """Answer with the log end offset, which has no record yet.
+
+    In an empty log it is the log start offset, as on a broker.
+    """
     end = max(answer.partition.read_log_end_offset(), answer.log_start_offset)
     answer.offset = answer.log_end_offset = end
     active = answer.partition.active_segment
@@ -393,10 +396,10 @@ def _lookup_latest(answer: Lookup) -> Lookup:
 
 
 def _lookup_max_timestamp(answer: Lookup) -> Lookup:
-    """The first record with the largest time, in the first segment that has it.
+    """Answer with the first record with the largest timestamp, in the first segment that has it.
 
-    As on brokers, the log start offset doesn't matter, and they ask all segments on their own disk, but none in a
-    remote tier. Source: UnifiedLog.fetchOffsetByTimestamp.
+    Brokers ignore the log start offset here; they search all segments on their own disk, but none in a remote tier.
+    Source: UnifiedLog.fetchOffsetByTimestamp.
     """
     segments = answer.partition.disk_segments
     if not segments:
@@ -431,11 +434,11 @@ _SPECIAL_LOOKUPS = {
 def lookup_selected(
     partition: PartitionLog, target: int | SpecialTime, selection: Selection, *, is_time: bool
 ) -> Lookup:
-    """The first selected record at or after a target, and how it was found.
+    """Look up the first selected record at or after a target.
 
     Special times: `earliest` is the first selected record, `latest` the last one, `max-timestamp` the first with the
-    largest time. As in a dump and an export, it also finds records below the log start offset, and a problem says so.
-    Raises OpenError if a log can't be opened.
+    largest timestamp. Like dumps and exports, it also finds records below the log start offset, which a problem
+    reports. Raises OpenError if a log can't be opened.
     """
     answer = Lookup(partition, target, is_time=is_time)
     offset = _selected_offset(partition, target, selection, answer.problems, is_time=is_time)
@@ -468,7 +471,7 @@ _HEADER = "header:"
 
 
 class AbsentError(KsegError):
-    """There is no such record or field, or the field is null."""
+    """The record or field doesn't exist, or the field is null."""
 
     status = 1
 
@@ -480,12 +483,12 @@ class RecordField(NamedTuple):
     header: str = ""
 
     def __str__(self) -> str:
-        """The name that `parse_field` takes."""
+        """Return the name that `parse_field` takes."""
         return f"{_HEADER}{self.header}" if self.part == "header" else self.part
 
 
 def parse_field(text: str) -> RecordField:
-    """The field that is called `key`, `value` or `header:NAME`. Raises UsageError for anything else."""
+    """Parse a field name: `key`, `value` or `header:NAME`. Raises UsageError for anything else."""
     if text in ("key", "value"):
         return RecordField(text)
     if text.startswith(_HEADER):
@@ -494,7 +497,7 @@ def parse_field(text: str) -> RecordField:
 
 
 def record_bytes(answer: Lookup, field: RecordField) -> bytes:
-    """The bytes of a field of the record that was found; of headers with the same name the last one's, as Kafka's.
+    """Return the bytes of a field of the found record; of several headers with the name, the last one's, like Kafka.
 
     Raises AbsentError if there is no such record or header, or the field is null.
     """

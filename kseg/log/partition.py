@@ -44,7 +44,7 @@ CHECKPOINT_OF_FIELD = {
     "log_start_offset": "log-start-offset-checkpoint",
     "clean_offset": "cleaner-offset-checkpoint",
 }
-"""Fields of Checkpoints, and the file of a log directory for each."""
+"""Fields of Checkpoints, and the log directory's file of each."""
 OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
 COMPACTED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Internal topics that Kafka always compacts."""
@@ -54,7 +54,7 @@ _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION
 
 
 class Checkpoints(NamedTuple):
-    """What a log directory's checkpoint files say about one partition; None if they don't have it.
+    """A partition's entries in the checkpoint files of its log directory; None without an entry.
 
     `clean_offset` is the cleaner's: the first offset that it hasn't cleaned.
     """
@@ -66,13 +66,13 @@ class Checkpoints(NamedTuple):
 
 
 CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
-"""By topic and partition."""
+"""Checkpoints by topic and partition."""
 
 
 def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
-    """What a log directory's checkpoints say, by (topic, partition).
+    """Read a log directory's checkpoints, by (topic, partition).
 
-    Those that can't be read are ignored; adds what is wrong with them to `problems`, each with its path.
+    Unreadable files are ignored; `problems` collects the reasons, each with its path.
     """
     if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
         return {}
@@ -92,22 +92,22 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
 
 
 def cleaned_topics(log_dir: Path) -> frozenset[str]:
-    """The topics of which the log cleaner has been over a partition, as a log directory's checkpoint tells."""
+    """Return the topics with a cleaned partition, by the cleaner's checkpoint of a log directory."""
     known = read_checkpoints(log_dir)
     return frozenset(topic for (topic, _), each in known.items() if topic and each.clean_offset is not None)
 
 
 def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int) -> bool:
-    """Whether the log cleaner may have taken records of a log that begins at an offset."""
+    """Return whether the log cleaner may have removed records of a log that begins at an offset."""
     clean_offset = checkpoints.clean_offset
     return topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
 
 def tell_of_cleaning(directories: Iterable[Path]) -> list[bool]:
-    """Whether it is known of each copy of a partition if it was cleaned: one that wasn't has all of its offsets.
+    """Return for each copy of a partition whether its cleaning is known: an uncleaned copy has all of its offsets.
 
-    Its log directory has the cleaner's checkpoint, or some copy is in a remote tier: no such topic is compacted.
-    Source: LogConfig.validateRemoteStorageRequiresDeleteCleanupPolicy.
+    It is known if the log directory has the cleaner's checkpoint, or some copy is in a remote tier: such a topic is
+    never compacted. Source: LogConfig.validateRemoteStorageRequiresDeleteCleanupPolicy.
     """
     found = [*directories]
     is_tiered = any(placed_at(each) is not None for each in found)
@@ -118,22 +118,22 @@ _OF_CLEANER = CHECKPOINT_OF_FIELD["clean_offset"]
 
 
 def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *, is_told: bool) -> bool:
-    """Whether each offset of a log had a batch. is_told: as `tell_of_cleaning`."""
+    """Return whether each offset of a log had a batch. is_told: from `tell_of_cleaning`."""
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
 class PartitionLog:
-    """A partition's directory as it was listed; segments are read only when needed.
+    """A listed partition directory; segments are read only when needed.
 
     path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
     log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
     `.deleted`, `.cleaned`, `.swap` (they may be segments too), `.tmp`, `.part`. others: all other files.
     has_time_indexes: whether any segment has one: brokers before 0.10.1 wrote none. has_indexes: whether any has an
-    offset or time index: logs may be copied without them. largest_timestamps: what lookups found, by base offset: the
-    largest time, and what is wrong with the time index. open_whole: opens a log together with those of other copies;
+    offset or time index: logs may be copied without them. largest_timestamps: results of lookups, by base offset: the
+    largest timestamp, and the problems of the time index. open_whole: opens a log together with those of other copies;
     None: it is read alone.
 
-    If the directory changes, this stays as it was listed; opening a file that is gone meanwhile raises OpenError.
+    If the directory changes, this value stays as listed; opening a file that is deleted meanwhile raises OpenError.
     Source: UnifiedLog, LogSegments.
     """
 
@@ -148,7 +148,7 @@ class PartitionLog:
         Args:
             path: the partition's directory.
             checkpoints: those of its log directory; None reads them from the parent directory.
-            names: those in the directory, as it was listed already; None lists it.
+            names: the directory's names if it was already listed; None lists it.
 
         Raises:
             OpenError: if the directory can't be listed.
@@ -167,15 +167,16 @@ class PartitionLog:
         self._take(_found_files(self.path, names.files))
 
     def open_log(self, segment: SegmentFiles, *, keep_cache: bool = True) -> LogFile:
-        """A segment's log, with what other copies have of it if `open_whole` was set. Raises OpenError."""
+        """Open a segment's log, with the batches of other copies if `open_whole` was set. Raises OpenError."""
         if self.open_whole is not None:
             return self.open_whole(segment.path)
         return segment.open_log(keep_cache=keep_cache)
 
     def relist(self) -> "PartitionLog":
-        """Return the directory with the files that it has now, to be read with the same other copies.
+        """Return the directory with its present files, to be read with the same other copies.
 
-        Itself if they are surely the same; logs may have grown. Raises OpenError if the directory has gone.
+        Returns itself if they are certainly the same; logs may have grown. Raises OpenError if the directory was
+        deleted.
         """
         if self._settled_ns == find_settled_ns(self.path) != 0:
             return self
@@ -185,12 +186,12 @@ class PartitionLog:
 
     @property
     def directory_name(self) -> str:
-        """The directory's own name, even if it was given as `.`, for messages."""
+        """The directory's own name for messages, also if it was given as `.`."""
         return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
 
     @cached_property
     def log_dir(self) -> Path:
-        """The directory that it is in: the log directory, if it is a broker's."""
+        """The parent directory: a broker's log directory, if a broker wrote it."""
         return self.path.absolute().parent
 
     @property
@@ -205,7 +206,7 @@ class PartitionLog:
 
     @property
     def state(self) -> DirectoryState | None:
-        """Whether the directory is being deleted, being moved, or a stray; None if it is in use."""
+        """The directory's state: being deleted, being moved, or a stray; None if it is in use."""
         return None if self.name is None else self.name.state
 
     def _take(self, files: Iterable[FoundFile]) -> None:
@@ -247,7 +248,7 @@ class PartitionLog:
         return sum(segment.size for segment in self.segments)
 
     def files(self) -> Iterator[FoundFile]:
-        """All files of the directory."""
+        """Return all files of the directory."""
         for segment in (*self.segments, *self.orphans):
             yield from segment.files
         yield from self.snapshots.values()
@@ -255,12 +256,12 @@ class PartitionLog:
 
     @property
     def allocated(self) -> int:
-        """Bytes that the disk has set aside for all files."""
+        """Disk space of all files, in bytes."""
         return sum(file.allocated for file in self.files())
 
     @property
     def has_content(self) -> bool:
-        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one; or a remote tier."""
+        """True if there is any file of a log (segment, index, snapshot), even an empty one; or a remote tier."""
         files = (self.segments, self.orphans, self.snapshots, self.metadata_snapshots, self.leftovers)
         return any(files) or placed_at(self.path) is not None
 
@@ -270,18 +271,21 @@ class PartitionLog:
         return self.segments[-1] if self.segments else None
 
     def is_last(self, segment: SegmentFiles) -> bool:
-        """Whether a broker may still have been writing to a segment: to the last one, to none in a remote tier."""
+        """Return whether a broker may still have written to a segment: to the last one, to none in a remote tier."""
         placed = placed_at(self.path)
         is_stored = placed is not None and placed.used_at(segment.base_offset) is not None
         return segment is self.segments[-1] and not is_stored
 
     def floor_slot(self, offset: int) -> int | None:
-        """Number of the segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
+        """Return the slot of the segment with the largest base offset ≤ `offset`; None if all are above.
+
+        Source: LogSegments.
+        """
         slot = bisect_right(self.base_offsets, offset) - 1
         return slot if slot >= 0 else None
 
     def checkpoints(self) -> Checkpoints:
-        """What the checkpoints of its log directory say about it; nothing if they can't be read."""
+        """Return the partition's entries in the checkpoints of its log directory; empty if they can't be read."""
         if self._checkpoints is None:
             own = (self.topic, self.partition)
             found = read_checkpoints(self.log_dir) if self.name is not None else {}
@@ -289,9 +293,9 @@ class PartitionLog:
         return self._checkpoints
 
     def log_start_offset(self, tier: "RemoteTier | None" = None) -> int:
-        """The first readable offset: in a remote tier, or else on this disk.
+        """Return the first readable offset: in a remote tier, or else on this disk.
 
-        There it is the first segment's base or, if that is higher, the checkpoint's.
+        On disk it is the first segment's base offset or, if higher, the checkpoint.
         """
         if tier is not None:
             return tier.log_start_offset
@@ -299,32 +303,32 @@ class PartitionLog:
 
     @property
     def disk_start_offset(self) -> int:
-        """The first offset that is on the broker's own disk, of a log that was joined with its tier; else its start."""
+        """The first offset on the broker's own disk, if the log was joined with its tier; otherwise the log's start."""
         placed = placed_at(self.path)
         own = None if placed is None else placed.local_start
         return self.log_start_offset() if own is None else max(self.log_start_offset(), own)
 
     @property
     def disk_segments(self) -> tuple[SegmentFiles, ...]:
-        """The segments that are on the broker's own disk; all if the log wasn't joined with its tier."""
+        """The segments on the broker's own disk; all if the log wasn't joined with its tier."""
         placed = placed_at(self.path)
         own = None if placed is None else placed.local_start
         return self.segments if own is None else self.segments[self.floor_slot(own) or 0 :]
 
     @property
     def has_log_start_checkpoint(self) -> bool:
-        """Whether its log directory has the checkpoint for logs that start above their first segment's base.
+        """True if the log directory has the checkpoint of logs that start above their first segment's base offset.
 
         A broker lists only such partitions there.
         """
         return (self.log_dir / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
 
     def read_log_end_offset(self) -> int:
-        """The offset of `read_end` alone."""
+        """Return the offset of `read_end` alone."""
         return self.read_end().offset
 
     def read_end(self, known: Mapping[int, BatchHeader | None] = MappingProxyType({})) -> "PartitionEnd":
-        """The log's end: after the last readable batch, and not below the log start offset.
+        """Return the log's end: after the last readable batch, and not below the log start offset.
 
         Reads the last segment from its last index entry on, unless its last batch is known, by its base offset. Raises
         OpenError if a file can't be opened. Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
@@ -348,11 +352,17 @@ class PartitionLog:
         return PartitionEnd(0, None)
 
     def read_topic_id(self) -> str | None:
-        """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
+        """Return the topic's id from `partition.metadata`; None if there is none.
+
+        Raises KsegError if it can't be read.
+        """
         return read_topic_id(self.path)
 
     def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
-        """(epoch, start offset) from `leader-epoch-checkpoint`; None if there is none. KsegError if unreadable."""
+        """Return (epoch, start offset) from `leader-epoch-checkpoint`; None if there is none.
+
+        KsegError if unreadable.
+        """
         from kseg.formats.checkpoints import parse_leader_epoch_checkpoint
 
         content = read_small_file(path_text(self.path, LEADER_EPOCH_CHECKPOINT))
@@ -361,20 +371,22 @@ class PartitionLog:
         return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
 
     def was_compacted(self) -> bool:
-        """Whether the log cleaner may have taken records: by the topic, or by the cleaner's checkpoint."""
+        """Return whether the log cleaner may have removed records: by the topic, or by the cleaner's checkpoint."""
         return was_compacted(self.topic, self.checkpoints(), self.base_offsets[0] if self.base_offsets else 0)
 
     def is_gapless(self, *, is_told: bool | None = None) -> bool:
-        """Whether each of its offsets had a batch. is_told: as `tell_of_cleaning`; None: of this copy alone."""
+        """Return whether each offset had a batch. is_told: from `tell_of_cleaning`; None: by this copy alone."""
         first = self.base_offsets[0] if self.base_offsets else 0
         if is_told is None:
             (is_told,) = tell_of_cleaning([self.path])
         return is_gapless(self.topic, self.checkpoints(), first, is_told=is_told)
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
-        """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.
+        """Return the producers at an offset, by the snapshot that ends there.
 
-        One that can't be read counts as none.
+        None without a snapshot that a broker would use.
+
+        An unreadable snapshot counts as none.
         """
         from kseg.index.producers import ProducerSnapshot, ProducerStates
 
@@ -389,7 +401,10 @@ class PartitionLog:
 
 
 def read_topic_id(directory: Path) -> str | None:
-    """The topic's id in a directory's `partition.metadata`; None without one. Raises KsegError if it can't be read."""
+    """Return the topic's id in a directory's `partition.metadata`; None without one.
+
+    Raises KsegError if it can't be read.
+    """
     from kseg.formats.checkpoints import parse_partition_metadata
 
     content = read_small_file(path_text(directory, PARTITION_METADATA))
@@ -407,7 +422,7 @@ def _segments(
 class PartitionEnd(NamedTuple):
     """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one.
 
-    damage: at the active segment's end; None too where its last batch was known already.
+    damage: at the active segment's end; None too if its last batch was already known.
     """
 
     offset: int
@@ -424,7 +439,7 @@ def _next_offset(base_offset: int, log: FoundFile) -> int | None:
 
 
 def _found_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
-    """Yield the regular files of a directory among some names; those that vanish meanwhile are left out."""
+    """Yield the regular files of a directory among some names, without those deleted meanwhile."""
     is_placed = isinstance(path, PlacedPath)
     for name in names:
         try:
@@ -432,7 +447,7 @@ def _found_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
         except FileNotFoundError:
             continue
         except OSError:
-            yield FoundFile(path, name, 0, 0)  # its size can't be read; opening it shows why
+            yield FoundFile(path, name, 0, 0)  # unknown size; opening it shows the reason
             continue
         if not stat.S_ISREG(status.st_mode):
             continue
@@ -443,7 +458,7 @@ def _found_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
 
 
 def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
-    """The content of one of Kafka's text files; None if it isn't there.
+    """Return the content of one of Kafka's text files; None if it doesn't exist.
 
     Raises OpenError if it can't be read, KsegError if it is too large for one.
     """
@@ -456,13 +471,13 @@ def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
 
 
 def was_closed(log: Path) -> bool:
-    """Whether a log's segment is in a remote tier, or a later one beside it; False if that isn't known."""
+    """Return whether a log's segment is in a remote tier, or has a later one next to it; False if that isn't known."""
     own = parse_file_name(log).base_offset
     placed = placed_at(log.parent)
     if placed is not None and own is not None and placed.used_at(own) is not None:
         return True
     try:
-        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
+        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names are enough
     except OSError:
         return False
     return own is not None and any(
@@ -473,7 +488,7 @@ def was_closed(log: Path) -> bool:
 class RemoteTier(NamedTuple):
     """A partition's remote tier: the log start offset, and the first local offset.
 
-    `highest_offset`: the highest one that was ever copied to the tier; None if it isn't known.
+    `highest_offset`: the highest one ever copied to the tier; None if it isn't known.
     """
 
     log_start_offset: int
@@ -482,16 +497,16 @@ class RemoteTier(NamedTuple):
 
     @property
     def first_not_copied(self) -> int | None:
-        """The first offset that isn't in the tier yet; None if what was copied isn't known."""
+        """The first offset that isn't in the tier yet; None if the copied offsets aren't known."""
         return None if self.highest_offset is None else max(self.highest_offset + 1, self.log_start_offset)
 
     @property
     def has_remote_part(self) -> bool:
-        """Whether some offsets are only remote."""
+        """True if some offsets are only remote."""
         return self.log_start_offset < self.local_start_offset
 
     def text(self) -> str:
-        """Where its offsets are, for people; empty if all are local."""
+        """Return the places of its offsets, for people; empty if all are local."""
         if not self.has_remote_part:
             return ""
         last = self.local_start_offset - 1
@@ -499,12 +514,12 @@ class RemoteTier(NamedTuple):
 
 
 def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTier | None:
-    """The tier of a partition; None if it has none.
+    """Return the tier of a partition; None if it has none.
 
     A broker lists a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
     a tier: then the offset there may be below the segment. In a checkpoint from before the last deletion it is below,
-    too; but then `leader-epoch-checkpoint`, which a broker cuts at the start of the log or tier, has nothing there.
-    Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader, LeaderEpochFileCache.truncateFromStart.
+    too. In that case `leader-epoch-checkpoint`, which a broker cuts at the start of the log or tier, has nothing
+    there. Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader, LeaderEpochFileCache.truncateFromStart.
 
     Args:
         partition: the partition.
@@ -524,7 +539,7 @@ def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTie
 
 
 def _start_of_epochs(partition: PartitionLog, default: int) -> int:
-    """The first offset in `leader-epoch-checkpoint`; the default if the file is missing or can't be read."""
+    """Return the first offset in `leader-epoch-checkpoint`; the default if the file is missing or can't be read."""
     try:
         epochs = partition.read_leader_epochs() or ()
     except FileError:
@@ -537,10 +552,10 @@ _SAMPLED_GAPS = 64
 
 
 def interval_by_spacing(partition: PartitionLog) -> int | None:
-    """The largest interval that fits the entries; None if Kafka's default fits too, or if there are too few entries.
+    """Return the largest interval that fits the entries; None if Kafka's default fits too, or with too few entries.
 
-    Two entries are further apart than the interval, and the last batch between them begins within it. Entries of
-    appends of many batches, as up to 3.9, only say that it is less than their distance.
+    Two entries are further apart than the interval, and the last batch between them begins within it. Entries after
+    appends of many batches, as up to 3.9, only show that the interval is less than their distance.
     """
     distances = [end - start for segment in partition.segments for start, end in _gaps(segment)]
     if not distances:
@@ -554,7 +569,7 @@ def interval_by_spacing(partition: PartitionLog) -> int | None:
 
 
 def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
-    """Positions of consecutive entries, from the log's beginning on; none where they don't increase."""
+    """Yield positions of consecutive entries, from the log's beginning on; none where they don't increase."""
     if segment.offset_index is None:
         return
     try:
@@ -567,7 +582,7 @@ def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
 
 
 def _agrees(partition: PartitionLog, interval: int) -> bool:
-    """Whether none of the examined batches between entries would have got an entry."""
+    """Return whether none of the examined batches between entries should have got an entry."""
     for segment in partition.segments:
         gaps = list(islice(_gaps(segment), _SAMPLED_GAPS))
         if not gaps:
@@ -579,7 +594,7 @@ def _agrees(partition: PartitionLog, interval: int) -> bool:
 
 
 def _has_late_batch(log_file: LogFile, gap: tuple[int, int], interval: int) -> bool:
-    """Whether a batch between two entries begins further than the interval from the first one's."""
+    """Return whether a batch between two entries begins further than the interval from the first entry's batch."""
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy = True
     fold.position_bound = gap[0] + interval

@@ -1,4 +1,4 @@
-"""The latest record of every key, as a coordinator loads its partition; transactional ones once they are committed."""
+"""The latest record of each key, as a coordinator loads its partition; of transactions, committed records."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from kseg.reading.blocks import Damage
 
 
 class Unreadable(NamedTuple):
-    """Something of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line.
+    """A part of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line.
 
-    is_tail: it is at the log's end and normal there, while a broker writes or after one died.
+    is_tail: it is at the log's end and normal there, while a broker writes or after it died.
     """
 
     directory: str
@@ -26,12 +26,12 @@ class Unreadable(NamedTuple):
     is_tail: bool = False
 
     def line(self) -> str:
-        """All of it in a line."""
+        """Return offset and reason in a line."""
         return f"{self.directory}: {'' if self.offset is None else f'offset {self.offset}: '}{self.reason}"
 
 
 def unreadable_batch(directory: str, batch: Batch, damage: Damage) -> Unreadable:
-    """A batch of a partition whose records can't all be read."""
+    """Return a batch of a partition that has unreadable records."""
     return Unreadable(directory, batch.last_offset, f"{damage.kind} in the batch that ends there: {damage.detail}")
 
 
@@ -40,15 +40,15 @@ TimeOf = Callable[[Record], int]
 
 
 def record_time(record: Record) -> int:
-    """The record's own time."""
+    """Return the record's own timestamp."""
     return record.timestamp
 
 
 class LatestRecords:
-    """Takes batches in their order; records later than a time are left out.
+    """The latest records of the batches added in order; records later than a time are ignored.
 
-    latest: by key; a tombstone stays, as a record without value. pending: the same by producer id, of transactions that
-    have not ended. unreadable: what couldn't be read in the partition. Source: GroupMetadataManager (up to 3.9),
+    latest: by key; a tombstone stays, as a record without value. pending: the same by producer id, of unfinished
+    transactions. unreadable: unreadable parts of the partition. Source: GroupMetadataManager (up to 3.9),
     OffsetMetadataManager.replayEndTransactionMarker.
     """
 
@@ -59,10 +59,11 @@ class LatestRecords:
         time_of: TimeOf = record_time,
         see: Callable[[Record], None] | None = None,
     ) -> None:
-        """Takes a time (milliseconds since 1970; None: all), and how a record's key and time are to be understood.
+        """Take a time limit (milliseconds since 1970.
 
-        A record whose time isn't known (-1) is taken as early enough. see: is shown each record that isn't later, in
-        their order.
+        None: no limit), and functions that give a record's key and time.
+
+        A record without timestamp (-1) counts as early enough. see: called with each record up to the limit, in order.
         """
         self._see = see
         self._at_ms = at_ms
@@ -75,11 +76,11 @@ class LatestRecords:
 
     @property
     def later_count(self) -> int:
-        """Keys of which there are only later records: earlier ones were compacted away, if there were any."""
+        """The number of keys with only later records: compaction removed any earlier ones."""
         return len(self._later_keys - self.latest.keys())
 
     def add_partition(self, partition: PartitionLog) -> None:
-        """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment has gone meanwhile."""
+        """Add all batches of a partition whose CRC matches. Raises OpenError if a segment was deleted meanwhile."""
         events = TransactionWalk(partition).over(partition.segments)
         ends = deque(sorted((each for each in events if isinstance(each, Ended)), key=lambda end: end.place))
         for item in partition_batches(partition):
@@ -120,13 +121,13 @@ class LatestRecords:
             return
         for key, record in committed.items():
             known = self.latest.get(key)
-            # A commit outside of transactions that came later stays.
+            # A later commit outside of transactions stays.
             if known is None or known.value is None or known.offset < record.offset:
                 self.latest[key] = record
 
 
 def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
-    """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
+    """Yield the batches of a partition's segments whose CRC matches, in order, and its unreadable parts."""
     name = partition.directory_name
     for files in partition.segments:
         with partition.open_log(files) as log_file:

@@ -12,14 +12,15 @@ from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_a
 from kseg.tiered.places import TierLayout
 
 OK = "ok"
-"""The health of indexes that have nothing wrong."""
+"""The health of indexes without problems."""
 
 
 class TierFacts(NamedTuple):
-    """What is known of a segment in a remote tier, beside what its records tell.
+    """Facts about a segment in a remote tier that its records don't show.
 
-    standing: what it counts for. stored_size: bytes of its objects. key_id: of the key pair that it is encrypted with,
-    None if it isn't. segment_id: its uuid, None where names don't have one. is_by_manifest: nothing of it was read.
+    standing: its role in the log. stored_size: bytes of its objects. key_id: of the key pair of its encryption, None
+    without encryption. segment_id: its uuid, None where names don't have one. is_by_manifest: no record of it was
+    read.
     """
 
     standing: str
@@ -30,9 +31,9 @@ class TierFacts(NamedTuple):
 
 
 class SelectedRow(NamedTuple):
-    """Sums of what is selected in a segment, or in several.
+    """Sums of the selected records in a segment, or in several.
 
-    size: bytes of the batches. first_timestamp, largest_timestamp: -1 if no record has a time.
+    size: bytes of the batches. first_timestamp, largest_timestamp: -1 if no record has a timestamp.
     """
 
     records: int = 0
@@ -48,13 +49,13 @@ class SegmentListing(NamedTuple):
     """A segment's line.
 
     last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
-    codecs, magics: of all batches that were read. modified_ms: when the log was written last. index_health: OK, or
-    what is wrong. These are None unless every header was read: records, batches, ratio (decompressed bytes by stored
-    ones, for compressed batches), producer_ids, open_transactions, first_open_offset (of the oldest of these).
-    aborted_transactions: entries of the transaction index. damage: the first that was met, except for how an active
-    segment may end while it is written. selected: what is selected in the segment, None without a selection.
-    cached_size: bytes of the log in the page cache before it was read, None if not asked for or if the system doesn't
-    say. tier: None if it isn't in a remote tier.
+    codecs, magics: of all batches that were read. modified_ms: time of the log's last write. index_health: OK, or the
+    problems. These are None unless every header was read: records, batches, ratio (decompressed bytes by stored bytes,
+    of compressed batches), producer_ids, open_transactions, first_open_offset (of the oldest of these).
+    aborted_transactions: entries of the transaction index. damage: the first one, except for the normal end of an
+    active segment during writes. selected: the selected records, None without a selection. cached_size: bytes of the
+    log in the page cache before it was read, None if not requested or if the system doesn't report it. tier: None if
+    it isn't in a remote tier.
     """
 
     base_offset: int
@@ -84,12 +85,12 @@ class SegmentListing(NamedTuple):
 
     @property
     def is_unhealthy(self) -> bool:
-        """Whether something is wrong with its indexes."""
+        """True if its indexes have a problem."""
         return self.index_health != OK and not (self.tier is not None and self.tier.is_by_manifest)
 
     @property
     def age_timestamp(self) -> int:
-        """What a broker reckons its age from: the largest time or, if no record has one, when its log was written.
+        """The timestamp that gives a segment's age: the largest or, without any, the time of the log's last write.
 
         Source: LogSegment.largestTimestamp.
         """
@@ -97,17 +98,17 @@ class SegmentListing(NamedTuple):
 
 
 def retained_segments(rows: Sequence[SegmentListing], log_end_offset: int) -> list[RetainedSegment]:
-    """The segments of a partition, oldest first, as retention looks at them."""
+    """Return the segments of a partition, oldest first, with the facts that retention needs."""
     ends = [*(row.base_offset for row in rows[1:]), log_end_offset]
     return [RetainedSegment(row.size, row.age_timestamp, end) for row, end in zip(rows, ends, strict=False)]
 
 
 class TierSums(NamedTuple):
-    """A partition's segments in a remote tier, summed up.
+    """Sums over a partition's segments in a remote tier.
 
-    layout: whose they are. stored_size: bytes of all objects. key_ids: of the key pairs that they are encrypted with.
-    standings: how many segments there are of each, without those that are used as a whole. local_start: where the
-    local log begins that it was joined with; None without one.
+    layout: the tier's layout. stored_size: bytes of all objects. key_ids: of the key pairs of their encryption.
+    standings: the number of segments of each, except completely used ones. local_start: the start of the local log
+    that was joined with the tier; None without one.
     """
 
     layout: str
@@ -118,7 +119,7 @@ class TierSums(NamedTuple):
 
 
 def tier_sums(partition: PartitionLog) -> TierSums | None:
-    """The sums of a partition; None if it isn't in a tier."""
+    """Return the sums of a partition; None if it isn't in a tier."""
     placed = placed_at(partition.path)
     if placed is None:
         return None
@@ -136,14 +137,17 @@ def tier_sums(partition: PartitionLog) -> TierSums | None:
 
 
 def tier_facts(partition: PartitionLog, base_offset: int) -> TierFacts | None:
-    """What is known of a segment that the log has from a tier; None if it is a local one."""
+    """Return the facts about a segment that the log has from a tier; None if it is a local one."""
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(base_offset)
     return None if choice is None else _facts(choice)
 
 
 def listing_by_manifest(partition: PartitionLog, segment: SegmentFiles, *, is_deep: bool) -> SegmentListing | None:
-    """The line of a segment by its manifest, if its key wasn't given, or if a look costs whole chunks; else None."""
+    """Return the line of a segment by its manifest, if its key is missing or a look costs complete chunks.
+
+    Else None.
+    """
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(segment.base_offset)
     if placed is None or choice is None or choice.segment.max_timestamp is None:
@@ -158,7 +162,7 @@ def listing_by_manifest(partition: PartitionLog, segment: SegmentFiles, *, is_de
 
 
 def unused_listings(partition: PartitionLog) -> tuple[SegmentListing, ...]:
-    """The lines of segments in the tier that the log doesn't have: others count, or they can't be used."""
+    """Return the lines of segments in the tier that the log doesn't use: others replace them, or they are unusable."""
     placed = placed_at(partition.path)
     if placed is None:
         return ()

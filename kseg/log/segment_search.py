@@ -1,6 +1,6 @@
-"""Searches one segment: from its indexes to a position, then through headers to a batch, and to a record in it.
+"""Searches in one segment: from its indexes to a position, then through headers to a batch, and to a record in it.
 
-Checks what an index says against the log; if they differ, scans the log instead.
+Checks index entries against the log; if they differ, scans the log instead.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ from kseg.reading.bodies import BodyBounds
 from kseg.reading.log_file import LogFile, Run
 
 SHOWN_BATCHES = 6
-"""The number of the last batches that are kept of those that a scan passes."""
+"""The number of passed batches that a scan keeps: the last ones."""
 SLOTS_AROUND = 2
 """Index entries kept on each side of the slot found."""
 STALE_SIZE = 4 << 20
@@ -50,11 +50,11 @@ class Wanted(NamedTuple):
     timestamp: int | None = None
 
     def may_be_in(self, header: BatchHeader) -> bool:
-        """Whether a batch may have it, by its header."""
+        """Return whether a batch may have it, by its header."""
         return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
 
     def first_in(self, records: Sequence[Record]) -> Record | None:
-        """The wanted one of a batch's records; None if it isn't there. Offsets increase."""
+        """Return the wanted record of a batch; None if it isn't there. Offsets increase."""
         for place in range(bisect_left(records, self.offset, key=_offset_of), len(records)):
             if self.timestamp is None or records[place].timestamp >= self.timestamp:
                 return records[place]
@@ -65,7 +65,7 @@ _offset_of = attrgetter("offset")
 
 
 class Match(NamedTuple):
-    """The first record that was looked for, and its batch, a wrapper too with the offset that it begins at."""
+    """The first matching record, and its batch, or its wrapper with the offset at which that begins."""
 
     batch: BatchHeader
     record: Record
@@ -75,9 +75,9 @@ class SegmentStep:
     """The search in one segment.
 
     index_entry: the entry where the scan started; None if it started at the segment's start. passed: the last batches
-    that the scan skipped, of `passed_count` in all. damages: those it met; `is_blocked` if there was no intact batch
-    between the last of them and where it ended. opened: offset ranges of the batches whose records were read; unread:
-    of those where some can't be.
+    that the scan skipped, of `passed_count` in all. damages: those on its way; `is_blocked`: no intact batch between
+    the last of them and the scan's end. opened: offset ranges of the batches whose records were read; unread: of
+    batches with unreadable records.
     """
 
     def __init__(self, segment: SegmentFiles) -> None:
@@ -97,11 +97,11 @@ class SegmentStep:
 
     @property
     def may_open(self) -> bool:
-        """Whether records are still read: not after very many bodies couldn't be read."""
+        """True if records are still read: not after very many unreadable bodies."""
         return self._bounds.free > 0
 
     def begin_scan(self) -> None:
-        """Forgets the results of an earlier scan."""
+        """Discard the results of an earlier scan."""
         self.passed.clear()
         self.damages.clear()
         self.opened.clear()
@@ -109,26 +109,26 @@ class SegmentStep:
         self.passed_count, self.is_blocked = 0, False
 
     def take_passed(self, header: BatchHeader) -> None:
-        """Remembers an intact batch without the wanted record."""
+        """Note an intact batch without the wanted record."""
         self.passed.append(header)
         self.passed_count += 1
         self.is_blocked = False
 
     def take_rows(self, run: Run, rows: range) -> None:
-        """The same for rows of a run."""
+        """Note rows of a run without the wanted record."""
         if rows:
             self.passed.extend(_last_of(run, rows))
             self.passed_count += len(rows)
             self.is_blocked = False
 
     def take_unreadable(self, header: BatchHeader, problem: str) -> None:
-        """Remembers a batch whose records can't be read."""
+        """Note a batch whose records can't be read."""
         self.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem))
         if header.codec != Codec.NONE:
             self._bounds.note(limit_for(header.size))
 
     def take_damage(self, damage: Damage) -> None:
-        """Remembers a damage; the zero tail of a preallocated file isn't one."""
+        """Note a damage; the zero tail of a preallocated file isn't one."""
         if damage.kind is not DamageKind.ZERO_TAIL:
             self.damages.append(damage)
             self.is_blocked = True
@@ -138,10 +138,10 @@ class SegmentStep:
 
 
 def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match | None:
-    """The first record wanted from the step's scan position on; None if there is none.
+    """Return the first wanted record from the step's scan position on; None if there is none.
 
-    Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong on the way,
-    this part is read again with every CRC.
+    Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong, this part is
+    read again with every CRC.
     """
     for items in (header_runs(log_file, step.scan_position), log_file.runs(step.scan_position)):
         step.begin_scan()
@@ -153,7 +153,7 @@ def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match |
 
 
 class _IrregularError(Exception):
-    """Headers whose CRCs weren't checked don't fit together."""
+    """Headers with unchecked CRCs that don't fit together."""
 
 
 def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage], wanted: Wanted) -> Match | None:
@@ -197,7 +197,7 @@ def _match_in_run(log_file: LogFile, step: SegmentStep, run: Run, fold: HeaderFo
 
 
 def _stretches(fold: HeaderFold, run: Run) -> Iterator[tuple[range, BatchHeader | None]]:
-    """Rows that a fold passes, and the header at which it stops after them, which it doesn't take; None at the end."""
+    """Yield the rows that a fold passes, and the header that stops it, which it doesn't add; None at the end."""
     row = 0
     while row < run.row_count:
         first = row
@@ -231,9 +231,9 @@ class _Content(NamedTuple):
     problem: str | None
 
 
-@lru_cache(maxsize=1)  # lookups one after another often meet in the same batch
+@lru_cache(maxsize=1)  # consecutive lookups often hit the same batch
 def _content(raw: bytes, position: int) -> _Content:
-    """The contents of an intact batch."""
+    """Return the contents of an intact batch."""
     batch = Batch.parse(raw, position, is_valid=True)
     problem = batch.problem()
     records = tuple(batch.records(on_damage="skip"))
@@ -241,7 +241,7 @@ def _content(raw: bytes, position: int) -> _Content:
 
 
 def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
-    """The last intact record of a segment below an offset; None if there is none."""
+    """Return the last intact record of a segment below an offset; None if there is none."""
     with segment.open_log() as log_file:
         step = SegmentStep(segment)
         seek_offset(log_file, step, offset - 1, [])
@@ -264,7 +264,7 @@ def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | N
 
 
 def _last_headers_up_to(log_file: LogFile, start: int, offset: int) -> deque[BatchHeader]:
-    """The last headers up to that of the first batch that reaches an offset."""
+    """Return the last headers, up to the first batch that reaches an offset."""
     below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy, fold.offset_bound = True, _bound(offset)
@@ -281,7 +281,7 @@ def _last_headers_up_to(log_file: LogFile, start: int, offset: int) -> deque[Bat
 
 
 def _last_of(run: Run, rows: range) -> Iterator[BatchHeader]:
-    """The last SHOWN_BATCHES headers of some of a run's rows."""
+    """Return the last SHOWN_BATCHES headers of some of a run's rows."""
     return (header_of(run, row) for row in rows[-SHOWN_BATCHES:])
 
 
@@ -289,9 +289,9 @@ def _last_of(run: Run, rows: range) -> Iterator[BatchHeader]:
 
 
 def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: list[str]) -> None:
-    """Sets where a scan for an offset starts: the position of the floor entry if it matches the log, otherwise 0.
+    """Set the start of a scan for an offset: the position of the floor entry if it matches the log, otherwise 0.
 
-    Adds what is wrong with the index to `problems`. Source: LogSegment.translateOffset.
+    Adds index problems to `problems`. Source: LogSegment.translateOffset.
     """
     step.index_entry, step.scan_position = None, 0
     file = step.segment.offset_index
@@ -336,7 +336,7 @@ def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
 
 
 def _ends_in_zeros(log_file: LogFile, distance: int) -> bool:
-    """Whether the log's last bytes are those of a preallocated file."""
+    """Return whether the log's last bytes are those of a preallocated file."""
     piece = log_file.read(log_file.size - min(distance, 4096), 4096)
     return not any(piece)
 
@@ -349,7 +349,7 @@ def _view(index: OffsetIndex | TimeIndex, target: int) -> IndexView:
 
 
 def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset: int, problems: list[str]) -> None:
-    """Sets where a scan for a time starts: time index, then offset index.
+    """Set the start of a scan for a time: by the time index, then the offset index.
 
     Source: LogSegment.findOffsetByTimestamp.
     """
@@ -371,9 +371,9 @@ def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset
 
 
 def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeIndexEntry) -> str | None:
-    """How the log contradicts a time index entry; None if its batch is there with that largest time.
+    """Return how the log contradicts a time index entry; None if its batch exists and has that largest timestamp.
 
-    Whether an earlier batch has a larger time isn't checked: that would take reading all of them.
+    Earlier batches with larger timestamps aren't checked: that would mean reading all batches.
     """
     step = SegmentStep(segment)
     seek_offset(log_file, step, entry.offset, [])
@@ -393,10 +393,11 @@ def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeInde
 
 
 def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
-    """The largest time in a segment, -1 if there is none.
+    """Return the largest timestamp in a segment, -1 if there is none.
 
     Uses the last entry of the time index if it matches the log, and the batches from the last offset index entry on:
-    nothing in between has a larger time. Without one of these, reads all headers. Source: LogSegment.largestTimestamp.
+    nothing in between has a larger timestamp. Without one of these, reads all headers. Source:
+    LogSegment.largestTimestamp.
     """
     tail = read_tail(segment)
     if tail.first_position == 0:
@@ -414,7 +415,7 @@ def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
 
 
 def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:
-    """The time index's last entry; None if there is none or it doesn't match the log."""
+    """Return the time index's last entry; None if there is none or it doesn't match the log."""
     path = segment.path.with_suffix(".timeindex")
     if segment.time_index is None:
         return None

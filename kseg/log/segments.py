@@ -1,4 +1,4 @@
-"""Segments of a partition: their files, tails and interrupted swaps, why each was rolled, when retention deletes it."""
+"""Segments of a partition: their files, tails and interrupted swaps, the reasons for rolls, and retention."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ from kseg.system.placed_path import PlacedPath, StrPath
 
 
 class FoundFile(NamedTuple):
-    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification.
+    """A listed file: bytes, and milliseconds since 1970 of its last modification.
 
-    inode: its number in the file system, 0 if it isn't known: a file of the same name may take its place. blocks: those
-    of 512 bytes that the disk has set aside for it; None if the system doesn't say.
+    inode: its number in the file system, 0 if unknown: another file of the same name may replace it. blocks: its
+    allocated blocks of 512 bytes; None if the system doesn't report them.
     """
 
     directory: Path
@@ -41,22 +41,22 @@ class FoundFile(NamedTuple):
 
     @property
     def allocated(self) -> int:
-        """Bytes that the disk has set aside; its size if that isn't known."""
+        """Allocated disk space in bytes; its size if that isn't known."""
         return self.size if self.blocks is None else 512 * self.blocks
 
     @property
     def path(self) -> Path:
-        """Its path."""
+        """The file's path."""
         return self.directory / self.name
 
     @property
     def full_name(self) -> StrPath:
-        """The same as text, which takes a tenth of the time, unless it is placed."""
+        """The path as text, which takes a tenth of the time; a path if it is placed."""
         return path_text(self.directory, self.name)
 
 
 def path_text(directory: Path, name: str) -> StrPath:
-    """The text of the path of a file in a directory; a path if that is placed."""
+    """Return the path of a file in a directory as text; as a path if that is placed."""
     if isinstance(directory, PlacedPath):
         return directory / name
     place = str(directory)
@@ -93,11 +93,11 @@ class SegmentFiles(NamedTuple):
 
     @property
     def files(self) -> tuple[FoundFile, ...]:
-        """Its files, the log first."""
+        """The segment's files, the log first."""
         return tuple(file for file in self[1:] if file is not None)
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
-        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it is gone."""
+        """Open the log; one that can't be opened is completely unreadable. Raises OpenError if it was deleted."""
         log = self._own_log
         return LogFile.of_directory(log.full_name, log.size, keep_cache=keep_cache)
 
@@ -112,15 +112,15 @@ def swapped_in(
     found: Mapping[FileKind, dict[int, File]],
     next_offset: Callable[[int, File], int | None],
 ) -> None:
-    """Completes swaps in the files of segments, by kind and base offset: logs and their indexes.
+    """Complete interrupted swaps in the files of segments, by kind and base offset: logs and their indexes.
 
-    A swap at or above the lowest `.cleaned` file is one of a split that wasn't finished: a broker drops it too. One
-    that has no intact batch isn't taken where there is a log of its base offset, which can be read.
+    A swap at or above the lowest `.cleaned` file is part of an unfinished split: a broker drops it too. A swap without
+    an intact batch isn't used if there is a readable log of its base offset.
 
     Args:
         named: files with a suffix: kind, base offset, suffix.
         found: files without one.
-        next_offset: gives the offset after a log's last batch; None if it has none that can be read.
+        next_offset: gives the offset after a log's last batch; None if it has no readable batch.
     """
     named = list(named)
     logs = found[FileKind.LOG]
@@ -143,7 +143,7 @@ def swapped_in(
 
 
 def complete_swaps(names: Iterable[tuple[FileKind, int, str]]) -> list[int]:
-    """The base offsets of the logs that are to be swapped in, by kinds, base offsets and suffixes of files."""
+    """Return the base offsets of the logs to swap in, by kinds, base offsets and suffixes of files."""
     names = list(names)
     unfinished = min((base for _, base, suffix in names if suffix == CLEANED), default=None)
     swaps = sorted(base for kind, base, suffix in names if kind is FileKind.LOG and suffix == SWAP)
@@ -151,7 +151,7 @@ def complete_swaps(names: Iterable[tuple[FileKind, int, str]]) -> list[int]:
 
 
 class Rolled(StrEnum):
-    """Why a segment was closed and the next one started."""
+    """The reason why a segment was closed and the next one started."""
 
     ACTIVE = "active"
     SIZE = "size"
@@ -162,7 +162,7 @@ class Rolled(StrEnum):
 
 
 class Retention(StrEnum):
-    """What `cleanup.policy=delete` would do with a segment."""
+    """The effect of `cleanup.policy=delete` on a segment."""
 
     KEEP = "keep"
     COMPACTED = "compacted, policy unknown"
@@ -172,7 +172,7 @@ class Retention(StrEnum):
 
     @property
     def is_deletion(self) -> bool:
-        """Whether the segment is deleted."""
+        """True if the segment is deleted."""
         return self not in (Retention.KEEP, Retention.COMPACTED)
 
 
@@ -191,7 +191,7 @@ class RetentionSettings:
 
     is_policy_unknown: the topic is compacted, and it isn't known whether segments are also deleted by age and size.
     highest_remote_offset: of a tiered topic, the last offset that was copied to the remote tier; a segment beyond it
-    stays on the disk. None if the topic has no tier, or nothing tells.
+    stays on the disk. None if the topic has no tier, or the offset is unknown.
     """
 
     now_ms: int
@@ -202,7 +202,10 @@ class RetentionSettings:
 
 
 class ClosedSegment(NamedTuple):
-    """What the rules for rolling need of a segment; `first_timestamp` is its first batch's largest, -1 for none."""
+    """The facts about a segment that the rules for rolling need.
+
+    `first_timestamp` is the largest of its first batch, -1 for none.
+    """
 
     base_offset: int
     size: int
@@ -212,7 +215,7 @@ class ClosedSegment(NamedTuple):
 
 
 class NextAppend(NamedTuple):
-    """The first batch of the next segment: the append that the segment was rolled for, or its beginning."""
+    """The first batch of the next segment: the append that caused the roll, or its beginning."""
 
     size: int
     last_offset: int
@@ -220,7 +223,7 @@ class NextAppend(NamedTuple):
 
 
 def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: RollSettings) -> Rolled:
-    """The first of Kafka's rules that applies; UNKNOWN if none does, or if the next segment is empty.
+    """Return the first of Kafka's rules that applies; UNKNOWN if none does, or if the next segment is empty.
 
     Compaction changes sizes and first batches, and a follower's append may have been larger than its first batch.
     Source: LogSegment.shouldRoll.
@@ -242,7 +245,7 @@ def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: Roll
 
 
 class RetainedSegment(NamedTuple):
-    """What retention needs to know about a segment; `end_offset` is the next one's base, or the log end offset."""
+    """The facts about a segment that retention needs; `end_offset` is the next one's base, or the log end offset."""
 
     size: int
     largest_timestamp: int
@@ -255,11 +258,12 @@ def retention_of(
     log_start_offset: int,
     high_watermark: int | None = None,
 ) -> list[Retention]:
-    """What retention would do with each segment of a partition, oldest first, in one pass of a broker.
+    """Return the effect of retention on each segment of a partition, oldest first, in one pass of a broker.
 
-    As Kafka does it: by log start offset, then by size, then by time, each from the oldest segment that is left on
-    while the rule holds; never an empty last segment, nothing beyond the high watermark, and by size and time nothing
-    that the remote tier lacks. Source: UnifiedLog.deleteOldSegments, isSegmentEligibleForDeletion.
+    Like Kafka, by log start offset, then by size, then by time. Each rule begins at the oldest remaining segment, and
+    ends at the first one that it doesn't match. An empty last segment stays, and everything beyond the high watermark;
+    by size and time also everything that the remote tier lacks. Source: UnifiedLog.deleteOldSegments,
+    isSegmentEligibleForDeletion.
     """
     decisions = [Retention.KEEP] * len(segments)
     excess = sum(segment.size for segment in segments) - settings.retention_bytes
@@ -293,9 +297,9 @@ def retention_of(
 class Tail(NamedTuple):
     """The end of a segment's log.
 
-    first_position: where reading started: at the last index entry, or 0. first, last: the headers of the first batch
-    from there on and of the last one, None if none was found. max_timestamp: the largest of the batches read, -1 if
-    there is none. damage: the last one met. index_problem: why an offset index that is there wasn't used.
+    first_position: the start of reading: the last index entry, or 0. first, last: the headers of the first batch from
+    there on and of the last one, None if none was found. max_timestamp: the largest of the batches read, -1 if there
+    is none. damage: the last one found. index_problem: the reason why an existing offset index wasn't used.
     """
 
     first_position: int
@@ -307,7 +311,9 @@ class Tail(NamedTuple):
 
 
 def read_tail(segment: SegmentFiles, *, keep_cache: bool = False) -> Tail:
-    """The end of a segment: headers from its last index entry on, if that matches the log; otherwise from the start.
+    """Read the end of a segment: headers from its last index entry on if that matches the log.
+
+    Otherwise from the start.
 
     `keep_cache`: as in LogFile. Raises OpenError if the log can't be opened.
     """
@@ -316,9 +322,11 @@ def read_tail(segment: SegmentFiles, *, keep_cache: bool = False) -> Tail:
 
 
 class IndexEnd(NamedTuple):
-    """The end of a segment's offset index: the last entry, None without an index; how many; its file's bytes.
+    """The end of a segment's offset index: its last entry, None without an index; number of entries.
 
-    has_trailing: whether bytes follow the last whole entry. error: why it can't be opened or read.
+    Bytes of the file.
+
+    has_trailing: bytes follow the last complete entry. error: the reason why it can't be opened or read.
     """
 
     last: OffsetIndexEntry | None = None
@@ -329,7 +337,7 @@ class IndexEnd(NamedTuple):
 
 
 def read_index_end(segment: SegmentFiles) -> IndexEnd:
-    """The end of a segment's offset index, if it has one."""
+    """Read the end of a segment's offset index, if it has one."""
     if segment.offset_index is None:
         return IndexEnd()
     try:
@@ -340,7 +348,7 @@ def read_index_end(segment: SegmentFiles) -> IndexEnd:
 
 
 def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
-    """The end of an open log, as `read_tail` gives it."""
+    """Return the end of an open log, like `read_tail`."""
     problem: str | None = str(index.error) if index.error is not None and index.size else None
     if index.last is None or index.last.position == 0:
         return _tail_from(log_file, 0, None, problem)
@@ -351,7 +359,7 @@ def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
 
 
 def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
-    """The tail from a batch on, whose header may be known already."""
+    """Return the tail from a batch on, whose header may already be known."""
     first, last, damage = known, known, None
     fold = log_file.kernel.HeaderFold(0)
     fold.passes_legacy = True
@@ -367,10 +375,10 @@ def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
-    """How the log contradicts an index entry; None if a search may start there.
+    """Return how the log contradicts an index entry; None if a search may start there.
 
-    There must be a batch with a right CRC at the position, and it must begin at or below the entry's offset: then all
-    offsets from the entry's on are there or later, whichever offset of its batch or append the entry has.
+    The position must have a batch with a correct CRC that begins at or below the entry's offset. Then no offset from
+    the entry's on is earlier in the log, whichever offset of its batch or append the entry has.
     """
     if position == 0:
         return None
@@ -379,7 +387,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
 
 
 def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
-    """The header of the batch that an entry points at, or how the log contradicts the entry."""
+    """Return the header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
         return f"the entry {offset} → {position} points beyond the log's {counted(log_file.size, 'byte')}"
     header = intact_header(log_file, position)

@@ -23,7 +23,7 @@ from kseg.reading.log_file import LogFile
 
 
 class SelectedRecord(NamedTuple):
-    """A record: position and size of its batch in the segment's log, its offset, its time (-1 none)."""
+    """A record: position and size of its batch in the segment's log, its offset, its timestamp (-1 none)."""
 
     position: int
     size: int
@@ -32,7 +32,7 @@ class SelectedRecord(NamedTuple):
 
 
 class SelectedPiece(NamedTuple):
-    """Selected records of some batches of a log, in its order. is_valid: their batches' CRCs are right."""
+    """Selected records of some batches of a log, in its order. is_valid: their batches' CRCs match."""
 
     log: Path
     base_offset: int
@@ -41,29 +41,29 @@ class SelectedPiece(NamedTuple):
 
 
 class RecordPicker:
-    """Tells which records of the slices of one log a filter takes, as the kernel judges them for `kseg dump` too.
+    """A filter over the records in slices of one log; the kernel decides, as for `kseg dump`.
 
     The filter's `skip` and `limit` are for all slices together. is_full: the limit is reached. takes_all: every record
     is taken.
     """
 
     def __init__(self, wanted: RecordFilter | None) -> None:
-        """Takes the filter; None takes every record."""
+        """Take the filter; None takes every record."""
         self._wanted = wanted or RecordFilter()
         self.takes_all = self._wanted == RecordFilter()
 
     @property
     def left(self) -> int | None:
-        """How many more records are wanted; None for all."""
+        """The number of records that are still wanted; None for all."""
         return self._wanted.limit
 
     @property
     def is_full(self) -> bool:
-        """Whether as many were taken as are wanted."""
+        """True if the limit is reached."""
         return self._wanted.limit == 0
 
     def columns(self, piece: Slice) -> Columns:
-        """The records of a slice that the filter takes, column by column."""
+        """Return the filtered records of a slice, column by column."""
         wanted = self._wanted
         taken = _columns(piece, wanted)
         if wanted.skip:
@@ -75,7 +75,7 @@ class RecordPicker:
         return taken
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
-        """The same as numbers."""
+        """Return the filtered records of a slice as numbers."""
         taken, run = self.columns(piece), piece.run
         rows = memoryview(taken.rows).cast("i").tolist()
         batches = {row: (run.position + run.rows[row * ROW + START], run.rows[row * ROW + SIZE]) for row in set(rows)}
@@ -92,7 +92,7 @@ def _columns(piece: Slice, wanted: RecordFilter) -> Columns:
 
 
 class SelectedLog(NamedTuple):
-    """A log that is open: slices that may hold selected records, and damages, in its order; and what picks the records.
+    """An open log: slices that may hold selected records, and damages, in its order; and the picker of records.
 
     The items are read once.
     """
@@ -103,7 +103,7 @@ class SelectedLog(NamedTuple):
     picker: RecordPicker
 
     def intact_slices(self, meet: Callable[[Damage], object]) -> Iterator[Slice]:
-        """The slices whose CRCs are right, as long as records are wanted; `meet` is called with damages on the way."""
+        """Yield the slices whose CRCs match, while records are wanted; `meet` is called with damages."""
         for item in self.items:
             if isinstance(item, Damage):
                 meet(item)
@@ -122,13 +122,13 @@ def selected_logs(
     open_log: Callable[[Path], AbstractContextManager[LogFile]],
     limit: int | None,
 ) -> Iterator[SelectedLog]:
-    """The logs that may hold selected records, each open until the next is asked for; for a tail only the last ones.
+    """Yield the logs that may hold selected records, each open until the next one; for a tail only the last logs.
 
     Args:
         selector: of their directory.
         logs: in the order of their offsets.
         open_log: opens one of them.
-        limit: the most records of all logs together; those that were picked of a log count.
+        limit: the most records of all logs together; the picked records of a log count.
 
     Raises:
         OpenError: if a log can't be opened.
@@ -159,14 +159,14 @@ def logs_of_partition(
     left: int | None = None,
     open_log: Callable[[Path], LogFile] | None = None,
 ) -> Iterator[SelectedLog]:
-    """The logs of a partition's segments that may hold selected records, as in `selected_logs`.
+    """Yield the logs of a partition's segments that may hold selected records, as in `selected_logs`.
 
     Args:
         partition: its directory as it was listed.
-        selection: what is wanted; this doesn't follow a growing log.
-        say: called with which index wasn't trusted, and what was left out.
+        selection: the wanted records; this doesn't follow a growing log.
+        say: called with distrusted indexes and omissions.
         left: the most records, instead of the selection's limit.
-        open_log: opens one of the logs; None: as it is.
+        open_log: opens one of the logs; None: unchanged.
 
     Raises:
         OpenError: if a log can't be opened.
@@ -184,7 +184,7 @@ def logs_of_partition(
 def selected_pieces(
     directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> Iterator[SelectedPiece]:
-    """The selected records in a partition's directory, in the order of its segments; see `logs_of_partition`."""
+    """Yield the selected records in a partition's directory, in the order of its segments; see `logs_of_partition`."""
     for log in logs_of_partition(PartitionLog(directory), selection, say, left):
         base_offset = log.log_file.base_offset or 0
         for item in log.items:
@@ -198,17 +198,17 @@ def selected_pieces(
 
 
 def count_selected(selector: Selector, log_file: LogFile, start: int) -> int:
-    """How many records of a log are selected, from a position on."""
+    """Count the selected records of a log, from a position on."""
     picker = RecordPicker(selector.selection.record_filter(last_offset=selector.last_offset(log_file.path)))
     items = with_bodies(selector.items(log_file, start), log_file.stored_size)
     return sum(picker.columns(item).count for item in items if isinstance(item, Slice))
 
 
 class SelectedSums:
-    """Sums of what is selected in a segment.
+    """Sums of the selected records in a segment.
 
     records, batches; size: bytes of these batches. first_offset, last_offset: of the records. first_timestamp,
-    largest_timestamp: the least and the largest of their times, -1 if none has one.
+    largest_timestamp: the least and the largest of their timestamps, -1 without any.
     """
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class SelectedSums:
         self._last_position = -1
 
     def add(self, piece: SelectedPiece) -> None:
-        """Adds the next piece of the segment."""
+        """Add the next piece of the segment."""
         records = piece.records
         self.records += len(records)
         for record in records:
@@ -237,7 +237,7 @@ class SelectedSums:
             self.largest_timestamp = max(self.largest_timestamp, *times)
 
     def row(self) -> SelectedRow:
-        """The sums so far, as a value."""
+        """Return the sums so far as a value."""
         return SelectedRow(
             self.records,
             self.batches,
@@ -252,7 +252,7 @@ class SelectedSums:
 def selected_sums(
     directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> dict[int, SelectedSums]:
-    """The sums of each segment with selected records, by its base offset; arguments as in `selected_pieces`."""
+    """Return the sums of each segment with selected records, by its base offset; arguments as in `selected_pieces`."""
     found: dict[int, SelectedSums] = {}
     for piece in selected_pieces(directory, selection, say, left):
         found.setdefault(piece.base_offset, SelectedSums()).add(piece)
@@ -260,7 +260,7 @@ def selected_sums(
 
 
 def first_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """The offset of the first intact selected record; None if there is none."""
+    """Return the offset of the first intact selected record; None if there is none."""
     for piece in selected_pieces(directory, selection, say):
         if piece.is_valid:
             return piece.records[0].offset
@@ -268,13 +268,13 @@ def first_selected(directory: Path, selection: Selection, say: Callable[[str], N
 
 
 def last_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """The offset of the last one; arguments as in `selected_pieces`."""
+    """Return the offset of the last selected record; arguments as in `selected_pieces`."""
     last = selection._replace(tail=1)
     return next((piece.records[-1].offset for piece in selected_pieces(directory, last, say)), None)
 
 
 def latest_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """The offset of the first of those with the largest time; None if none has a time."""
+    """Return the offset of the first record with the largest timestamp; None if none has one."""
     best: SelectedRecord | None = None
     for piece in selected_pieces(directory, selection, say):
         for record in piece.records if piece.is_valid else ():
@@ -288,7 +288,7 @@ MeetDamage = Callable[[Damage], None]
 
 
 def meeting(log: SelectedLog, on_damage: OnDamage) -> MeetDamage:
-    """What to do about damage of a log; what `verify` only notes, such as the zeros of a preallocated file, is none."""
+    """Return the handler of a log's damage; it ignores harmless damage, such as the zeros of a preallocated file."""
 
     def meet_harmful(damage: Damage) -> None:
         if status_of(id_of_damage(damage.kind, is_last=not was_closed(log.path))):
@@ -298,9 +298,9 @@ def meeting(log: SelectedLog, on_damage: OnDamage) -> MeetDamage:
 
 
 def selected_records(log: SelectedLog, on_damage: OnDamage) -> Iterator[list[Record]]:
-    """The selected records of a log, in its order; those of a batch or message whose CRC is wrong are left out.
+    """Yield the selected records of a log, in its order, without those of a batch or message with a wrong CRC.
 
-    Raises DamagedError at damage, after the records before it, unless `on_damage` says otherwise.
+    Raises DamagedError at damage, after the records before it, unless `on_damage` handles it.
     """
     met = meeting(log, on_damage)
     for piece in log.intact_slices(met):
@@ -309,7 +309,7 @@ def selected_records(log: SelectedLog, on_damage: OnDamage) -> Iterator[list[Rec
 
 
 def _picked(piece: Slice, picker: RecordPicker, met: MeetDamage) -> Iterator[list[Record]]:
-    """The records of a slice that are picked, made only where there are any."""
+    """Yield the picked records of a slice, created only if there are any."""
     taken = picker.columns(piece)
     if not taken.count:
         for damage in damages_of(piece, taken):
@@ -326,7 +326,7 @@ def _picked(piece: Slice, picker: RecordPicker, met: MeetDamage) -> Iterator[lis
 
 
 def _may_hold_messages(piece: Slice) -> bool:
-    """Whether messages with a CRC of their own may be inside: any of its batches is a compressed v0 or v1 one."""
+    """Return whether a slice has a compressed v0 or v1 batch, whose messages have CRCs of their own."""
     if piece.bodies is None:
         return False
     starts = piece.run.rows[piece.first * ROW + START : piece.last * ROW : ROW]
@@ -335,7 +335,7 @@ def _may_hold_messages(piece: Slice) -> bool:
 
 
 def _with_right_checksums(lists: Iterator[list[Record]], met: MeetDamage) -> Iterator[list[Record]]:
-    """The records, but messages whose own CRC is wrong are damage: one of each batch."""
+    """Yield the records without messages whose own CRC is wrong; these are damage, one per batch."""
     position = -1
     for part in lists:
         first = 0
@@ -349,14 +349,14 @@ def _with_right_checksums(lists: Iterator[list[Record]], met: MeetDamage) -> Ite
 
 
 def message_damage(position: int, offset: int) -> Damage:
-    """The damage of a batch at a position: the message at an offset inside of it has a wrong CRC of its own."""
+    """Return the damage of a batch at a position: its message at an offset has a wrong CRC of its own."""
     return Damage(DamageKind.BAD_RECORD, position, 0, f"the CRC of the message at offset {offset} is wrong")
 
 
 def selected_batches(log: SelectedLog, on_damage: OnDamage) -> Iterator[Batch]:
-    """The batches of a log that hold selected records; damage within a batch isn't looked for, but its CRC is checked.
+    """Yield the batches of a log that hold selected records; only their CRC is checked, not their contents.
 
-    Raises DamagedError at a wrong CRC, and at bytes that aren't a batch, unless `on_damage` says otherwise.
+    Raises DamagedError at a wrong CRC, and at bytes that aren't a batch, unless `on_damage` handles it.
     """
     met = meeting(log, on_damage)
     for piece in log.intact_slices(met):

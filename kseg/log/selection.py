@@ -1,4 +1,4 @@
-"""Selections: of partitions by topic and number, and of records by what is in them."""
+"""Selections: of partitions by topic and number, and of records by their fields."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from kseg.times import milliseconds_of, parse_zone
 
 TIME_DISORDER_MS = 600_000
 LATE_SIZE = 8 << 20
-"""Reading stops after this many consecutive bytes of log that are all later, by that, than the last wanted time.
+"""Reading stops after this many consecutive bytes of log that are all late (`Selection.is_late`).
 
-Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
+Producers set timestamps themselves, so that records of an earlier time may follow later ones. Nothing in a log shows
 where the last of them is. Partitions of up to that size are always read to their end.
 """
 IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
@@ -32,14 +32,14 @@ _WHOLE_SHARE = 2**64
 
 
 class Selection(NamedTuple):
-    """Which records are wanted: all that is asked must hold; None, () and False ask nothing.
+    """The wanted records: all criteria must match; None, () and False are no criteria.
 
-    from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A record
-    without time is in no range of times. key: it is equal. key_regex: is found in the key as UTF-8; grep: in the value.
-    headers: (name, value) each, any value if that is None. is_control: whether control records, or others.
+    from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A
+    record without timestamp is in no range of times. key: equal. key_regex: found in the key as UTF-8; grep: in the
+    value. headers: (name, value) each, any value if that is None. is_control: control records, or others.
     is_committed: no control records, no records of aborted transactions, nothing from the last stable offset on.
-    limit: the first so many in all; tail: the last so many of each partition; sample: about that share of them, the
-    same ones each time, chosen by their offsets. is_followed: wait for more.
+    limit: the first records in all; tail: the last records of each partition; sample: about this share of them, always
+    the same records, chosen by their offsets. is_followed: wait for more.
     """
 
     from_offset: int | None = None
@@ -60,7 +60,7 @@ class Selection(NamedTuple):
     is_followed: bool = False
 
     def checked(self) -> "Selection":
-        """Itself. Raises UsageError for what can't be: a pattern that is none, control records without any."""
+        """Return itself. Raises UsageError for invalid criteria: a bad pattern or number, or contradictory criteria."""
         for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
             parse_pattern(pattern or "", option)
         for name in _NUMBERS:
@@ -75,17 +75,17 @@ class Selection(NamedTuple):
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is asked."""
+        """True without any criterion."""
         return self == EVERYTHING
 
     @property
     def looks_into_records(self) -> bool:
-        """Whether keys, values, headers or single records decide, so that headers of batches aren't enough."""
+        """True if keys, values, headers or single records decide, so that headers of batches aren't enough."""
         return (self.key, self.key_regex, self.grep, self.sample) != (None,) * 4 or bool(self.headers)
 
     @property
     def has_times(self) -> bool:
-        """Whether times are asked for."""
+        """True if a range of times is given."""
         return self.from_time is not None or self.to_time is not None
 
     @property
@@ -95,21 +95,21 @@ class Selection(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The highest one."""
+        """The highest offset that may be wanted."""
         return MOST if self.to_offset is None else self.to_offset - 1
 
     @property
     def first_timestamp(self) -> int:
-        """The lowest time."""
+        """The lowest wanted timestamp."""
         return (self.from_time or 0) if self.has_times else LEAST
 
     @property
     def last_timestamp(self) -> int:
-        """The highest one."""
+        """The highest wanted timestamp."""
         return MOST if self.to_time is None else self.to_time - 1
 
     def to_json(self) -> dict[str, Any]:
-        """What is asked, as JSON's values: bytes in hex, what asks nothing left out."""
+        """Return the criteria as JSON values: bytes in hex, empty criteria omitted."""
         asked = {name: value for name, value in self._asdict().items() if value != getattr(EVERYTHING, name)}
         if self.key is not None:
             asked["key"] = self.key.hex()
@@ -119,7 +119,7 @@ class Selection(NamedTuple):
 
     @classmethod
     def from_json(cls, asked: Mapping[str, Any]) -> "Selection":
-        """The selection of `to_json`."""
+        """Return the selection of `to_json`."""
         members = dict(asked)
         if "key" in members:
             members["key"] = bytes.fromhex(members["key"])
@@ -130,11 +130,11 @@ class Selection(NamedTuple):
         return cls(**members).checked()
 
     def is_late(self, earliest: int) -> bool:
-        """Whether batches none of which begins before a time are later than what is wanted, and that by far."""
+        """Return whether batches that begin no earlier than this time are far later than the wanted ones."""
         return self.to_time is not None and earliest >= self.to_time + TIME_DISORDER_MS
 
     def batch_filter(self, last_offset: int = MOST) -> BatchFilter:
-        """What headers of batches must say; `last_offset` bounds the offsets further."""
+        """Return the criteria for headers of batches; `last_offset` limits the offsets further."""
         return BatchFilter(
             self.first_offset,
             min(self.last_offset, last_offset),
@@ -146,7 +146,7 @@ class Selection(NamedTuple):
         )
 
     def record_filter(self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST) -> RecordFilter | None:
-        """What records must be; None if headers of batches tell all. The first `skip` are left out."""
+        """Return the criteria for records; None if headers of batches are enough. The first `skip` are left out."""
         wanted = RecordFilter(
             self.first_offset,
             min(self.last_offset, last_offset),
@@ -164,7 +164,7 @@ class Selection(NamedTuple):
         return None if wanted == RecordFilter() else wanted
 
     def _predicate(self) -> Callable[[bytes | None, bytes | None], bool] | None:
-        """What the kernel must ask for each record: regular expressions that are more than plain text."""
+        """Return the test that the kernel calls for each record: regular expressions beyond plain text."""
         of_key, of_value = _pattern(self.key_regex), _pattern(self.grep)
         if of_key is None and of_value is None:
             return None
@@ -176,22 +176,22 @@ class Selection(NamedTuple):
 
 
 EVERYTHING = Selection()
-"""Nothing is asked."""
+"""The selection without criteria."""
 
 Time: TypeAlias = str | int | datetime
-"""A moment: text as `parse_time` reads it, milliseconds since 1970, or a datetime."""
+"""A moment: text for `parse_time`, milliseconds since 1970, or a datetime."""
 
 
 WantedHeader: TypeAlias = str | tuple[str, str | bytes | None]
-"""A header as people write it: `NAME`, `NAME=VALUE`, or name and value; any value if that is None."""
+"""A header in options: `NAME`, `NAME=VALUE`, or name and value; any value if that is None."""
 
 
 class SelectionOptions(TypedDict, total=False):
-    """A selection as people write it, by the names of the commands' options; None asks nothing.
+    """A selection under the names of the commands' options; None is no criterion.
 
-    Texts mean what they mean as options. key: bytes as they are, or text as in `parse_bytes`; header: one or several,
-    each as in `parse_header`, or name and value. control: only control records, or none of them. tz: the zone of times
-    that name none.
+    Texts have the same meaning as in options. key: literal bytes, or text for `parse_bytes`; header: one or several,
+    each for `parse_header`, or name and value. control: only control records, or none of them. tz: the zone of times
+    without one.
     """
 
     from_offset: int | None
@@ -213,7 +213,7 @@ class SelectionOptions(TypedDict, total=False):
 
 
 def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -> Selection:
-    """A selection with what options ask in its place. Raises UsageError for what can't be."""
+    """Return a selection with the options' criteria replacing its own. Raises UsageError for invalid criteria."""
     zone = parse_zone(options.get("tz", "UTC"))
     asked: dict[str, Any] = {}
     for name, value in options.items():
@@ -255,11 +255,11 @@ _READ: dict[str, tuple[str, Callable[[Any, tzinfo], Any]]] = {
     "control": ("is_control", lambda value, _: value),
     "isolation": ("is_committed", lambda value, _: _is_committed(value)),
 }
-"""Options whose values are read first: the field of a selection that each becomes, and how."""
+"""Options whose values are parsed first: the selection's field, and the parser."""
 
 
 def parse_pattern(text: str, option: str | None = None) -> re.Pattern[str]:
-    """A regular expression. Raises UsageError if it is none, or one that Python can't compile; it names the option."""
+    """Parse a regular expression. Raises UsageError, which names the option, if Python can't compile it."""
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
@@ -268,7 +268,7 @@ def parse_pattern(text: str, option: str | None = None) -> re.Pattern[str]:
 
 
 def _literal(pattern: str | None) -> bytes | None:
-    """The text of a pattern that is nothing but text: such a one is searched by the kernel."""
+    """Return the text of a pattern that is only plain text: the kernel searches it."""
     return None if pattern is None or _SPECIAL.search(pattern) else pattern.encode("utf-8", "surrogateescape")
 
 
@@ -288,9 +288,9 @@ def _share(sample: float | None) -> int | None:
 
 
 def parse_bytes(text: str) -> bytes:
-    """The bytes that a text names: `hex:00ff`, `base64:AP8=`, or itself in UTF-8.
+    """Parse bytes: `hex:00ff`, `base64:AP8=`, or text in UTF-8.
 
-    Raises UsageError if what follows `hex:` or `base64:` is neither.
+    Raises UsageError if `hex:` or `base64:` isn't followed by valid digits.
     """
     form, colon, rest = text.partition(":")
     try:
@@ -306,13 +306,13 @@ def parse_bytes(text: str) -> bytes:
 
 
 def parse_header(text: str) -> tuple[bytes, bytes | None]:
-    """Name and value of `NAME=VALUE`, whose value is as in `parse_bytes`; None for any value if there is no `=`."""
+    """Parse `NAME=VALUE`, with a value for `parse_bytes`; without `=`, the value is None for any value."""
     name, equals, value = text.partition("=")
     return name.encode("utf-8", "surrogateescape"), parse_bytes(value) if equals else None
 
 
 def parse_share(text: str) -> float:
-    """The share that `0.01` or `1%` names. Raises UsageError unless it is more than 0 and at most 1."""
+    """Parse a share like `0.01` or `1%`. Raises UsageError unless it is more than 0 and at most 1."""
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
@@ -327,30 +327,33 @@ _SHOWN_TOPICS = 8
 
 
 class PartitionChoice(NamedTuple):
-    """Partitions of topics with one of some names or globs, and with one of some numbers; empty asks nothing."""
+    """The wanted partitions, by names or globs of topics, and by numbers; empty is no criterion."""
 
     topics: tuple[str, ...] = ()
     numbers: tuple[range, ...] = ()
 
     @property
     def is_everything(self) -> bool:
-        """Whether all partitions are meant."""
+        """True if all partitions are wanted."""
         return not self.topics and not self.numbers
 
     def takes(self, topic: str, partition: int | None) -> bool:
-        """Whether a partition is meant; one whose number isn't known isn't if numbers are asked for."""
+        """Return whether a partition is wanted; with numbers given, one without a known number isn't."""
         return self.takes_topic(topic) and self.takes_number(partition)
 
     def takes_topic(self, topic: str) -> bool:
-        """Whether a topic's partitions may be meant."""
+        """Return whether a topic's partitions may be wanted."""
         return not self.topics or any(topic == name or fnmatchcase(topic, name) for name in self.topics)
 
     def takes_number(self, partition: int | None) -> bool:
-        """Whether a partition of this number may be meant."""
+        """Return whether a partition of this number may be wanted."""
         return not self.numbers or (partition is not None and any(partition in numbers for numbers in self.numbers))
 
     def takes_directory(self, path: str | os.PathLike[str]) -> bool:
-        """Whether the partition in a directory is meant; a name that isn't a partition's counts as a topic's."""
+        """Return whether the partition in a directory is wanted.
+
+        A name that isn't a partition's counts as a topic's.
+        """
         if self.is_everything:
             return True
         own = own_name(path)
@@ -358,12 +361,12 @@ class PartitionChoice(NamedTuple):
         return self.takes(own, None) if name is None else self.takes(name.topic, name.partition)
 
     def arguments(self) -> list[str]:
-        """The options that ask for it, as a command line has them."""
+        """Return the command line options of the choice."""
         topics = [argument for topic in self.topics for argument in ("--topic", topic)]
         return [*topics, "--partition", ",".join(map(_range_text, self.numbers))] if self.numbers else topics
 
     def __str__(self) -> str:
-        """The same as one text."""
+        """Return the options as one text."""
         return " ".join(self.arguments())
 
 
@@ -371,15 +374,15 @@ EVERY_PARTITION = PartitionChoice()
 
 
 class NoSuchPartitionError(UsageError):
-    """There are partitions, but none of those that are meant."""
+    """Partitions exist, but none of the wanted ones."""
 
     def __init__(self, choice: PartitionChoice, directories: Iterable[str | os.PathLike[str]]) -> None:
-        """Takes what was asked for, and the directories of the partitions that there are."""
+        """Take the choice, and the directories of the existing partitions."""
         super().__init__(f"{choice}: no such partition here; there are {_listed(directories)}")
 
 
 def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
-    """Topics with the numbers of their partitions; those of many topics that come first, and how many more."""
+    """Return topics with the numbers of their partitions; of many, the first ones, and the number of others."""
     found: dict[str, set[int]] = defaultdict(set)
     for own in map(own_name, directories):
         name = parse_partition_directory(own)
@@ -395,13 +398,13 @@ def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def own_name(path: str | os.PathLike[str]) -> str:
-    """A directory's name, also if it was given as `.`."""
+    """Return a directory's name, also if it was given as `.`."""
     place = as_path(path)
     return place.name if place.name not in ("", "..") else place.resolve().name
 
 
 def _numbers_text(numbers: set[int]) -> str:
-    """` (0-3,7)`; nothing without numbers."""
+    """Return ` (0-3,7)`; nothing without numbers."""
     ranges: list[range] = []
     for number in sorted(numbers):
         if ranges and ranges[-1].stop == number:

@@ -24,9 +24,9 @@ _STEP = 8
 
 
 class Selector:
-    """Reads the logs of one directory for a selection, in the order of their offsets.
+    """A reader of one directory's logs for a selection, in the order of their offsets.
 
-    is_done: nothing that follows can be wanted. Offsets should increase from batch to batch, as Kafka writes them.
+    is_done: nothing later can be wanted. Offsets should increase from batch to batch, as Kafka writes them.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Selector:
         say: Callable[[str], None],
         listed: PartitionLog | None = None,
     ) -> None:
-        """Lists the directory, unless it is listed already.
+        """List the directory, unless `listed` is given.
 
         Args:
-            selection: what is wanted.
+            selection: the wanted records.
             directory: the directory of the logs.
-            say: called with which index wasn't trusted and why, and with what was left out.
-            listed: the directory as it was listed; None lists it.
+            say: called with distrusted indexes and the reason, and with omissions.
+            listed: the listed directory; None lists it.
 
         Raises:
             OpenError: if the directory can't be listed.
@@ -56,12 +56,12 @@ class Selector:
         self._take(PartitionLog(directory) if listed is None else listed)
 
     def start_over(self) -> None:
-        """Forgets what was read so far, so that logs can be read again."""
+        """Reset the reading state, so that logs can be read again."""
         self.is_done = False
         self._late_size = 0
 
     def list_again(self) -> None:
-        """Lists the directory as it is now. Raises OpenError if it can't be listed."""
+        """List the directory again. Raises OpenError if it can't be listed."""
         self._take(PartitionLog(self._directory))
 
     def _take(self, partition: PartitionLog) -> None:
@@ -70,11 +70,11 @@ class Selector:
         self._isolation: ReadCommitted | None = None
 
     def segment(self, path: Path) -> SegmentFiles | None:
-        """The segment of a log file; None for a log that no broker would read."""
+        """Return the segment of a log file; None for a log that no broker would read."""
         return self._segments.get(path.name)
 
     def may_hold(self, path: Path) -> bool:
-        """Whether a log may have anything wanted, by its name, the next log's name, and its largest time."""
+        """Return whether a log may have wanted records, by its name, the next log's name, and its largest timestamp."""
         segment = self.segment(path)
         if segment is None:
             return True
@@ -103,7 +103,7 @@ class Selector:
                 self._say(line)
 
     def start_position(self, log_file: LogFile) -> int:
-        """Where to start in a log: at the batch of an index entry that matches the log, or at 0."""
+        """Return the start position in a log: of the batch of an index entry that matches the log, or 0."""
         segment = self.segment(log_file.path)
         if segment is None:
             return 0
@@ -118,7 +118,10 @@ class Selector:
         return step.scan_position
 
     def isolation(self, path: Path) -> ReadCommitted:
-        """The transactions of the partition, read once; for a log that isn't one of its segments, those of the log."""
+        """Return the transactions of the partition, read once.
+
+        For a log that isn't one of its segments, the log's own.
+        """
         segment = self.segment(path)
         if segment is None:
             status = path.stat()
@@ -135,14 +138,14 @@ class Selector:
         return self._isolation
 
     def last_offset(self, path: Path) -> int:
-        """The last offset of a log that may be wanted: below the last stable one if only committed records are."""
+        """Return the last wanted offset of a log: below the last stable offset if only committed records are wanted."""
         if not self.selection.is_committed:
             return self.selection.last_offset
         stable = self.isolation(path).last_stable_offset
         return min(self.selection.last_offset, MOST if stable is None else stable - 1)
 
     def items(self, log_file: LogFile, start: int) -> Iterator[Run | Damage]:
-        """Runs of batches that may have something wanted, from a position on, and damages.
+        """Yield runs of batches that may have wanted records, from a position on, and damages.
 
         Sets `is_done` and stops where nothing wanted can follow.
         """
@@ -169,7 +172,7 @@ class Selector:
 
 
 def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
-    """Positions to count from: those of index entries, further and further from the end, then the start."""
+    """Yield positions to count from: of index entries, further and further from the end, then the start."""
     first = selector.start_position(log_file)
     segment = selector.segment(log_file.path)
     if segment is not None and segment.offset_index is not None:
@@ -186,7 +189,7 @@ def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
 
 
 def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
-    """A run with only the wanted rows, the least time of any header, and whether one is after the last offset.
+    """Return a run with only the wanted rows, the least timestamp, and whether a row is after the last offset.
 
     An unwanted batch with a wrong CRC leaves an empty run, so that its damage is reported.
     """
@@ -195,13 +198,13 @@ def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
 
 
 def _size_of(run: Run) -> int:
-    """Bytes from a run's first batch to its last."""
+    """Return the bytes from a run's first batch to its last."""
     last = (run.row_count - 1) * ROW
     return run.rows[last + START] + run.rows[last + SIZE] - run.rows[START]
 
 
 def _committed(run: Run, isolation: ReadCommitted) -> Run:
-    """A run without the batches of aborted transactions."""
+    """Return a run without the batches of aborted transactions."""
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):
         header = parse_header(run.buffer, run.rows[at + START], 0)
@@ -215,9 +218,9 @@ def _committed(run: Run, isolation: ReadCommitted) -> Run:
 
 
 class SelectedTail(NamedTuple):
-    """Where a tail begins: in which of the logs, at which position (None: where reading begins anyway), after how many.
+    """The start of a tail: the log's number, the position (None: the normal start), and the records to skip.
 
-    All logs before `number` hold nothing of it; the first `skip` of what is selected in that log are before it.
+    All logs before `number` have nothing of it; the first `skip` selected records in that log are before it.
     """
 
     number: int
@@ -232,16 +235,16 @@ def find_tail(
     open_log: Callable[[Path], AbstractContextManager[LogFile]],
     counted: Callable[[LogFile, int], int],
 ) -> SelectedTail:
-    """Where the last `count` of what is selected begin.
+    """Return the start of the last `count` selected records.
 
-    Logs that can't be opened are passed over: who reads them says so.
+    Logs that can't be opened are skipped: their readers report them.
 
     Args:
         logs: in the order of their offsets.
         count: records; or batches, if these are counted.
-        selector: what is selected; it has to start over afterwards.
+        selector: the selection; it has to start over afterwards.
         open_log: opens one of the logs.
-        counted: how many are selected of a log from a position on.
+        counted: counts the selected records of a log from a position on.
     """
     wanted = count
     for number in range(len(logs) - 1, -1, -1):

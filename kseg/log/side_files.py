@@ -40,7 +40,7 @@ from kseg.tiered.segment_bytes import LastRead, PrivateKeys, StoredPart, bytes_o
 
 
 class Reason(StrEnum):
-    """Why a file is written from the log."""
+    """The reason why a file is written from the log."""
 
     MISSING = "missing"
     BROKEN = "broken"
@@ -48,9 +48,9 @@ class Reason(StrEnum):
 
 
 class SideFile(NamedTuple):
-    """A file that is missing, broken or wrong, and its right content; None if that isn't known.
+    """A file that is missing, broken or wrong, and its correct content; None if that isn't known.
 
-    detail: what is wrong with it, empty if it is missing.
+    detail: the problem, empty if the file is missing.
     """
 
     name: str
@@ -62,11 +62,11 @@ class SideFile(NamedTuple):
 def rebuilt_side_files(
     partition: PartitionLog, topic_id: str | None = None, directory: Path | None = None
 ) -> Iterator[SideFile]:
-    """A partition's small files that are missing, broken or wrong; rebuilt in a directory, if one is given.
+    """Yield a partition's small files that are missing, broken or wrong; rebuilt in a directory, if one is given.
 
     Leader epochs are missing if batches have some; producer snapshots if batches have producers and no snapshot is
-    usable; `partition.metadata` if the topic's id is known. Epochs and snapshots are wrong if batches contradict
-    them. Raises OpenError if a log can't be opened, OSError if a file can't be written.
+    usable; `partition.metadata` if the topic's id is known. Epochs and snapshots are wrong if batches contradict them.
+    Raises OpenError if a log can't be opened, OSError if a file can't be written.
     """
     for file in chain(_leader_epochs(partition), _snapshots(partition), _metadata(partition, topic_id)):
         if directory is not None and file.content is not None:
@@ -75,14 +75,14 @@ def rebuilt_side_files(
 
 
 def partition_metadata(partition: PartitionLog, topic_id: str | None = None) -> bytes | None:
-    """The content of `partition.metadata`: its own if that can be read, otherwise made from the topic's id."""
+    """Return the content of `partition.metadata`: its own if that is readable, otherwise built from the topic's id."""
     for file in _metadata(partition, topic_id):
         return file.content
     return read_small_file(partition.path / PARTITION_METADATA)
 
 
 def build_metadata(topic_id: str) -> bytes:
-    """The content of `partition.metadata` for a topic's id."""
+    """Build the content of `partition.metadata` for a topic's id."""
     from kseg.formats.checkpoints import PartitionMetadata, build_partition_metadata
 
     return build_partition_metadata(PartitionMetadata(0, topic_id))
@@ -121,7 +121,7 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
 
 
 def _ends_with_epoch(partition: PartitionLog) -> bool:
-    """Whether the last batch has a leader epoch: otherwise a broker has cleared them."""
+    """Return whether the last batch has a leader epoch: otherwise a broker has cleared them."""
     tails = (read_tail(segment) for segment in reversed(partition.segments))
     last = next((tail.last for tail in tails if tail.last is not None), None)
     return last is not None and last.partition_leader_epoch >= 0
@@ -144,9 +144,9 @@ def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
 
 
 def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[int, str]:
-    """Snapshots that contradict the batches up to their offset, and how.
+    """Return the snapshots that contradict the batches up to their offset, and the contradictions.
 
-    None of those where batches are missing or can't be read: then the log can't decide.
+    Skips snapshots where batches are missing or unreadable: then the log can't decide.
     """
     left = deque(offset for offset in partition.snapshots if offset not in broken)
     if not left:
@@ -169,20 +169,20 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
                         return wrong
                     known.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
                     fold.offset_bound = min(left[0], MOST)
-                    fold.next_offset = LEAST  # the next one is that after this batch, whatever was before it
+                    fold.next_offset = LEAST  # the next one follows this batch, whatever was before it
     wrong.update(_compared(partition, known, left, fold.last_offset + 1 if fold.batches else None))
     return wrong
 
 
 def _has_gap(fold: HeaderFold, header: BatchHeader) -> bool:
-    """Whether a batch doesn't begin where the one before it ended, as far as the header tells."""
+    """Return whether a batch doesn't begin where the previous one ended, as far as the header shows."""
     return bool(fold.batches) and header.base_offset not in (None, fold.last_offset + 1)
 
 
 def _compared(
     partition: PartitionLog, known: KnownProducers, left: deque[int], offset: int | None
 ) -> Iterator[tuple[int, str]]:
-    """Compares the snapshots up to an offset, and removes them from `left`."""
+    """Compare the snapshots up to an offset, and remove them from `left`."""
     while left and offset is not None and left[0] <= offset:
         end = left.popleft()
         states = partition.read_producer_states(end)
@@ -193,7 +193,7 @@ def _compared(
 
 
 def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates) -> None:
-    """Adds the producers in the snapshot at an offset to states there if retention deleted their batches."""
+    """Add the producers in the snapshot at an offset to states there if retention deleted their batches."""
     stored = partition.read_producer_states(offset) or ProducerStates()
     for entry in stored.producers.values():
         is_gone = entry.last_offset < partition.base_offsets[0] and entry.current_txn_first_offset < 0
@@ -202,11 +202,11 @@ def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates
 
 
 def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:
-    """The producers at an offset, from the newest usable snapshot up to there and the batches after it.
+    """Return the producers at an offset, from the newest usable snapshot up to there and the batches after it.
 
-    Which transactions are open is what the walk over them tells: a marker may be lost with damage.
-    `without`: offsets of snapshots that must not be used. Raises OpenError if a log can't be opened.
-    Source: UnifiedLog.rebuildProducerState.
+    The walk over transactions decides which are open: a marker may be lost with damage. `without`: offsets of
+    snapshots that must not be used. Raises OpenError if a log can't be opened. Source:
+    UnifiedLog.rebuildProducerState.
     """
     start, states = 0, ProducerStates()
     for known in sorted((each for each in partition.snapshots if each <= offset), reverse=True):
@@ -244,21 +244,21 @@ _EXTENSIONS = {
 
 
 class StandingFiles:
-    """Makes files that stand for bytes in a store, and remembers them."""
+    """Files that stand for bytes in a store."""
 
     def __init__(self, keys: PrivateKeys) -> None:
-        """Takes the keys of encrypted segments."""
+        """Take the keys of encrypted segments."""
         self._keys, self._last_read = keys, LastRead()
         self._paths: list[PlacedPath] = []
 
     def fetch_all(self) -> None:
-        """Fetches all bytes of those that there are. Raises OpenError if they can't be had."""
+        """Fetch all bytes of the placed files. Raises OpenError if they aren't available."""
         for path in self._paths:
             descriptor, _ = open_regular(path)
             os.close(descriptor)
 
     def measured(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> RemoteSegment:
-        """A segment with its last offset and largest time, as its records tell them, through files in a directory."""
+        """Return a segment with its last offset and largest timestamp, read through files in a directory."""
         directory.mkdir()
         try:
             tail = read_tail(self._files(store, segment, directory))
@@ -269,7 +269,7 @@ class StandingFiles:
         return replace(segment, end_offset=tail.last.last_offset, max_timestamp=tail.max_timestamp)
 
     def _files(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> SegmentFiles:
-        """Files that stand for a segment's log and offset index."""
+        """Return files that stand for a segment's log and offset index."""
         found = {}
         for kind in (FileKind.LOG, FileKind.OFFSET_INDEX):
             part = segment.files.get(kind)
@@ -280,7 +280,7 @@ class StandingFiles:
         return SegmentFiles(segment.base_offset, found.get(FileKind.LOG), found.get(FileKind.OFFSET_INDEX))
 
     def place_segment(self, store: ObjectStore, choice: Choice, target: PlacedPath) -> None:
-        """Makes the files of a segment. One that is used in part ends before the first batch that isn't wanted."""
+        """Create the files of a segment. A partly used one ends before the first unwanted batch."""
         segment, stem = choice.segment, target / f"{choice.segment.base_offset:020}"
         is_cut = choice.end is not None and self._cut(store, segment, choice.end, stem)
         kinds = (FileKind.LOG,) if is_cut else tuple(_EXTENSIONS)
@@ -292,7 +292,7 @@ class StandingFiles:
                 _set_time(path, segment)
 
     def place_snapshot(self, store: ObjectStore, choice: Choice, target: PlacedPath, next_base: int | None) -> None:
-        """Makes the producer snapshot of a segment's end: where the next one begins, else after its last offset."""
+        """Create the producer snapshot of a segment's end: at the next base offset, else after its last offset."""
         part = choice.segment.files.get(FileKind.PRODUCER_SNAPSHOT)
         if part is None or not part.size or choice.end is not None:
             return
@@ -303,7 +303,7 @@ class StandingFiles:
             self._let_stand(path, self._bytes_of(store, part))
 
     def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: PlacedPath) -> bool:
-        """Makes the log of a segment below an offset, and its indexes; whether it has batches from there on."""
+        """Create the log of a segment below an offset, and its indexes; return whether it has batches from there on."""
         assert segment.log is not None
         whole, path = stem.with_suffix(".whole"), stem.with_suffix(".log")
         whole.let_stand_for(self._bytes_of(store, segment.log))
@@ -329,7 +329,7 @@ class StandingFiles:
         return True
 
     def place_object(self, store: ObjectStore, found: StoredObject, path: PlacedPath) -> None:
-        """Makes the file of an object that is stored as it is."""
+        """Create the file of an object that is stored unchanged."""
         part = StoredPart(found.key, 0, found.size, object_size=found.size)
         self._let_stand(path, self._bytes_of(store, part))
         os.utime(path, ns=(found.modified_ms * 1_000_000,) * 2)

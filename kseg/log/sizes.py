@@ -1,4 +1,4 @@
-"""How large a partition is: bytes in its files by kind, and what the disk has set aside for them."""
+"""The size of a partition: bytes in its files by kind, and their disk space."""
 
 from typing import NamedTuple
 
@@ -17,21 +17,21 @@ OTHERS, LEFTOVERS = "other files", "leftovers"
 
 
 class FileSizes(NamedTuple):
-    """Files of a kind: bytes in them, and bytes that their disk has set aside.
+    """Files of a kind: their bytes, and their disk space in bytes.
 
-    Indexes of active segments are 10 MiB large, but mostly holes, for which nothing is set aside.
+    Indexes of active segments are 10 MiB large, but mostly holes, which take no space.
     """
 
     size: int = 0
     allocated: int = 0
 
     def plus(self, other: "FileSizes") -> "FileSizes":
-        """The sizes of both."""
+        """Return the sum of both sizes."""
         return FileSizes(self.size + other.size, self.allocated + other.allocated)
 
 
 def sizes_by_kind(partition: PartitionLog) -> dict[str, FileSizes]:
-    """Sizes of a partition's files by kind, as they were listed."""
+    """Return the sizes of a partition's files by kind, as listed."""
     sizes: dict[str, FileSizes] = {}
     for file in partition.files():
         name = parse_file_name(file.name)

@@ -1,4 +1,4 @@
-"""The evidence of one transaction: what the log, its transaction indexes and its producer snapshots say of it."""
+"""The evidence of one transaction: in the log, its transaction indexes and its producer snapshots."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -24,7 +24,7 @@ from kseg.times import time_text
 
 
 class ClueKind(StrEnum):
-    """What tells something of a transaction."""
+    """A kind of evidence of a transaction."""
 
     BATCH = "batch"
     MARKER = "marker"
@@ -36,10 +36,10 @@ class ClueKind(StrEnum):
 
 
 class Clue(NamedTuple):
-    """What a file says of a transaction.
+    """One file's evidence of a transaction.
 
-    offset: the first of a batch, the marker's, or up to which a snapshot goes; None for damage. position: of a batch or
-    damage in its log. file: None for the outcome, which the clues before it lead to.
+    offset: of a batch's first record or a marker, or the end of a snapshot; None for damage. position: of a batch or
+    damage in its log. file: None for the outcome, the conclusion from the earlier clues.
     """
 
     topic: str | None
@@ -52,7 +52,7 @@ class Clue(NamedTuple):
 
 
 def clues_of(partition: PartitionLog, transaction: Transaction) -> Iterator[Clue]:
-    """The clues of one of a partition's transactions, in the order of the log.
+    """Yield the clues of one of a partition's transactions, in the order of the log.
 
     Reads and checks the segments from its beginning to its end. Raises OpenError if a log can't be opened.
     """
@@ -60,7 +60,7 @@ def clues_of(partition: PartitionLog, transaction: Transaction) -> Iterator[Clue
 
 
 class _Clues:
-    """Goes through the files of a partition, until a marker, an index or a snapshot has told the end."""
+    """A walk through the files of a partition, until a marker, an index or a snapshot shows the end."""
 
     def __init__(self, partition: PartitionLog, transaction: Transaction) -> None:
         self._partition = partition
@@ -190,7 +190,7 @@ class _Clues:
 
 
 def _entries(segment: SegmentFiles, producer_id: int) -> tuple[list[AbortedTransaction], str | None]:
-    """The entries of a producer in a segment's transaction index, and why it can't be read."""
+    """Return the entries of a producer in a segment's transaction index, and the reason why it can't be read."""
     if segment.transaction_index is None:
         return [], None
     try:
@@ -210,7 +210,7 @@ _WHY = {
 
 
 def outcome_text(transaction: Transaction) -> str:
-    """What became of a transaction, and why that is known, or what would tell."""
+    """Return the outcome of a transaction, and its evidence or the evidence that is missing."""
     if transaction.outcome is Outcome.OPEN:
         return "open: no marker ends it"
     if transaction.outcome is Outcome.UNKNOWN and not transaction.is_open:

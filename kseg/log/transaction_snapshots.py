@@ -15,7 +15,7 @@ class CarriedTransactions(NamedTuple):
     """Transactions that were open where the log begins.
 
     begun: their first offsets, all before the log, by producer id. confirmed: the producers whose transaction is open
-    unless the log has its end. doubted_file: the only snapshot, if nothing confirms what it has.
+    unless the log has its end. doubted_file: the only snapshot, if nothing confirms its transactions.
     """
 
     begun: OpenTransactions
@@ -24,10 +24,10 @@ class CarriedTransactions(NamedTuple):
 
 
 def carried_transactions(partition: PartitionLog) -> CarriedTransactions:
-    """The transactions of the first snapshot that began before the log.
+    """Return the transactions of the first snapshot that began before the log.
 
-    Only those that the last snapshot, a different one, has too are open if the log doesn't tell: a single wrong file
-    would block everything.
+    If the log doesn't decide, only those that another, last snapshot has too are open: a single wrong file would block
+    everything.
     """
     base = partition.base_offsets[0] if partition.segments else 0
     offsets = [offset for offset in partition.snapshots if offset >= base > 0]
@@ -42,7 +42,10 @@ def carried_transactions(partition: PartitionLog) -> CarriedTransactions:
 
 
 def _first_usable(partition: PartitionLog, offsets: Iterable[int]) -> tuple[int, OpenTransactions]:
-    """The offset of the first snapshot that can belong to this log, and what is open there; nothing if none can."""
+    """Return the offset of the first snapshot that can belong to this log, and its open transactions.
+
+    Empty if none can.
+    """
     for offset in offsets:
         opened = open_at(partition, offset)
         if opened is not None:
@@ -51,7 +54,7 @@ def _first_usable(partition: PartitionLog, offsets: Iterable[int]) -> tuple[int,
 
 
 def open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
-    """Open transactions of the snapshot that ends at an offset; None if there is none that can belong to this log."""
+    """Return the open transactions of the snapshot at an offset; None if none there can belong to this log."""
     try:
         states = partition.read_producer_states(offset)
     except FileError:

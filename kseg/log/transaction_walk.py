@@ -1,12 +1,12 @@
-"""Goes through a partition's transactions: where each began and how it ended, and what tells so where a log is damaged.
+"""A walk through a partition's transactions: beginnings and ends, and the evidence of ends where a log is damaged.
 
-Every command takes transactions from this walk. What decides, the first that can:
+Every command gets transactions from this walk. The first available evidence decides:
 
 1. The marker in the log, if its batch is intact.
-2. The segment's `.txnindex`, where a marker is damaged or lies in a stretch that can't be read: its entry is an abort.
-   A damaged marker that says so is none if the index was written after it, without an entry for it.
-3. A producer snapshot that no longer has the transaction: it has ended, and since the index would name an abort,
-   it was committed. How it ended is unknown where the index can't be read, or is missing in a log that lacks indexes.
+2. The segment's `.txnindex`, where a marker is damaged or in an unreadable stretch: its entry is an abort. A damaged
+marker that contains an abort is ignored if the index was written after it, without an entry for it.
+3. A producer snapshot that no longer has the transaction: it has ended, and since the index would list an abort, it
+was committed. The outcome is unknown where the index can't be read, or is missing in a log without indexes.
 4. Nothing: whether the transaction ended is unknown, and it counts as open.
 """
 
@@ -33,14 +33,14 @@ from kseg.reading.log_file import LogFile, Run
 
 _ENDED = ProducerState(0, 0)[2:]
 _OPEN = ProducerState(0, 0, current_txn_first_offset=0)[2:]
-"""What a fold is to know of a producer: whether its batches go on with a transaction."""
+"""The fold's knowledge of a producer with an open transaction: whether its batches continue it."""
 _NOWHERE = -1
-"""As position_bound: the next batch is looked at, whatever is in it."""
+"""A position_bound at which the fold stops at the next batch, whatever its contents."""
 DECIDES = "the log decides; `kseg reindex` rebuilds it"
 
 
 class Evidence(StrEnum):
-    """What tells how a transaction ended."""
+    """The evidence of a transaction's end."""
 
     MARKER = "marker"
     INDEX = "index"
@@ -48,7 +48,7 @@ class Evidence(StrEnum):
 
 
 class Begun(NamedTuple):
-    """A batch with which a transaction begins, or goes on with another epoch of its producer."""
+    """A batch with which a transaction begins, or continues with another epoch of its producer."""
 
     segment: SegmentFiles
     header: BatchHeader
@@ -57,9 +57,9 @@ class Begun(NamedTuple):
 class Ended(NamedTuple):
     """The end of a producer's transaction.
 
-    first_offset: where it began; None if nothing of it is there. end_offset: the marker's; None where it isn't known.
-    is_aborted: None if nothing tells. header, marker: None where the log has none. evidence: what decided. lost_from,
-    until: the marker was at an offset from the first on, and before the second; None if its offset is known.
+    first_offset: its beginning; None if nothing of it is left. end_offset: the marker's; None if unknown. is_aborted:
+    None if unknown. header, marker: None where the log has none. evidence: the deciding one. lost_from, until: the
+    marker was at an offset from the first on, and before the second; None if its offset is known.
     """
 
     producer_id: int
@@ -74,13 +74,13 @@ class Ended(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The offset of its end; the first where it may be, if that isn't known."""
+        """The offset of its end; if unknown, the first possible one."""
         found = self.lost_from if self.end_offset is None else self.end_offset
         return 0 if found is None else found
 
 
 class Lost(NamedTuple):
-    """A stretch of a segment that can't be read."""
+    """An unreadable stretch of a segment."""
 
     segment: SegmentFiles
     damage: Damage
@@ -92,8 +92,8 @@ TransactionEvent = Begun | Ended | Lost
 class _MaybeEnded(NamedTuple):
     """A transaction that may have ended in damage.
 
-    begun: where it began. damaged_from: the first damaged offset after that. is_certainly_no_abort: the index beside
-    the damage can be read, so an abort there would be in it.
+    begun: its beginning. damaged_from: the first damaged offset after that. is_certainly_no_abort: the index of the
+    damaged segment is readable, so it would have an abort there.
     """
 
     begun: int
@@ -104,19 +104,20 @@ class _MaybeEnded(NamedTuple):
 class TransactionWalk:
     """Transactions of consecutive segments, updated header by header.
 
-    begun: first offsets of those that are open, by producer. producers: batches and records of these that the walk has
-    passed, since the last event. notes: which file contradicts the log, and what was taken from it. is_decided: the
-    outcome of all that began below the end is known. alone: open
-    ones taken for none at the end, as the only batch that begins them is damaged: its producer id may be any number.
+    begun: first offsets of the open ones, by producer. producers: their batches and records that the walk has passed
+    since the last event. notes: files that contradict the log, and the evidence taken from them. is_decided: the
+    outcome of all that began below the end is known. alone: open ones ignored at the end, as the only batch that
+    begins them is damaged: its producer id may be any number.
     """
 
     def __init__(self, partition: PartitionLog | None = None, end_offset: int = MOST) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            partition: whose snapshots and indexes are used, and whose logs may be read together with other copies;
-                None for none.
-            end_offset: the first one that isn't wanted.
+            partition: its snapshots and indexes are used, and its logs may be read together with other copies; None
+                for
+                none.
+            end_offset: the first unwanted offset.
         """
         self._partition = partition
         self._end_offset = end_offset
@@ -143,9 +144,9 @@ class TransactionWalk:
         return frozenset(filter(self._may_have_ended, self.begun))
 
     def over(self, segments: Sequence[SegmentFiles], wanted_from: int = LEAST) -> Iterator[TransactionEvent]:
-        """What happens in consecutive segments, all of a partition's or one, from a snapshot on that matches the log.
+        """Yield the events in consecutive segments (all of a partition, or one) from a matching snapshot on.
 
-        wanted_from: the offset before which nothing needs to be told. Raises OpenError if a log can't be opened.
+        wanted_from: earlier events may be omitted. Raises OpenError if a log can't be opened.
         """
         start = self._start(segments, wanted_from)
         for number, segment in enumerate(segments[start:], start):
@@ -191,7 +192,7 @@ class TransactionWalk:
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
-                if header.is_control:  # whether it says so or not, it is transactional, for a broker too
+                if header.is_control:  # a broker treats it as transactional in any case
                     yield from self._end(run, log_file, header, index)
                 elif header.is_transactional and header.base_sequence < 0 and not is_intact(log_file, header):
                     self._mark_doubtful()  # markers alone have no sequence
@@ -206,7 +207,7 @@ class TransactionWalk:
             self._distrust(index, doubtful_before)
 
     def _distrust(self, index: "_IndexBeside", doubtful_before: Mapping[int, _MaybeEnded]) -> None:
-        """Notes if a segment's index, which was read, or isn't there, says nothing of aborts that are lost."""
+        """Note if a segment's index, read or missing, has no information about lost aborts."""
         self._lacks_indexes |= index.is_broken and index.is_absent
         is_useless = self._lacks_indexes if index.is_absent else index.is_broken
         if is_useless and self._doubtful is not doubtful_before:
@@ -216,11 +217,11 @@ class TransactionWalk:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest time of the batches so far, -1 if there is none."""
+        """The largest timestamp of the batches so far, -1 if there is none."""
         return self._fold.max_timestamp
 
     def _note_passed(self) -> None:
-        """Takes notice of the batches that the fold has passed since the last time."""
+        """Note the batches that the fold has passed since the last call."""
         if self._is_gap:
             self._whole_from = self._next_offset
         self._is_gap = self._ends_damaged = False
@@ -228,7 +229,7 @@ class TransactionWalk:
         self._fold.batches = 0
 
     def _note_gaps(self, header: BatchHeader, first: int) -> None:
-        """Records from which offset on all offsets up to and including this batch were seen."""
+        """Note the offset from which on all offsets up to and including this batch were seen."""
         if self._is_gap or first != self._next_offset:
             self._whole_from = first
         count = header.records_count
@@ -247,7 +248,7 @@ class TransactionWalk:
             self._begins[producer_id] = segment, header
 
     def _close(self, ended: Ended) -> Iterator[Ended]:
-        """Tells of an end whose marker isn't there; the producer's batches from now on begin another transaction."""
+        """Yield an end without marker; the producer's later batches begin another transaction."""
         self._forget(ended.producer_id)
         yield ended
         self.producers.put((ended.producer_id, -1, *_ENDED))
@@ -258,7 +259,7 @@ class TransactionWalk:
         self.begun.pop(producer_id, None)
 
     def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
-        """What a control batch ends. If it is damaged, the index decides."""
+        """Yield the end that a control batch marks. If it is damaged, the index decides."""
         producer_id = header.producer_id
         marker = end_marker_in(run, log_file, header)
         begun = self.begun.get(producer_id)
@@ -286,7 +287,7 @@ class TransactionWalk:
         self.producers.put((producer_id, header.producer_epoch, *_ENDED))
 
     def _lost_abort(self, entry: AbortedTransaction) -> Iterator[Ended]:
-        """An abort that the index has, and whose marker is where the log is damaged."""
+        """Yield an abort from the index whose marker is where the log is damaged."""
         ended = Ended(entry.producer_id, entry.first_offset, entry.last_offset, True, Evidence.INDEX)
         return self._close(ended)
 
@@ -297,7 +298,7 @@ class TransactionWalk:
         return doubtful is not None and doubtful.begun == self.begun.get(producer_id)
 
     def _mark_doubtful(self) -> None:
-        """Records damage: any open transaction may have ended there."""
+        """Note damage: any open transaction may have ended there."""
         known, end = self._doubtful, self._next_offset
         self._doubtful = {
             producer_id: known[producer_id] if self._may_have_ended(producer_id) else _MaybeEnded(begun, end)
@@ -306,11 +307,11 @@ class TransactionWalk:
 
     @property
     def _can_ask(self) -> bool:
-        """Whether a snapshot could tell of an open transaction that it ended in damage."""
+        """True if a snapshot could show that an open transaction ended in damage."""
         return bool(self.maybe_ended)
 
     def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
-        """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
+        """End doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
         offset = self._end_of(partition) if base_offset is None else base_offset
         opened = open_at(partition, offset)
         if opened is None:
@@ -329,12 +330,12 @@ class TransactionWalk:
             ended = Ended(producer_id, first, None, is_aborted=None, evidence=Evidence.SNAPSHOT)
             ended = ended._replace(lost_from=doubtful.damaged_from, until=offset if following is None else following)
             yield from self._close(ended._replace(is_aborted=False) if doubtful.is_certainly_no_abort else ended)
-            if following is not None:  # the next one may have begun before what is read now
+            if following is not None:  # the next one may have begun before the part that is read now
                 self.begun[producer_id] = following
         self._doubtful = {}
 
     def _end_of(self, partition: PartitionLog) -> int:
-        """The log's end; if it is damaged there, the end by the last snapshot."""
+        """Return the log's end; if it is damaged there, the end by the last snapshot."""
         last = max(partition.snapshots, default=0)
         return max(self._next_offset, last) if self._ends_damaged else self._next_offset
 
@@ -349,7 +350,7 @@ class TransactionWalk:
     # --- before the log -----------------------------------------------------------------------------------------------
 
     def _carry(self, partition: PartitionLog) -> None:
-        """Takes transactions that were open where the log begins; the log may have none of them."""
+        """Add transactions that were open where the log begins; the log may have none of them."""
         carried = carried_transactions(partition)
         self.begun = carried.begun
         self._carried = dict.fromkeys(carried.begun.keys() - carried.confirmed)
@@ -361,7 +362,7 @@ class TransactionWalk:
             )
 
     def _forget_carried(self) -> None:
-        """Lets transactions that one snapshot alone has begin with their first batch here, or drops them."""
+        """Let transactions that one snapshot alone has begin with their first batch here, or drop them."""
         for producer_id, first in self._carried.items():
             if producer_id in self.begun:
                 if first is None:
@@ -377,9 +378,9 @@ def _base_of(segment: SegmentFiles) -> int:
 def _headers_and_lost_aborts(
     log_file: LogFile, index: "_IndexBeside", fold: HeaderFold, end_offset: int
 ) -> Iterator[tuple[Run, BatchHeader] | Damage | AbortedTransaction]:
-    """The headers of a log, each with its run, damage, and aborts in its index whose markers are where it is damaged.
+    """Yield the headers of a log, each with its run, damages, and index entries of aborts with lost markers.
 
-    The fold passes headers in which nothing happens, below the end and below the next entry of the index.
+    The fold passes headers without events, below the end and below the next entry of the index.
     """
     is_damaged, fold.position_bound = False, MOST
     for item in header_runs(log_file):
@@ -411,12 +412,12 @@ def _headers_and_lost_aborts(
 
 
 def _is_marker(header: BatchHeader, index: "_IndexBeside", log_file: LogFile) -> bool:
-    """Whether the marker that an entry is about can be told by its header; an intact batch contradicts the entry."""
+    """Return whether the marker of an entry can be recognised by its header; an intact batch contradicts the entry."""
     return (header.is_control and index.names(header)) or is_intact(log_file, header)
 
 
 class _IndexBeside:
-    """A segment's transaction index, read entry by entry along with the log; notes where the two differ.
+    """A segment's transaction index, read entry by entry along with the log; notes differences between the two.
 
     next_offset: of the next entry's marker; MOST if there is none.
     """
@@ -468,13 +469,13 @@ class _IndexBeside:
         self.next_offset = MOST if self._next is None else min(self._next.last_offset, MOST)
 
     def _differ(self, problem: str) -> None:
-        """Notes the first difference; more of them wouldn't add anything."""
+        """Note the first difference; later ones add nothing."""
         if not self._has_differed:
             self._has_differed = True
             self._notes.append(f"{self._path}: {problem}: {DECIDES}")
 
     def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
-        """Skips to the entries of an offset; yields those skipped if the log is damaged there; else they are wrong."""
+        """Skip to the entries of an offset; yield the skipped ones if the log is damaged there; else they are wrong."""
         while self._next is not None and self._next.last_offset < offset:
             if is_damaged:
                 yield self._next
@@ -483,18 +484,21 @@ class _IndexBeside:
             self._advance()
 
     def names(self, header: BatchHeader) -> bool:
-        """Whether the next entry belongs to a marker."""
+        """Return whether the next entry belongs to a marker."""
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.first_offset)
 
     def denies(self, header: BatchHeader) -> bool:
-        """Whether it has no entry for a marker, and was written after that: it goes on, or its segment is closed."""
+        """Return whether the index has no entry for a marker, but was written after it.
+
+        That is certain if the index continues, or its segment is closed.
+        """
         if not self._has_entries or self._has_differed or self.names(header):
             return False
         return self._is_closed if self._next is None else self._next.last_offset > header.first_offset
 
     def first_offset_of(self, header: BatchHeader, ended: _MaybeEnded) -> int:
-        """Where an aborted transaction began, if the producer's previous one may have ended in damage."""
+        """Return the start of an aborted transaction, if the producer's previous one may have ended in damage."""
         entry = self._next
         if (
             entry is None
@@ -510,7 +514,7 @@ class _IndexBeside:
         return entry.first_offset
 
     def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
-        """Skips the entry of an abort in the log; if records were aborted, it must be there.
+        """Skip the entry of an abort in the log; if records were aborted, it must exist.
 
         An entry may begin where nothing is left of the transaction, but not at an offset from `whole_from` on.
         """
@@ -534,7 +538,7 @@ class _IndexBeside:
 
 
 def _confirmed_slot(partition: PartitionLog, slot: int) -> tuple[int, OpenTransactions]:
-    """The last segment, up to `slot`, where reading may start, and what is open there.
+    """Return the last segment, up to `slot`, where reading may start, and the transactions open there.
 
     A snapshot matches the log if the previous segment's snapshot and headers lead to the same open transactions: a
     single file that is stale, from another log, or wrong does no harm. Compaction also removes markers, so the two can
@@ -551,7 +555,7 @@ def _confirmed_slot(partition: PartitionLog, slot: int) -> tuple[int, OpenTransa
 
 
 def _leads_to(segment: SegmentFiles, before: OpenTransactions) -> OpenTransactions:
-    """What is open after a segment, by its log alone."""
+    """Return the open transactions after a segment, by its log alone."""
     since = TransactionWalk()
     since.begun = dict(before)
     for _ in since.over([segment]):

@@ -1,4 +1,4 @@
-"""Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
+"""Transactions: those of a partition's own log, and their states in `__transaction_state`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -32,11 +32,11 @@ from kseg.reading.blocks import Damage
 
 TOPIC = "__transaction_state"
 OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
-"""States of a coordinator in which markers are still to be written."""
+"""States of a coordinator with markers still to be written."""
 
 
 class Outcome(StrEnum):
-    """What became of a transaction in a partition; UNKNOWN: its marker may be lost, or is, and nothing tells which."""
+    """The outcome of a transaction in a partition; UNKNOWN: its marker is or may be lost, without other evidence."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -45,17 +45,17 @@ class Outcome(StrEnum):
 
 
 OUTCOMES = {True: Outcome.ABORTED, False: Outcome.COMMITTED, None: Outcome.UNKNOWN}
-"""Of transactions that ended, by whether they were aborted."""
+"""Outcomes of ended transactions, by whether they were aborted."""
 
 
 class Transaction(NamedTuple):
-    """A producer's transaction as far as one partition tells.
+    """A producer's transaction as one partition shows it.
 
-    `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
-    `first_timestamp` None too if it began before the log does. `batches` and `records` count what the log still has of
-    it. `evidence` is what told its end. `end_offset` and `end_timestamp` are its marker's, None while it is open or if
-    the marker is lost; `coordinator_epoch` is that of the producer's last marker, None before the first. Timestamps are
-    milliseconds since 1970; those of records are as their producer set them unless `has_broker_times`.
+    `first_offset` and `last_offset` are of its records, None if only the marker is left, or ever existed;
+    `first_timestamp` is None too if it began before the log does. `batches` and `records` count its remaining part in
+    the log. `evidence` decided its end. `end_offset` and `end_timestamp` are its marker's, None while it is open or if
+    the marker is lost; `coordinator_epoch` is from the producer's last marker, None before the first. Timestamps are
+    milliseconds since 1970; the producer set those of records unless `has_broker_times`.
     """
 
     topic: str | None
@@ -77,30 +77,33 @@ class Transaction(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing tells that it ended: it holds the last stable offset back."""
+        """True without evidence of its end: it holds the last stable offset back."""
         return self.evidence is None
 
     @property
     def duration_ms(self) -> int | None:
-        """How long it took; None while it is open, or if its records' times aren't the broker's as its marker's is."""
+        """Its duration; None while it is open, or if its records' timestamps aren't the broker's like its marker's."""
         if self.end_timestamp is None or self.first_timestamp is None or not self.has_broker_times:
             return None
         return max(0, self.end_timestamp - self.first_timestamp)
 
     def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> bool:
-        """Whether its last record is longer ago than that. Source: FindHangingTransactionsCommand, and its default."""
+        """Return whether its last record is older than that.
+
+        Source: FindHangingTransactionsCommand, and its default.
+        """
         return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
 
 class PartitionTransactions:
-    """The transactions of a partition; its properties are right once `transactions` came to its end.
+    """The transactions of a partition; its properties are correct after `transactions` came to its end.
 
-    log_end_offset: the next one. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
-    damage. Only headers and markers are read, and CRCs of single batches that leave a transaction open.
+    log_end_offset: the next one. last_timestamp: the largest of all batches, -1 if there is none. unreadable: damage.
+    Reads only headers and markers, and checks CRCs of single batches that leave a transaction open.
     """
 
     def __init__(self, partition: PartitionLog) -> None:
-        """Takes the partition; nothing is read yet."""
+        """Take the partition; nothing is read yet."""
         self.partition = partition
         self.unreadable: list[Unreadable] = []
         self._walk = TransactionWalk(partition)
@@ -109,32 +112,32 @@ class PartitionTransactions:
 
     @cached_property
     def log_end_offset(self) -> int:
-        """The next offset, as `PartitionLog.read_end` has it. Raises OpenError if the last log has gone."""
+        """The next offset, like `PartitionLog.read_end`. Raises OpenError if the last log was deleted."""
         return self.partition.read_log_end_offset()
 
     @property
     def last_timestamp(self) -> int:
-        """The largest time of all batches, -1 if there is none."""
+        """The largest timestamp of all batches, -1 if there is none."""
         return self._walk.max_timestamp
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which file contradicts the log, and what was taken from it."""
+        """Notes on files that contradict the log, and on the evidence taken from them."""
         return tuple(dict.fromkeys(self._walk.notes))
 
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
-        """Those that no marker ends, by first offset."""
+        """Transactions that no marker ends, by first offset."""
         return tuple(sorted(self._open.values(), key=lambda transaction: transaction.first_offset or 0))
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where read_committed consumers may read: the first offset of the oldest open one, or the log's end."""
+        """The first offset of the oldest open transaction, or the log's end: read_committed consumers stop there."""
         first = min(self._walk.begun.values(), default=self.log_end_offset)
         return max(first, self.partition.log_start_offset())
 
     def transactions(self) -> Iterator[Transaction]:
-        """Those that ended, in the order of their ends; then the open ones.
+        """Yield ended transactions in the order of their ends; then the open ones.
 
         Raises OpenError if a segment can't be opened.
         """
@@ -169,7 +172,7 @@ class PartitionTransactions:
         return Transaction(self.partition.topic, self.partition.partition, producer_id, epoch)
 
     def _carried(self, producer_id: int, first_offset: int | None) -> Transaction:
-        """A transaction that was open where the log begins, as the first producer snapshot has it."""
+        """Return a transaction that was open where the log begins, from the first producer snapshot."""
         state = self._carried_states.get(producer_id)
         if state is None:
             return self._bare(producer_id, -1)._replace(first_offset=first_offset)
@@ -188,7 +191,7 @@ class PartitionTransactions:
         return {} if states is None else states.producers
 
     def _caught_up(self, opened: Transaction) -> Transaction:
-        """With the records of batches that the walk has passed too."""
+        """Return the transaction with the records of batches that the walk has passed too."""
         batches, records = self._walk.producers.passed(opened.producer_id)
         values = self._walk.producers.get(opened.producer_id)
         if not batches or values is None:
@@ -217,7 +220,7 @@ class PartitionTransactions:
         )
 
     def _begun(self, header: BatchHeader) -> Transaction:
-        """A transaction that begins with a batch."""
+        """Return a transaction that begins with a batch."""
         return Transaction(
             self.partition.topic,
             self.partition.partition,
@@ -254,9 +257,9 @@ class PartitionTransactions:
 
 
 class LogTail(NamedTuple):
-    """What the intact batches of a log's last segments say.
+    """The facts that the intact batches of a log's last segments show.
 
-    damage_offset: the offset after which the last damage stands, -1 if there is none. clock_ms: the newest time of the
+    damage_offset: the offset after which the last damage is, -1 if there is none. clock_ms: the newest time of the
     broker's clock, in markers or LogAppendTime, -1 if there is none.
     """
 
@@ -265,10 +268,10 @@ class LogTail(NamedTuple):
 
 
 def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
-    """The segments from an offset's on, every byte of them; the page cache is left as it was.
+    """Read the segments from an offset's on, every byte of them; the page cache stays unchanged.
 
-    A damaged batch's own offsets may be anything: it stands after the batch before it. Raises OpenError if a segment
-    can't be opened.
+    A damaged batch's own offsets may be anything: it counts as after the batch before it. Raises OpenError if a
+    segment can't be opened.
     """
     segments = partition.segments[partition.floor_slot(from_offset) or 0 :]
     next_offset, damage_offset = segments[0].base_offset if segments else 0, -1
@@ -280,7 +283,7 @@ def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
             for item in log_file.runs():
                 if isinstance(item, Damage):
                     damage_offset = damage_offset if item.kind is DamageKind.ZERO_TAIL else next_offset
-                elif not item.rows[VALID]:  # it's in a run of its own
+                elif not item.rows[VALID]:  # a damaged batch has its own run
                     damage_offset = next_offset
                 else:
                     controls = (header for header, _ in events(fold, item) if header.is_control)
@@ -290,17 +293,17 @@ def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
 
 
 def _first_timestamp(header: BatchHeader) -> int:
-    """The time of a batch's first record, as far as the header tells it: compaction puts the delete horizon there."""
+    """Return the timestamp of a batch's first record, unless compaction stored the delete horizon there."""
     is_base_timestamp = not header.is_log_append_time and not header.attributes & DELETE_HORIZON_MASK
     return header.base_timestamp if is_base_timestamp else header.max_timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorTransaction:
-    """What a transaction coordinator knew last of a transactional id.
+    """A transaction coordinator's last state of a transactional id.
 
-    `state` as in Kafka: Empty, Ongoing, PrepareCommit, …. `previous_producer_id` and `next_producer_id` -1 for none.
-    Timestamps are milliseconds since 1970, -1 for none. `record_offset` is the record's in its partition.
+    `state` is Kafka's: Empty, Ongoing, PrepareCommit, …. `previous_producer_id` and `next_producer_id`: -1 for none.
+    Timestamps are milliseconds since 1970, -1 for none. `record_offset`: the record's offset in its partition.
     """
 
     transactional_id: str
@@ -319,24 +322,24 @@ class CoordinatorTransaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether markers are still to be written."""
+        """True if markers are still to be written."""
         return self.state in OPEN_STATES
 
     @property
     def timeout_timestamp(self) -> int | None:
-        """When its coordinator aborts it if nobody ends it; None if none will: its markers are being written."""
+        """The time when its coordinator aborts it; None if it won't: its markers are being written."""
         is_counted = self.state == "Ongoing" and self.start_timestamp != NO_TIMESTAMP
         return self.start_timestamp + self.timeout_ms if is_counted else None
 
     def duration_ms(self, now_ms: int | None) -> int | None:
-        """How long it took up to its last change, or has been open by now; None if that isn't known."""
+        """Return its duration up to its last change, or until now if it is open; None if unknown."""
         end = now_ms if self.is_open else self.last_update_timestamp
         if self.start_timestamp == NO_TIMESTAMP or end is None:
             return None
         return max(0, end - self.start_timestamp)
 
     def is_overdue(self, now_ms: int | None) -> bool | None:
-        """Whether it is open for longer than its producer allowed, so that its coordinator is to abort it.
+        """Return whether it is open longer than its producer allowed, so that its coordinator must abort it.
 
         None if that isn't known.
         """
@@ -348,7 +351,7 @@ class CoordinatorTransaction:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorView:
-    """Transactional ids by name; `last_timestamp` is the largest of the records that were taken, -1 if none."""
+    """Transactional ids by name; `last_timestamp` is the largest of the records taken, -1 if none."""
 
     transactions: tuple[CoordinatorTransaction, ...]
     last_timestamp: int
@@ -359,9 +362,9 @@ class CoordinatorView:
 def coordinator_history(
     partition: PartitionLog, is_wanted: Callable[[CoordinatorTransaction], bool]
 ) -> Iterator[CoordinatorTransaction]:
-    """The states that one partition has of wanted transactional ids, in the order of the log, as far as it has them.
+    """Yield one partition's states of the wanted transactional ids, in the order of the log.
 
-    What can't be read is passed over. Raises OpenError if a log can't be opened.
+    Unreadable records are skipped. Raises OpenError if a log can't be opened.
     """
     for item in partition_batches(partition):
         for record in () if isinstance(item, Unreadable) or item.is_control else item.records(on_damage="skip"):
@@ -372,7 +375,7 @@ def coordinator_history(
 
 
 def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:
-    """The latest state of each transactional id in one partition."""
+    """Return the latest state of each transactional id in one partition."""
     replay = LatestRecords(at_ms)
     replay.add_partition(partition)
     unreadable = list(replay.unreadable)

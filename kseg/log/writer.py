@@ -1,4 +1,4 @@
-"""Writes a partition's directory batch by batch, like a broker: segments that roll, indexes, checkpoints."""
+"""A writer of a partition's directory, batch by batch, like a broker: segments that roll, indexes, checkpoints."""
 
 import os
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ _WRITE_BUFFER = 1 << 18
 
 
 NEVER = RollSettings(1 << 70, 1 << 70, 1 << 70)
-"""For keeping a source's segments: rolls only one whose offsets are too far apart."""
+"""Settings that keep a source's segments: they roll only if offsets are too far apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSettings:
-    """When segments roll, how dense their indexes are, and the topic's id for `partition.metadata`, if there is one."""
+    """The settings of a partition: rolling, density of indexes, and the topic's id for `partition.metadata`, if any."""
 
     roll: RollSettings = field(default_factory=RollSettings)
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
@@ -31,7 +31,7 @@ class PartitionSettings:
 
 
 class WrittenSegment(NamedTuple):
-    """A segment that was written: bytes and batches of its log, its offsets, and why it was closed."""
+    """A segment that was written: bytes and batches of its log, its offsets, and the reason for closing it."""
 
     base_offset: int
     next_offset: int
@@ -41,10 +41,10 @@ class WrittenSegment(NamedTuple):
 
 
 class PartitionWriter:
-    """Appends batches to a partition's directory; a context manager that closes the last segment at its end.
+    """A writer that appends batches to a partition's directory; a context manager that closes the last segment.
 
-    next_offset: after the last batch. states: its producers. segments: those that are closed. Raises OSError if the
-    system can't write.
+    next_offset: after the last batch. states: its producers. segments: the closed ones. Raises OSError if the system
+    can't write.
     """
 
     def __init__(
@@ -72,7 +72,9 @@ class PartitionWriter:
             self._segment.log.close()
 
     def append(self, raw: bytes) -> None:
-        """Appends one batch, or one v0 or v1 log entry; starts a new segment first if one of Kafka's rules says so.
+        """Append one batch, or one v0 or v1 log entry.
+
+        Start a new segment first if one of Kafka's rules requires it.
 
         Its offsets must be at or above `next_offset`.
         """
@@ -83,10 +85,10 @@ class PartitionWriter:
         self._add(header, marker)
 
     def copy(self, source: LogFile, header: BatchHeader, marker: EndMarker | None = None) -> None:
-        """Appends a batch of an open log; consecutive batches are copied together, by the kernel.
+        """Append a batch of an open log; the kernel copies consecutive batches together.
 
-        source: must stay open until the segment is closed. header: the batch's there. marker: if it is a
-        control batch that ends a transaction.
+        source: must stay open until the segment is closed. header: the batch's there. marker: if it is a control batch
+        that ends a transaction.
         """
         self._roll_before(header)
         self._segment.copy(source, header.position, header.size)
@@ -98,9 +100,9 @@ class PartitionWriter:
             self.roll(reason, self._base_of_roll(header))
 
     def _base_of_roll(self, header: BatchHeader) -> int:
-        """The base offset of a segment that begins with this batch. Source: `UnifiedLog.maybeRoll`.
+        """Return the base offset of a segment that begins with this batch. Source: `UnifiedLog.maybeRoll`.
 
-        Brokers don't look for the first offset of v0 and v1 messages: they take the lowest that the last one allows.
+        Brokers don't look for the first offset of v0 and v1 messages: they use the lowest that the last one allows.
         """
         if header.magic >= 2:
             return header.first_offset
@@ -112,7 +114,7 @@ class PartitionWriter:
         self.next_offset = header.last_offset + 1
 
     def roll(self, reason: Rolled, base_offset: int | None = None) -> None:
-        """Closes the segment and starts another, at `next_offset` or the given offset; replaces an empty one."""
+        """Close the segment and start another, at `next_offset` or the given offset; replace an empty one."""
         base = self.next_offset if base_offset is None else base_offset
         if self._segment.batch_count:
             self._close_segment(reason)
@@ -123,7 +125,7 @@ class PartitionWriter:
         self._segment = self._new_segment(base)
 
     def close(self) -> None:
-        """Closes the last segment, and writes the files next to segments."""
+        """Close the last segment, and write the files next to segments."""
         from kseg.formats.checkpoints import (
             EpochStart,
             LeaderEpochCheckpoint,
@@ -181,7 +183,7 @@ class _OpenSegment:
         self._copied: tuple[LogFile, int, int] | None = None
 
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
-        """The rule that demands a new segment before this batch; UNKNOWN if none does."""
+        """Return the rule that requires a new segment before this batch; UNKNOWN if none does."""
         indexes = self.indexes
         if not self.batch_count or settings is NEVER:
             is_far = header.last_offset - indexes.base_offset > MAXIMUM_RELATIVE_OFFSET
@@ -196,26 +198,26 @@ class _OpenSegment:
         return why_rolled(closed, NextAppend(header.size, header.last_offset, header.max_timestamp), settings)
 
     def discard(self) -> None:
-        """Removes the file again."""
+        """Remove the file again."""
         self.log.close()
         Path(self.log.name).unlink()
 
     def add(self, header: BatchHeader, marker: EndMarker | None) -> None:
-        """Records a batch that was written."""
+        """Note a batch that was written."""
         if not self.batch_count:
             self._first_timestamp = header.max_timestamp
         self.batch_count += 1
         self.indexes.add(header, marker)
 
     def write(self, raw: bytes) -> None:
-        """Writes bytes."""
+        """Write bytes."""
         self.finish_copy()
         self.log.write(raw)
 
     def copy(self, source: LogFile, position: int, size: int) -> None:
-        """Remembers a stretch of an open log to copy; joins it with the previous one if they touch.
+        """Note a stretch of an open log to copy; join it with the previous one if they touch.
 
-        A large stretch is copied at once: then the disk has something to do while the next one is looked through.
+        A large stretch is copied at once, so that the disk works while the next one is checked.
         """
         if self._copied is not None and self._copied[0] is source and sum(self._copied[1:]) == position:
             self._copied = (source, self._copied[1], self._copied[2] + size)
@@ -226,7 +228,7 @@ class _OpenSegment:
             self.finish_copy()
 
     def finish_copy(self) -> None:
-        """Copies the remembered stretch."""
+        """Copy the noted stretch."""
         if self._copied is not None:
             self.log.flush()
             source, position, size = self._copied

@@ -1,4 +1,4 @@
-"""What some paths hold of a cluster: log directories, the metadata, and each partition's replicas."""
+"""The part of a cluster at some paths: log directories, the metadata, and each partition's replicas."""
 
 import os
 from collections import defaultdict
@@ -51,22 +51,22 @@ Place = TypeVar("Place")
 
 
 class Cluster:
-    """What some paths hold of a cluster; found once, in the order of the paths, and read when it is asked for.
+    """The part of a cluster at some paths, found once, in the order of the paths, and read when it is needed.
 
-    A path is a partition's directory, a Kafka file in it, a log directory, or a parent of such, up to MOST_LEVELS.
+    A path is a partition's directory, a Kafka file in it, a log directory, or a parent of one, up to MOST_LEVELS.
     Partitions are chosen after everything was found: a choice changes no answer.
     """
 
     def __init__(
         self, paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, levels: int = MOST_LEVELS
     ) -> None:
-        """Lists nothing yet.
+        """List nothing yet.
 
         Args:
-            paths: where to look.
-            refuse: is called with the errors of paths, and of directories below them, that can't be listed; None
-                raises them.
-            levels: how deep below a path; 0 for paths that are log directories themselves.
+            paths: the paths to search.
+            refuse: called with the errors of paths, and of directories below them, that can't be listed; None raises
+                them.
+            levels: the depth of the search below a path; 0 for paths that are log directories themselves.
         """
         self._levels = levels
         self.paths = [as_path(path) for path in paths]
@@ -75,17 +75,17 @@ class Cluster:
 
     @property
     def is_far(self) -> bool:
-        """Whether some of it lies in a store, so that reading it is mostly waiting."""
+        """True if some of it is in a store, so that reading is mostly waiting."""
         return any(map(is_far, self.paths))
 
     @classmethod
     def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":
-        """Several as one, of what was found in each: nothing is listed again. Errors as `found` of each."""
+        """Return several parts as one; nothing is listed again. Raises like `found` of each."""
         return cls.of(found for each in parts for found in each.found)
 
     @classmethod
     def of(cls, found: Iterable[FoundAt]) -> "Cluster":
-        """What was found at some paths already: nothing is listed again."""
+        """Return the cluster of paths that were already searched; nothing is listed again."""
         found = tuple(found)
         whole = cls((each.path for each in found), pass_over)
         whole.found = found
@@ -93,7 +93,7 @@ class Cluster:
 
     @cached_property
     def found(self) -> tuple[FoundAt, ...]:
-        """What each path stands for. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
+        """The contents of each path. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
         found = [each for each in map(self._found_at, self.paths) if each is not None]
         if found and not any(each.has_partitions for each in found):
             self._refuse_or_raise(NoPartitionError(found[0].path))
@@ -116,7 +116,7 @@ class Cluster:
 
     @cached_property
     def given(self) -> tuple[Path, ...]:
-        """The directories of partitions that were named by their own paths, each once; errors as `found`."""
+        """The partition directories that were given by their own paths, each once; raises like `found`."""
         given: dict[str, Path] = {}
         for each in self.found:
             if each.is_partition:
@@ -125,7 +125,7 @@ class Cluster:
 
     @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log directories, each once; errors as `found`."""
+        """The log directories, each once; raises like `found`."""
         log_dirs: dict[str, LogDir] = {}
         for each in self.found:
             for log_dir in each.log_dirs:
@@ -133,18 +133,18 @@ class Cluster:
         return tuple(log_dirs.values())
 
     def metadata_dirs(self) -> Iterator[Path]:
-        """Where the metadata may be: all log directories, also of partitions that were named by their own path."""
+        """Yield the possible places of the metadata: all log directories, also of partitions given by path."""
         yield from (each.path for each in self.log_dirs)
         yield from (path.absolute().parent for path in self.given)
 
     @property
     def cluster_id(self) -> str | None:
-        """The id that the log directories name; None if none does. Raises UsageError if they name several."""
+        """The id in the log directories; None without one. Raises UsageError if they have several."""
         return only_cluster([(path, cluster_id) for cluster_id, path in self.clusters.items()])
 
     @cached_property
     def clusters(self) -> Mapping[str, Path]:
-        """The ids of the clusters that are here, each with the first log directory that names it."""
+        """The ids of the clusters found, each with its first log directory."""
         clusters: dict[str, Path] = {}
         for each in self.log_dirs:
             if each.identity.cluster_id is not None:
@@ -155,7 +155,7 @@ class Cluster:
         return clusters
 
     def cluster_of(self, log_dir: Path) -> str | None:
-        """The id of a log directory's cluster: the one that it names, or else the only one that is here."""
+        """Return the id of a log directory's cluster: its own, or else the only one found."""
         return self._cluster_named(identity_of(log_dir).cluster_id if len(self.clusters) > 1 else None)
 
     def _cluster_named(self, cluster_id: str | None) -> str | None:
@@ -163,17 +163,17 @@ class Cluster:
 
     @property
     def own_metadata(self) -> "ClusterMetadata | None":
-        """The metadata of the one cluster that is here, as `metadata`; errors as `cluster_id`."""
+        """The metadata of the only cluster found, like `metadata`; raises like `cluster_id`."""
         return self.metadata(self.cluster_id)
 
     def metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
-        """A cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
+        """Return a cluster's metadata by the furthest copy found; None if there is none, or it can't be read."""
         if cluster_id not in self._metadata:
             self._metadata[cluster_id] = self.read_metadata(cluster_id)
         return self._metadata[cluster_id]
 
     def read_metadata(self, cluster_id: str | None, further: Iterable[Path] = ()) -> "ClusterMetadata | None":
-        """The same, read again; further: log directories that may hold a copy too."""
+        """Read a cluster's metadata again; further: more log directories that may hold a copy."""
         paths = dict.fromkeys((*self.metadata_dirs(), *further))
         place = furthest_metadata(dirs_of_cluster(paths, cluster_id, identity_of))
         if place is None:
@@ -188,10 +188,10 @@ class Cluster:
     def partitions(
         self, choice: PartitionChoice = EVERY_PARTITION, metadata: GiveMetadata | None = None
     ) -> list[PartitionReplicas[PartitionLog]]:
-        """The chosen partitions by topic and number, those in no topic last; metadata: from elsewhere.
+        """Return the chosen partitions by topic and number, those in no topic last; metadata: from elsewhere.
 
-        Raises NoSuchPartitionError if there are partitions, but none that is meant; OpenError as `log_dirs`; UsageError
-        if they are of two clusters.
+        Raises NoSuchPartitionError if partitions exist, but none of the chosen ones; OpenError like `log_dirs`;
+        UsageError if they are of two clusters.
         """
         given, log_dirs = self.given, self.log_dirs
         if len(given) == 1 and not log_dirs:
@@ -209,7 +209,7 @@ class Cluster:
         return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
 
     def partitions_of_all(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionReplicas[PartitionLog]]:
-        """The chosen partitions of all clusters that are here, those of each by themselves; errors as `log_dirs`."""
+        """Yield the chosen partitions of all clusters found, cluster by cluster; raises like `log_dirs`."""
         by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = defaultdict(list)
         for each in self.candidates(choice):
             by_cluster[self._cluster_named(each.cluster_id)].append(each)
@@ -217,7 +217,7 @@ class Cluster:
         return (each for each in joined if choice.takes(each.topic, each.partition))
 
     def only_partition(self, choice: PartitionChoice = EVERY_PARTITION) -> PartitionReplicas[PartitionLog]:
-        """The one partition that is meant. Raises UsageError if there are several or none; others as `partitions`."""
+        """Return the only chosen partition. Raises UsageError if there are several or none, and like `partitions`."""
         replicas = self.partitions(choice)
         found = [each for each in replicas if each.copies]
         if len(found) > 1:
@@ -232,9 +232,9 @@ class Cluster:
         return found[0]
 
     def directories(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionLog]:
-        """All directories of the partitions that are meant, whatever they are to these, one at a time.
+        """Yield all directories of the chosen partitions, whatever their state, one at a time.
 
-        Raises NoSuchPartitionError if there are partitions, but none that is meant; others as `log_dirs`.
+        Raises NoSuchPartitionError if partitions exist, but none of the chosen ones, and like `log_dirs`.
         """
         given, log_dirs = self.given, self.log_dirs
         chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
@@ -249,11 +249,10 @@ class Cluster:
             require_choice(self.paths, choice)
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
-        """A topic's partitions by number, those of which there is a copy.
+        """Return a topic's partitions by number, those with a copy.
 
-        Given directories count whatever their names are, if none has its.
-
-        None is no error; others are as for `partitions`.
+        If no directory has the topic's name, the given directories count whatever their names are. No partition is no
+        error; others are raised like in `partitions`.
         """
         choice = PartitionChoice((name,))
         given, listed = list(self._given()), list(self._listed(choice))
@@ -263,20 +262,20 @@ class Cluster:
         return sorted(found, key=lambda each: each.partition or 0)
 
     def set_aside(self, topic: str, cluster_id: str | None, metadata: "ClusterMetadata | None") -> dict[Path, LeftOut]:
-        """The directories of a topic's name that aren't its, or aren't any more, by their absolute paths.
+        """Return the directories of a topic's name that aren't (or no longer) the topic's, by absolute paths.
 
-        cluster_id: that of a cluster, by `cluster_of`; metadata: its own, from elsewhere. Errors as `log_dirs`.
+        cluster_id: a cluster's, by `cluster_of`; metadata: its own, from elsewhere. Raises like `log_dirs`.
         """
         found = find_set_aside(topic, self._of_topic(topic, cluster_id), metadata)
         return {as_path(each.path).absolute(): each for each in found}
 
     def topic_id(self, topic: str, cluster_id: str | None) -> str | None:
-        """A topic's id, by the metadata or else by its directories; None if nothing tells it. As `set_aside`."""
+        """Return a topic's id by the metadata or its directories; None if unknown. Arguments as in `set_aside`."""
         candidates = self._of_topic(topic, cluster_id)
         return find_topic_id(topic, candidates, self.metadata(cluster_id)) if candidates else None
 
     def _of_topic(self, topic: str, cluster_id: str | None) -> list[Candidate[Path]]:
-        """All directories of a topic's name; none of them is listed before its history is asked for."""
+        """Return all directories of a topic's name; each is listed when its history is requested."""
         found = (_unlisted(*each) for each in self._directories_by_topic.get(topic, ()))
         return [each for each in found if self._cluster_named(each.cluster_id) == cluster_id]
 
@@ -290,7 +289,7 @@ class Cluster:
         return found
 
     def _owned(self) -> Iterator["_Owned"]:
-        """All directories of partitions."""
+        """Yield all directories of partitions."""
         given = {os.path.realpath(path) for path in self.given}
         yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
         for log_dir in self.log_dirs:
@@ -299,11 +298,11 @@ class Cluster:
                     yield path, log_dir.identity, False
 
     def was_given(self, partition: PartitionLog) -> bool:
-        """Whether a partition was named by its own path."""
+        """Return whether a partition was given by its own path."""
         return partition.path in self.given
 
     def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
-        """All directories of the topics that are meant, whatever their state and number. Errors as `log_dirs`."""
+        """Yield all directories of the chosen topics, whatever their state and number. Raises like `log_dirs`."""
         given = (each for each in self._given() if choice.takes_topic(each.topic))
         return chain(given, self._listed(choice))
 
@@ -323,7 +322,7 @@ class Cluster:
 def joined_of(
     candidates: Sequence[Candidate[Place]], cluster_id: str | None, give_metadata: GiveMetadata
 ) -> list[PartitionReplicas[Place]]:
-    """What answers for each partition, as `join_replicas`; the metadata are read if any topic is to be told by them."""
+    """Join the copies of each partition with `join_replicas`; the metadata are read if they matter for any topic."""
     is_told = any(each.topic != METADATA_TOPIC for each in candidates)
     return join_replicas(candidates, cluster_id, give_metadata(cluster_id) if is_told else None)
 
@@ -331,9 +330,9 @@ def joined_of(
 def dirs_of_cluster(
     log_dirs: Iterable[Path], cluster_id: str | None, identify: Callable[[Path], DirectoryIdentity]
 ) -> Iterator[Path]:
-    """The log directories that may be of a cluster: those that name it and, if that is the only one, those without id.
+    """Yield a cluster's possible log directories: those with its id and, if no other id exists, those without.
 
-    cluster_id: None for the only one, whatever it is; where there are several, for what names none.
+    cluster_id: None for the only one, whatever it is; of several clusters, for directories without id.
     """
     named = {each: identify(each).cluster_id for each in log_dirs}
     is_only = len({cluster_id, *named.values()} - {None}) < 2
@@ -341,11 +340,9 @@ def dirs_of_cluster(
 
 
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
-    """The copy of the metadata log that is furthest, of those in some log directories, with what it lost from others.
+    """Return the furthest copy of the metadata log in some log directories, with its lost batches read from others.
 
-    None if there is none.
-
-    Raises UsageError if they are of two clusters.
+    None if there is none. Raises UsageError if they are of two clusters.
     """
     candidates = []
     for path in log_dirs:
@@ -362,7 +359,7 @@ def _listed(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool
 
 
 _Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
-"""A partition's directory, whose it is, and whether it was named by its own path."""
+"""A partition's directory, the identity of its log directory, and whether it was given by its own path."""
 
 
 def _unlisted(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:

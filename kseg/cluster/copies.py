@@ -1,4 +1,4 @@
-"""Where records come from: copies of partitions on disks and in object stores, listed without opening a log."""
+"""The sources of records: copies of partitions on disks and in object stores, listed without opening a log."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ from kseg.system.placed_path import PlacedPath, StrPath, within
 
 
 class SegmentSource(NamedTuple):
-    """A segment as it was listed: log and offset index by path or URL, bytes, milliseconds since 1970 of the change.
+    """A listed segment: log and offset index by path or URL, bytes, milliseconds since 1970 of the change.
 
-    inode: the log's, 0 if it isn't known. directory: that of its files, if that stands for something else.
+    inode: the log's, 0 if unknown. directory: of its files, if that is a placed directory.
     """
 
     base_offset: int
@@ -38,11 +38,10 @@ class SegmentSource(NamedTuple):
 
 
 class PartitionCopy(NamedTuple):
-    """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
+    """A copy of a partition. `topic` and `partition` are from its directory's name; else that name, and None.
 
-    topic_id: of `partition.metadata`; where that has none, of the partition's topic; None if nothing tells it.
-    agreed_end: the offset before which its records are the partition's; None: all of them are. log_end: None if it
-    isn't known.
+    topic_id: from `partition.metadata`; without one, of the partition's topic; None if unknown. agreed_end: the offset
+    below which it has the partition's records; None: all of its records are the partition's. log_end: None if unknown.
     """
 
     topic: str
@@ -60,16 +59,16 @@ class PartitionCopy(NamedTuple):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it lies in an object store or another file system that isn't the machine's."""
+        """True if it is in an object store or another remote file system."""
         return is_remote(self.path)
 
     @property
     def place(self) -> StrPath:
-        """Its directory, as one that stands for something else if it does; or its URL."""
+        """Its directory, as a placed path if it is one; or its URL."""
         return within(self.segments[0].directory if self.segments else None, self.path)
 
     def open(self) -> PartitionLog:
-        """The partition's directory. Raises OpenError if it can't be listed."""
+        """Return the partition's directory. Raises OpenError if it can't be listed."""
         return PartitionLog(self.place)
 
 
@@ -77,12 +76,12 @@ Copies = dict[tuple[str, int | None], list[PartitionCopy]]
 
 
 def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> list[PartitionReplicas[PartitionCopy]]:
-    """All partitions at some paths, globs or URLs, with the copies that answer for each of them.
+    """Return all partitions at some paths, globs or URLs, each with the copies that answer for it.
 
-    A path is a partition's directory, a log directory or a parent of such; `join_replicas` tells which copies answer.
-    Those without logs are left out then.
-    `refuse` takes the errors of paths, and of partitions below them, that can't be listed; without it they are raised
-    as OpenError. Raises UsageError for directories of several clusters.
+    A path is a partition's directory, a log directory or a parent of one; `join_replicas` decides which copies answer.
+    Copies without logs are then left out. `refuse` is called with the errors of paths, and of partitions below them,
+    that can't be listed; without it they are raised as OpenError. Raises UsageError for directories of several
+    clusters.
     """
 
     def refused(error: OpenError) -> None:
@@ -111,7 +110,7 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
 
 
 def _mirrored(urls: Iterable[StrPath], stores: RemoteLogs, refuse: Refuse) -> Iterator[PlacedPath]:
-    """Directories of what lies at URLs."""
+    """Yield directories that mirror the objects at URLs."""
     for url in urls:
         try:
             yield stores.mirrored(os.fspath(url))
@@ -120,13 +119,16 @@ def _mirrored(urls: Iterable[StrPath], stores: RemoteLogs, refuse: Refuse) -> It
 
 
 def metadata_dirs_of(sources: Iterable[StrPath]) -> Iterator[Path]:
-    """Where on this machine the metadata may be, of what `find_replicas` finds; lists nothing before it is needed."""
+    """Yield the possible places of the metadata on this machine for `find_replicas`.
+
+    Lists nothing before it is needed.
+    """
     paths = (path for source in sources for path in _matching(source, pass_over))
     yield from Cluster([path for path in paths if not _is_remote(path)], pass_over).metadata_dirs()
 
 
 def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
-    """The copies that answer, by topic and partition, the best one first; each knows how far it agrees with that."""
+    """Return the answering copies by topic and partition, the best one first, each with its agreed end."""
     return {
         (each.topic, each.partition): [
             copy.place._replace(
@@ -140,7 +142,7 @@ def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
 
 
 def others_here(own: Iterable[PartitionCopy], path: str) -> tuple[tuple[StrPath, int | None], ...]:
-    """A partition's copies on this machine but for the one at a path: their paths and agreed ends."""
+    """Return a partition's other copies on this machine, apart from the one at a path: their paths and agreed ends."""
     return tuple((each.place, each.agreed_end) for each in own if each.path != path and not each.is_remote)
 
 
@@ -165,7 +167,7 @@ def _is_remote(path: StrPath) -> bool:
 
 
 def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
-    """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
+    """Return the paths that a glob matches; the path itself if it isn't a glob, or exists literally."""
     if isinstance(source, str):
         source = without_file_scheme(source)
     if not isinstance(source, str) or is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
@@ -181,7 +183,7 @@ def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
 
 
 def _replica(place: PartitionLog, topic_id: str | None, named: Callable[[Path], str]) -> PartitionCopy:
-    """named: gives a file's path, or its URL where that is what others read by."""
+    """Return a replica's value; named: gives a file's path, or its URL if other programs read that."""
     path = place.path.absolute()
     directory = path if isinstance(path, PlacedPath) and named is not str else None
     segments = tuple(
@@ -207,6 +209,6 @@ def _replica(place: PartitionLog, topic_id: str | None, named: Callable[[Path], 
 
 
 def require_replicas(copies: Copies, sources: Iterable[StrPath]) -> None:
-    """Raises NoPartitionError if there is nothing to read."""
+    """Raise NoPartitionError if there is nothing to read."""
     if not copies:
         raise NoPartitionError(", ".join(map(str, sources)))

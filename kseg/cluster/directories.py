@@ -36,11 +36,11 @@ LOST_AND_FOUND = "lost+found"
 
 
 Refuse = Callable[[OpenError], None]
-"""Called with the error of a path without anything, or of something inside it (UnreadableError); others follow."""
+"""Called with the error of a path without contents, or of something inside it (UnreadableError); reading continues."""
 
 
 class DirectoryIdentity(NamedTuple):
-    """What `meta.properties` tells of a log directory: its broker, its cluster's id and its own; None if it doesn't.
+    """The fields of a log directory's `meta.properties`: broker, cluster id and directory id; None if missing.
 
     version: of the file, "1" with KRaft.
     """
@@ -57,12 +57,12 @@ NOBODY = DirectoryIdentity()
 class LogDir:
     """One log directory: a disk of partitions, and its checkpoints.
 
-    names: those in it. listed: those in each of its partitions' directories that could be listed. problems: checkpoints
-    that can't be read. Source: LogManager.
+    names: the directory's entries. listed: the entries of each listed partition directory. problems: unreadable
+    checkpoints. Source: LogManager.
     """
 
     def __init__(self, path: str | os.PathLike[str], names: DirectoryNames | None = None) -> None:
-        """List the directory, unless `names` are those in it, and read its checkpoints.
+        """List the directory, unless `names` are its entries, and read its checkpoints.
 
         Raises OpenError if it can't be listed.
         """
@@ -92,7 +92,7 @@ class LogDir:
     def partitions(
         self, refuse: "Refuse | None" = None, choice: PartitionChoice = EVERY_PARTITION
     ) -> Iterator[PartitionLog]:
-        """Its partitions that are meant, by topic and number, one at a time; those that vanish meanwhile are left out.
+        """Yield its chosen partitions by topic and number, one at a time, without those deleted meanwhile.
 
         Directories that are being removed (`-delete`, `-stray`) or added (`-future`) come after those in use. `refuse`
         is called with the error of a directory that can't be listed; without it, the error is raised.
@@ -113,11 +113,11 @@ class LogDir:
                     raise unreadable from error
                 refuse(unreadable)
                 continue
-            partition.log_dir = here  # the same for all: it is looked up for each of them
+            partition.log_dir = here  # set once: each partition would look it up
             yield partition
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
-        """One partition that is in use; None if it isn't here."""
+        """Return one partition that is in use; None if it isn't here."""
         path = self.path / f"{topic}-{partition}"
         if not path.is_dir():
             return None
@@ -125,17 +125,17 @@ class LogDir:
 
     @property
     def is_one(self) -> bool:
-        """Whether it is a log directory: it has partitions, or is a broker's new disk."""
+        """True if it is a log directory: it has partitions, or is a broker's new disk."""
         return bool(self.directories) or any(self.path.glob(META_PROPERTIES))
 
     @cached_property
     def identity(self) -> DirectoryIdentity:
-        """Whose directory it is; nothing is known if `meta.properties` can't be read."""
+        """The directory's identity; nothing is known if `meta.properties` can't be read."""
         return identity_of(self.path)
 
 
 def identity_of(log_dir: Path) -> DirectoryIdentity:
-    """Whose a log directory is, without listing it; nothing is known if `meta.properties` can't be read."""
+    """Return a log directory's identity, without listing it; empty if `meta.properties` can't be read."""
     try:
         return read_identity(log_dir)
     except FileError:
@@ -143,13 +143,13 @@ def identity_of(log_dir: Path) -> DirectoryIdentity:
 
 
 def read_identity(log_dir: Path) -> DirectoryIdentity:
-    """Whose a log directory is; nothing is known without `meta.properties`. Raises KsegError if that can't be read."""
+    """Read a log directory's identity; empty without `meta.properties`. Raises KsegError if that can't be read."""
     content = read_small_file(log_dir / META_PROPERTIES)
     return NOBODY if content is None else parse_identity(content)
 
 
 def parse_identity(content: bytes) -> DirectoryIdentity:
-    """What a `meta.properties` tells. Raises KsegError if it can't be read."""
+    """Parse a `meta.properties`. Raises KsegError if it can't be read."""
     from kseg.formats.checkpoints import parse_meta_properties
 
     found = dict(parse_meta_properties(content).properties)
@@ -157,7 +157,7 @@ def parse_identity(content: bytes) -> DirectoryIdentity:
 
 
 def broker_of(properties: Mapping[str, str]) -> int | None:
-    """The broker that a `meta.properties` or a `server.properties` is of; None if it has no valid id."""
+    """Return the broker id in a `meta.properties` or a `server.properties`; None if it has no valid id."""
     text = properties.get("node.id", properties.get("broker.id", ""))
     return int(text) if _BROKER_ID.fullmatch(text) and int(text) <= _LARGEST_BROKER_ID else None
 
@@ -168,25 +168,25 @@ def _order(path: Path) -> tuple[str, int, str]:
 
 
 MOST_LEVELS = 5
-"""How deep log directories are looked for below a path: a support bundle has brokers, and disks of these."""
+"""The depth of the search for log directories below a path: a support bundle has brokers with disks."""
 
 
 def find_log_dirs(
     path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS
 ) -> list[LogDir]:
-    """The log directories at a path: itself, and those up to some levels below it.
+    """Return the log directories at a path: itself, and those up to some levels below it.
 
-    A broker's new disk has no partitions, but `meta.properties`. `refuse` is called with the error of one below it that
-    can't be listed; without it, the error is raised. Raises OpenError if the path itself can't be listed.
+    A broker's new disk has no partitions, but `meta.properties`. `refuse` is called with the error of a directory
+    below that can't be listed; without it, the error is raised. Raises OpenError if the path itself can't be listed.
     """
     return [each for each in _all_below(LogDir(path), refuse, levels, {_identity(path)}) if each.is_one]
 
 
 class FoundAt(NamedTuple):
-    """What a path stands for: a partition's directory, or log directories.
+    """The contents of a path: a partition's directory, or log directories.
 
-    path: as it was given. here: the directory; a file's own. walked: where log directories were looked for, in order.
-    names: those in a partition's directory, if it was listed.
+    path: as given. here: the directory; a file's own. walked: the directories searched for log directories, in order.
+    names: the entries of a partition's directory, if it was listed.
     """
 
     path: Path
@@ -198,7 +198,7 @@ class FoundAt(NamedTuple):
 
     @property
     def has_partitions(self) -> bool:
-        """Whether there is one; a broker's new disk has none."""
+        """True if there is a partition; a broker's new disk has none."""
         return self.is_partition or any(each.directories for each in self.log_dirs)
 
     def partitions(self) -> Iterator[Path]:
@@ -210,7 +210,7 @@ class FoundAt(NamedTuple):
 
 
 def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS) -> FoundAt:
-    """What a path stands for; refuse and errors as for `find_log_dirs`. None of the log directories is no error."""
+    """Find the contents of a path; refuse and errors like `find_log_dirs`. No log directory is no error."""
     here, is_one, names = listed_at(path)
     walked: tuple[LogDir, ...] = ()
     if not is_one:
@@ -219,7 +219,7 @@ def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: 
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
-    """A directory, and those below it that aren't partitions; each once, whatever links lead to it."""
+    """Yield a directory and those below it that aren't partitions; each once, whatever links lead to it."""
     yield log_dir
     if not levels:
         return
@@ -254,7 +254,7 @@ def _log_dir_below(path: Path, refuse: Refuse | None) -> LogDir | None:
 
 
 class NoPartitionError(OpenError):
-    """A directory is there, but no partition in it."""
+    """A directory exists, but has no partition in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
@@ -264,11 +264,11 @@ class NoPartitionError(OpenError):
 
 
 _MOST_NAMED = 3
-"""Names of what a directory holds instead of partitions, in a message."""
+"""The most names of other contents in a message."""
 
 
 def _held(path: Path) -> str:
-    """Return what a directory without partitions holds; nothing of one that can't be listed, or stands for a bucket."""
+    """Return the other contents of a directory without partitions; empty if it can't be listed, or is a bucket."""
     if isinstance(path, PlacedPath):
         return ""
     try:
@@ -287,11 +287,11 @@ def _held(path: Path) -> str:
 
 
 _MOST_LOOKED_AT = 1 << 12
-"""Names below a path that are looked at for what it may be instead."""
+"""The most names below a path that are checked for other known contents."""
 
 
 def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
-    """What lies below a path and is known as something else: where from it, and what."""
+    """Yield known other contents below a path: the relative path, and a description."""
     from kseg.formats.foreign import what_has_name
 
     waiting, left = [(path, MOST_LEVELS)], _MOST_LOOKED_AT
@@ -310,14 +310,14 @@ def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:
-    """Raises NoSuchPartitionError if there are partitions at some paths, but none that is meant."""
+    """Raise NoSuchPartitionError if partitions exist at some paths, but none of the chosen ones."""
     there = [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
     if there and not any(map(choice.takes_directory, there)):
         raise NoSuchPartitionError(choice, there)
 
 
 def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
-    """The directories of partitions at a path; none if it can't be listed."""
+    """Return the directories of partitions at a path; none if it can't be listed."""
     try:
         here, is_one = directory_at(path)
         return [here] if is_one else [each for found in find_log_dirs(here, pass_over) for each in found.directories]
@@ -326,7 +326,7 @@ def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def once(refuse: Refuse) -> Refuse:
-    """Passes each path's error on once, however often the path is looked at."""
+    """Return a function that passes each path's error on once, even if the path is listed several times."""
     told: set[object] = set()
 
     def refuse_new(error: OpenError) -> None:
@@ -338,7 +338,7 @@ def once(refuse: Refuse) -> Refuse:
 
 
 def only_below(refuse: Refuse) -> Refuse:
-    """Passes on the errors of what is below the paths; those of the paths themselves are raised."""
+    """Return a function that passes on the errors below the paths, and raises those of the paths themselves."""
 
     def refuse_below(error: OpenError) -> None:
         if not isinstance(error, UnreadableError):
@@ -349,20 +349,20 @@ def only_below(refuse: Refuse) -> Refuse:
 
 
 def pass_over(_: KsegError) -> None:
-    """Takes an error that was told before, or is told where the place itself is asked for."""
+    """Ignore an error that is reported elsewhere: before, or when the place itself is read."""
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
-    """The directory that a path stands for, and whether it is a partition's, as `listed_at`."""
+    """Return the directory of a path, and whether it is a partition's, like `listed_at`."""
     here, is_one, _ = listed_at(path)
     return here, is_one
 
 
 def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames | None]:
-    """The directory of a path (a file stands for its own), whether it is a partition's, and names if it was listed.
+    """Return the directory of a path (of a file, its own), whether it is a partition's, and names if it was listed.
 
-    The name of a Kafka file is trusted. Raises OpenError if the path isn't there, or is a file that isn't one of
-    Kafka's.
+    A Kafka file is recognised by its name alone. Raises OpenError if the path doesn't exist, or is a file that isn't
+    one of Kafka's.
     """
     here = as_path(path)
     if not here.exists():
@@ -382,7 +382,7 @@ def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames 
 
 
 def is_partition(directory: Path) -> bool:
-    """Whether a directory is a partition's, as `is_partition_of`; one that can't be listed is what its name says."""
+    """Return whether a directory is a partition's, like `is_partition_of`; by its name if it can't be listed."""
     try:
         return is_partition_of(directory, list_names(directory))
     except OpenError:
@@ -394,11 +394,11 @@ def _may_be_partition(directory: Path) -> bool:
 
 
 def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
-    """Whether a directory with some names in it is a partition's: because it has segments, or by its own name.
+    """Return whether a directory with some entries is a partition's: because of its segments, or by its own name.
 
-    A log directory may be named like a partition (`disk-1`), and so may a parent of one (`broker-1/kafka-logs`): it has
-    partitions or `meta.properties` in it or below, and no segments of its own. A directory of any other name may have
-    another program's file that is named like a segment.
+    A log directory may be named like a partition (`disk-1`), and so may a parent of one (`broker-1/kafka-logs`): it
+    has partitions or `meta.properties` in it or below, and no segments of its own. A directory of any other name may
+    have another program's file that is named like a segment.
     """
     if not _may_be_partition(directory):
         return META_PROPERTIES not in names.files and any(map(_is_segment, names.files))
@@ -406,7 +406,7 @@ def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
 
 
 def _leads_to_log_dir(directory: Path, names: DirectoryNames, levels: int) -> bool:
-    """Whether a directory is a log directory, or has one up to some levels below it."""
+    """Return whether a directory is a log directory, or has one up to some levels below it."""
     if META_PROPERTIES in names.files or any(map(parse_partition_directory, names.directories)):
         return True
     return levels > 0 and any(_child_leads_to_log_dir(directory / name, levels - 1) for name in names.directories)
@@ -427,7 +427,7 @@ def _is_segment(name: str) -> bool:
 
 
 def is_of_partition(name: str) -> bool:
-    """Whether brokers use this name for files in a partition's directory."""
+    """Return whether brokers use this name for files in a partition's directory."""
     found = parse_file_name(name)
     if found.kind in KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
         return found.base_offset is not None and found.remote_id is None
@@ -435,6 +435,6 @@ def is_of_partition(name: str) -> bool:
 
 
 def is_of_log_dir(name: str) -> bool:
-    """Whether brokers use this name for files in a log directory itself."""
+    """Return whether brokers use this name for files in a log directory itself."""
     found = parse_file_name(name)
     return found.kind in KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

@@ -1,4 +1,4 @@
-"""A log of the best copy of a partition, read together with the others: what it lost comes from them, in its place."""
+"""A log of a partition's best copy, with its lost batches read from the other copies."""
 
 from array import array
 from bisect import bisect_right
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 MOST_KEPT, MOST_KEPT_SIZE = 1000, 8 << 20
-"""Damages, and bytes of batches whose CRC is wrong, that wait until it is known what others have in their place."""
+"""The most damages, and the most bytes of batches with a wrong CRC, that wait for batches of other copies."""
 
 
 def joined_logs(
     replicas: PartitionReplicas[PartitionLog], selection: Selection, say: Say, left: int | None = None
 ) -> "Iterator[SelectedLog]":
-    """The logs of a partition that may hold selected records, as in `logs_of_partition`, with holes filled."""
-    from kseg.log.selected_records import logs_of_partition  # which a lookup doesn't need
+    """Yield the logs of a partition that may hold selected records, like `logs_of_partition`, with holes filled."""
+    from kseg.log.selected_records import logs_of_partition  # a lookup doesn't need it
 
     listed = relist(replicas)
     if len(listed.copies) == 1:
@@ -44,7 +44,7 @@ def joined_logs(
 
 
 def first_offset(replicas: PartitionReplicas[PartitionLog], selection: Selection) -> int | None:
-    """The offset of the first record that is wanted, in the logs with holes filled; None if there is none.
+    """Return the offset of the first wanted record in the logs with holes filled; None if there is none.
 
     Raises OpenError if a log can't be opened.
     """
@@ -56,18 +56,18 @@ def first_offset(replicas: PartitionReplicas[PartitionLog], selection: Selection
 
 
 def relist(replicas: PartitionReplicas[PartitionLog]) -> PartitionReplicas[PartitionLog]:
-    """Return the copies with the files that the best one has now. Raises OpenError if its directory has gone."""
+    """Return the copies with the present files of the best one. Raises OpenError if its directory was deleted."""
     best, *others = replicas.copies
     return replace(replicas, copies=(replace(best, place=best.place.relist()), *others))
 
 
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
-    """The copy that answers, whose logs are opened with what the others have of their holes."""
+    """Return the copy that answers; its logs are opened with the other copies' batches in their holes."""
     return replicas.best if len(replicas.copies) == 1 else JoinedCopies(replicas.copies, _say_nothing).whole
 
 
 def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> PartitionLog:
-    """A copy whose logs are opened with what others have, by their paths and agreed ends; those that are here.
+    """Return a copy whose logs are opened with the batches of others, by their paths and agreed ends, if found here.
 
     Raises OpenError if the directory can't be listed.
     """
@@ -82,16 +82,16 @@ def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> 
 
 
 class JoinedCopies:
-    """The copies that answer for a partition, the best one first, each of whose logs can be opened as if it were whole.
+    """The copies that answer for a partition, the best one first; each log can be opened as if it were complete.
 
     Batches come from another copy only where the best one has damage, or lacks offsets between its batches or segments
-    that compaction didn't take; and only as far as the copies agree.
+    that compaction didn't remove; and only as far as the copies agree.
     """
 
     def __init__(
         self, copies: Sequence[Copy[PartitionLog]], say: Say, of: Sequence[Copy[PartitionLog]] | None = None
     ) -> None:
-        """Reads nothing yet. `say` is called with what a log lost, and where it was read instead.
+        """Read nothing yet. `say` is called with a log's losses, and the copies that replaced them.
 
         of: all copies of the partition, if the first ones aren't among `copies`.
         """
@@ -109,12 +109,12 @@ class JoinedCopies:
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether offsets may be missing that nothing was lost at."""
+        """True if offsets may be missing without any loss."""
         return not are_gapless(self._all)
 
     @cached_property
     def first_kept(self) -> int:
-        """The first offset that its broker kept: what is before it in a remote tier alone wasn't lost."""
+        """The first offset that its broker kept: earlier offsets that only a remote tier has weren't lost."""
         tier = remote_tier_of(self.place, None)
         return 0 if tier is None else tier.local_start_offset
 
@@ -124,12 +124,15 @@ class JoinedCopies:
 
     @cached_property
     def further_end(self) -> int:
-        """The offset up to which any of the others goes, as far as it agrees; -1 if none is known."""
+        """The largest end of the others, as far as they agree; -1 if none is known."""
         ends = ((copy.log_end, copy.agreed_end) for copy in self._copies[1:])
         return max((min(end, end if agreed is None else agreed) for end, agreed in ends if end is not None), default=-1)
 
     def open_log(self, path: Path, limit: int | None = None, *, buffer_size: int = BUFFER_SIZE) -> LogFile:
-        """A log of the best copy; one that isn't of its segments as it is. Raises OpenError as LogFile does."""
+        """Open a log of the best copy; one that isn't of its segments is opened unchanged.
+
+        Raises OpenError like LogFile.
+        """
         slot = self._slots.get(path.name)
         if slot is None or self._others is None:
             return LogFile(path, limit, buffer_size=buffer_size)
@@ -142,24 +145,26 @@ class JoinedCopies:
         return {segment.path.name: slot for slot, segment in enumerate(self.place.segments)}
 
     def say_once(self, line: str) -> None:
-        """Says what was read instead of a log that may be read several times."""
+        """Report a replacement of a log that may be read several times, once."""
         if line not in self._said:
             self._said.add(line)
             self._say(line)
 
     def bounds(self, slot: int) -> tuple[int, int | None]:
-        """The first and the last offset for which a segment stands; None for the last one's end.
+        """Return the first and the last offset of a segment's range; None for the last one's end.
 
-        The first segment stands for what is before it only if nothing was compacted.
+        The first segment's range includes earlier offsets only if nothing was compacted.
         """
         bases = self.place.base_offsets
         first = bases[slot] if slot or bases[slot] <= 0 or self.is_compacted else 0
         return first, bases[slot + 1] - 1 if slot + 1 < len(bases) else None
 
     def batches_from(self, first: int) -> Iterator[Run | Damage]:
-        """The intact batches from about an offset on, each in a run of its own, and damages; as far as they agree.
+        """Yield the intact batches from about an offset on, each in its own run, and damages.
 
-        The copies after the first one are asked for what lies before its log, and after the end of its agreement.
+        As far as the copies agree.
+
+        The other copies give the batches before the first one's log, and after the end of its agreement.
         """
         bases, others = self.place.base_offsets, self._others
         following = first
@@ -180,7 +185,7 @@ class JoinedCopies:
                     yield item
 
     def _own_batches_from(self, first: int) -> Iterator[Run | Damage]:
-        """The same of the first copy, with what the others have of its holes."""
+        """Yield the same of the first copy, with the others' batches in its holes."""
         agreed = self._copies[0].agreed_end
         start = max(bisect_right(self.place.base_offsets, first) - 1, 0)
         for segment in self.place.segments[start:]:
@@ -201,7 +206,7 @@ class JoinedCopies:
 
 
 class _OtherBatches:
-    """What other copies have of ranges of offsets, each above the one before: they are gone through once."""
+    """The batches of other copies in ranges of offsets, each above the previous one: the copies are read once."""
 
     def __init__(self, others: JoinedCopies, first: int) -> None:
         self._items = others.batches_from(first)
@@ -209,7 +214,7 @@ class _OtherBatches:
         self._following = -1
 
     def between(self, first: int, last: int) -> Iterator[Run | Damage]:
-        """The batches from one offset to another, and damages that may have held some of these."""
+        """Yield the batches from one offset to another, and damages that may have held some of these."""
         while (item := self._ahead or next(self._items, None)) is not None:
             self._ahead = None
             if isinstance(item, Damage):
@@ -225,15 +230,15 @@ class _OtherBatches:
                 yield item
 
     def close(self) -> None:
-        """Closes the log that is being read."""
+        """Close the log that is being read."""
         if isinstance(self._items, Generator):
             self._items.close()
 
 
 class _Hole:
-    """What lies between two intact batches of a log: damages, and runs of batches whose CRC is wrong.
+    """The part between two intact batches of a log: damages, and runs of batches with a wrong CRC.
 
-    is_open: whether there was any. found: those that haven't been told yet.
+    is_open: there was any. found: those that haven't been yielded yet.
     """
 
     def __init__(self) -> None:
@@ -242,7 +247,7 @@ class _Hole:
         self._size = 0
 
     def take(self, item: Run | Damage) -> Iterator[Run | Damage]:
-        """Keeps an item until it is known whether others have what it lost; gives what is too much to keep."""
+        """Keep an item until the others' batches in its place are known; yield items beyond the limit."""
         self.is_open = True
         if not isinstance(item, Damage):
             start, size = item.rows[START], item.rows[SIZE]
@@ -257,17 +262,17 @@ class _Hole:
 
 
 class _JoinedLog(LogFile):
-    """A log of the best copy; where it has lost batches, those of others come in their place."""
+    """A log of the best copy; other copies' batches replace its lost ones."""
 
     is_joined = True
 
     def join(self, joined: JoinedCopies, others: JoinedCopies, slot: int) -> None:
-        """Takes the copies, and which of the best one's segments this is."""
+        """Take the copies, and the slot of the best one's segment."""
         self._joined, self._others, self._slot = joined, others, slot
         self._filled: set[tuple[int, int]] = set()
 
     def close(self) -> None:
-        """Closes the file, and says what was read instead of it."""
+        """Close the file, and report its replacements."""
         super().close()
         lost = [(first, end) for first, end in self._filled if first >= self._joined.first_kept]
         if lost:
@@ -275,7 +280,10 @@ class _JoinedLog(LogFile):
             self._joined.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
-        """As a log's, with what other copies have of its holes. Positions in them are those of the other log."""
+        """Yield the runs of a log with other copies' batches in its holes.
+
+        Their positions are those of the other log.
+        """
         with _Filling(self._joined, self._others, self._filled) as filling:
             yield from self._filled_runs(start, filling)
 
@@ -304,7 +312,7 @@ class _JoinedLog(LogFile):
             yield from filling.instead(hole, expected, self._joined.further_end - 1 if last is None else last)
 
     def _offset_at(self, start: int) -> int:
-        """The offset after the intact batches before a position; -1 if there are none."""
+        """Return the offset after the intact batches before a position; -1 if there are none."""
         end = -1
         for item in super().runs():
             if isinstance(item, Run) and item.rows[VALID]:
@@ -317,9 +325,9 @@ class _JoinedLog(LogFile):
 
 
 class _Filling:
-    """What others have of a log's holes, from its beginning to its end; a context manager.
+    """The other copies' batches for a log's holes, from its beginning to its end; a context manager.
 
-    filled: gets the ranges of offsets that were found, each with its end.
+    filled: collects the ranges of offsets that were found, each with its end.
     """
 
     def __init__(self, joined: JoinedCopies, others: JoinedCopies, filled: set[tuple[int, int]]) -> None:
@@ -334,7 +342,10 @@ class _Filling:
             self._batches.close()
 
     def instead(self, hole: _Hole, first: int, last: int) -> Iterator[Run | Damage]:
-        """What others have of the offsets from one to another; then what is there, unless all of them were found."""
+        """Yield the other copies' batches of a range of offsets.
+
+        Then the hole's own items, unless all offsets were found.
+        """
         is_compacted = self._joined.is_compacted if last >= first else False
         is_whole, following = last >= first, first
         for item in self._between(first, last):
@@ -383,7 +394,7 @@ def _last_header(run: Run) -> BatchHeader:
 
 
 def _first_offset(run: Run) -> int:
-    """The first offset of a run's first batch; a wrapper's own is in its messages."""
+    """Return the first offset of a run's first batch; a wrapper's own is in its messages."""
     header = _header(run, 0)
     if header.base_offset is not None:
         return header.base_offset
@@ -394,4 +405,4 @@ def _first_offset(run: Run) -> int:
 
 
 def _say_nothing(_: str) -> None:
-    """What a further copy lost is said of the best one."""
+    """Report nothing: the best copy's losses include those of a further copy."""

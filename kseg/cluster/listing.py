@@ -1,4 +1,4 @@
-"""Partitions listed one after another, by their topics' settings and with their remote tiers."""
+"""Listings of partitions, one after another, by their topics' settings and with their remote tiers."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Turns:
-    """What is to be said when the listings before it were taken, for whoever looks for partitions ahead of these."""
+    """Notes to print in the order of the listings, if the search for partitions runs ahead of them."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """Takes what notes go to, as they are found."""
+        """Take the function that receives notes when they are found."""
         self.note = note
         self._unsaid: list[Callable[[], object]] = []
 
     def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
-        """The same, called when it is its turn."""
+        """Return a function that passes notes on when it is their turn."""
 
         def remember(what: T) -> None:
             self._unsaid.append(partial(say, what))
@@ -40,13 +40,13 @@ class Turns:
         return remember
 
     def take(self) -> list[Callable[[], object]]:
-        """What came since the last call."""
+        """Return the notes since the last call."""
         taken, self._unsaid = self._unsaid, []
         return taken
 
 
 class Lister:
-    """Lists partitions; found_problems: whether something was wrong with one of those listed so far."""
+    """A lister of partitions; found_problems: a partition listed so far had a problem."""
 
     def __init__(
         self,
@@ -57,15 +57,16 @@ class Lister:
         cluster: Cluster,
         static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            settings: how to list; its retention, rolling and cleaning hold where the topics' settings aren't known.
-            given: fields of these that hold whatever a topic's settings are.
-            selection: which records are wanted; unless it is everything, only segments that have such are listed.
-            turns: takes what the user should know.
-            cluster: what holds the partitions, and metadata that aren't next to one; not read before it is needed.
-            static: what the brokers' server.properties set.
+            settings: the depth of listings; its retention, rolling and cleaning apply if the topics' settings aren't
+                known.
+            given: fields of these that override a topic's settings.
+            selection: the wanted records; unless it is everything, only segments with such records are listed.
+            turns: takes notes for the user.
+            cluster: holds the partitions, and metadata that aren't next to one; not read before it is needed.
+            static: settings in the brokers' server.properties.
         """
         self.found_problems = False
         self._is_far = cluster.is_far
@@ -81,7 +82,7 @@ class Lister:
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
 
     def retention_sources(self) -> str | None:
-        """Return where the retention of the listed topics comes from; None if it has nothing to do with them."""
+        """Return the source of the listed topics' retention; None if it wasn't used."""
         return self._topics.sources.as_note()
 
     def listings(
@@ -91,13 +92,13 @@ class Lister:
         on_read: OnRead | None = None,
         expect: Callable[[int], None] | None = None,
     ) -> Iterator[PartitionListing]:
-        """The partitions' listings in their order.
+        """Yield the partitions' listings in their order.
 
         Args:
-            partitions: of what.
-            processes: how many share the work, as in `shared_work`; a limit of records needs one after another.
-            on_read: takes how many bytes of logs were read since the last call.
-            expect: takes how many more there are to read.
+            partitions: the partitions to list.
+            processes: the number of worker processes, as in `shared_work`; a limit of records needs one after another.
+            on_read: takes the bytes of logs that were read since the last call.
+            expect: takes the remaining bytes to read.
         """
         count = processes if self._left is None else 1
         work = partial(_listed, self._selection)
@@ -140,7 +141,7 @@ class Lister:
             yield _ListOrder(partition, own, self._left)
 
     def _completed(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
-        """The listing with what the cluster tells of the partition."""
+        """Return the listing with the cluster's facts about the partition."""
         listing = replace(listing, tier=find_tier(partition, self._topics.beside))
         is_lost = listing.topic_id is None and partition.state is None
         told = self._topic_ids.told_of(partition) if is_lost else None
@@ -154,16 +155,16 @@ class Lister:
 def select_segments(
     listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
 ) -> PartitionListing:
-    """The listing with only the segments that have selected records, and the sums of these.
+    """Return the listing with only the segments that have selected records, and the sums of these.
 
     Args:
         listing: of a partition.
-        selection: which records are wanted.
-        say: called with which index wasn't trusted, and what was left out.
-        left: how many more records are wanted; None for all.
+        selection: the wanted records.
+        say: called with distrusted indexes and omissions.
+        left: the number of records still wanted; None for all.
 
     Returns:
-        The listing; without segments if a log can't be opened, which its problems say.
+        The listing; without segments if a log can't be opened, which its problems report.
     """
     try:
         sums = selected_sums(listing.partition.path, selection, say, left)
@@ -174,7 +175,7 @@ def select_segments(
 
 
 class _ListOrder(NamedTuple):
-    """A partition to list, by its topic's settings; `left`: how many more selected records are wanted."""
+    """A partition to list, by its topic's settings; `left`: the number of selected records still wanted."""
 
     partition: PartitionLog
     settings: ListingSettings
@@ -182,7 +183,7 @@ class _ListOrder(NamedTuple):
 
 
 def _cost_of(selection: Selection, order: _ListOrder) -> int:
-    """Bytes of the logs that are walked through; a quick look costs less than to send what it gives."""
+    """Return the bytes of the logs to read; a quick look costs less than sending its result."""
     partition = order.partition
     if order.settings.deep or not selection.is_everything:
         return partition.size
@@ -190,7 +191,7 @@ def _cost_of(selection: Selection, order: _ListOrder) -> int:
 
 
 def _listed(selection: Selection, order: _ListOrder, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
-    """A partition's listing, and what is to be said of it."""
+    """Yield a partition's listing, and its notes."""
     notes: list[str] = []
     listing = list_partition(order.partition, order.settings, on_read)
     if not selection.is_everything:

@@ -1,4 +1,4 @@
-"""Finds an offset or a time in the copies of a partition."""
+"""Lookups of an offset or a time in the copies of a partition."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -14,23 +14,23 @@ from kseg.log.selection import EVERYTHING, Selection
 
 _DAMAGED = (Absence.DAMAGED, Absence.DAMAGED_END)
 _OF_COPIES = (SpecialTime.LATEST_TIERED, SpecialTime.EARLIEST_PENDING_UPLOAD)
-"""Times that are bounds of what was copied to a remote tier."""
+"""Special times that are limits of the offsets copied to a remote tier."""
 _OF_THE_BEST = (
     SpecialTime.EARLIEST,
     SpecialTime.EARLIEST_LOCAL,
     SpecialTime.LATEST,
     *_OF_COPIES,
 )
-"""Times that are bounds of a log."""
+"""Special times that are limits of a log."""
 
 
 class _Tiers(NamedTuple):
-    """The remote tiers of partitions, as metadata and checkpoints tell."""
+    """The remote tiers of partitions, by metadata and checkpoints."""
 
     beside: MetadataBeside
 
     def of(self, place: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
-        """Return the tier, with the highest offset only if that is looked for."""
+        """Return the tier, with the highest offset only if the target needs it."""
         if target in _OF_COPIES:
             return find_whole_tier(place, self.beside, RemoteCopies(self.beside.log_dirs))
         return find_tier(place, self.beside)
@@ -44,13 +44,13 @@ def look_up_in_copies(
     is_time: bool = False,
     beside: MetadataBeside | None = None,
 ) -> Lookup:
-    """Where a target lies in the best copy; what was lost there, in a copy that has it.
+    """Look up a target in the best copy; if it lost the record, in a copy that has it.
 
-    An offset is taken from the first copy that has it intact. Of times and selections the first record of all copies
-    counts, as far as they agree, if the best one lost it: one that compaction took is no answer.
+    An offset is read from the first copy that has it intact. Of times and selections the first record of all copies
+    counts, as far as they agree, if the best one lost it; a record that compaction removed doesn't count.
 
-    beside: the cluster's metadata, which tell of tiers; not read before they are needed. Without it those next to the
-    partition tell, if they aren't large. Raises OpenError if a log can't be opened.
+    beside: the cluster's metadata, which know tiers; not read before they are needed. Without it, metadata next to the
+    partition are used if they are small. Raises OpenError if a log can't be opened.
     """
     tiers = _Tiers(beside or MetadataBeside(CHEAP_METADATA))
     answer = _look_up(partition.best, target, selection, is_time, tiers)
@@ -73,7 +73,7 @@ def look_up_in_copies(
 
 
 def _rank(target: int | SpecialTime, found: Lookup) -> tuple[int, int]:
-    """The higher, the better a record answers a search."""
+    """Return the rank of a record as the answer to a search; higher is better."""
     assert found.record is not None
     offset = found.record.offset
     if target is SpecialTime.MAX_TIMESTAMP:
@@ -88,7 +88,7 @@ def _found_in_others(
     is_time: bool,
     tiers: _Tiers,
 ) -> Iterator[Lookup]:
-    """What the other copies have found, as far as they agree with the best one."""
+    """Yield the other copies' answers, as far as they agree with the best one."""
     for copy in partition.copies[1:]:
         end = copy.agreed_end
         if is_time or end is None or int(target) < end:
@@ -98,7 +98,7 @@ def _found_in_others(
 
 
 def _lacks_only_by_damage(best: PartitionLog, other: Lookup) -> bool:
-    """Whether damage stands where another copy has what it found; the cleaner may have taken it otherwise."""
+    """Return whether damage is where another copy has its record; otherwise the cleaner may have removed it."""
     return (
         other.record is not None and look_up(best, other.record.offset, EVERYTHING, is_time=False).absence in _DAMAGED
     )
@@ -107,7 +107,7 @@ def _lacks_only_by_damage(best: PartitionLog, other: Lookup) -> bool:
 def _first_of_whole(
     partition: PartitionReplicas[PartitionLog], target: int, selection: Selection, answer: Lookup, better: list[Lookup]
 ) -> Lookup | None:
-    """The first record that the log has whose damaged batches are another copy's; None if that is the best one's."""
+    """Return the first record of the log with damaged batches from another copy; None if the best one has it."""
     first = min(each.record.offset for each in better if each.record is not None)
     wanted = selection._replace(from_offset=max(first, selection.first_offset))
     if answer.is_time:

@@ -64,7 +64,7 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def named(names: dict[int, str], number: int) -> str:
-    """The name of a code; the number of one that isn't known."""
+    """Return the name of a code; the number of an unknown one."""
     return names.get(number, str(number))
 
 
@@ -75,7 +75,7 @@ def quota_entity(fields: Fields) -> tuple[QuotaEntity, ...]:
 
 
 class AccessReplay:
-    """What is known after some records."""
+    """The state of access control after some records."""
 
     def __init__(self) -> None:
         self._acls: dict[str, Acl] = {}
@@ -85,12 +85,12 @@ class AccessReplay:
 
     @property
     def acls(self) -> tuple[Acl, ...]:
-        """Sorted by resource."""
+        """ACLs, sorted by resource."""
         return tuple(sorted(self._acls.values()))
 
     @property
     def quotas(self) -> tuple[Quota, ...]:
-        """Sorted by entity, a default before names."""
+        """Quotas, sorted by entity, a default before names."""
         found = (
             Quota(entity, name, value) for entity, values in self._quotas.items() for name, value in values.items()
         )
@@ -100,12 +100,12 @@ class AccessReplay:
 
     @property
     def scram(self) -> tuple[ScramUser, ...]:
-        """Sorted by user."""
+        """SCRAM users, sorted by user."""
         return tuple(sorted(self._scram.values()))
 
     @property
     def tokens(self) -> tuple[DelegationToken, ...]:
-        """Sorted by id."""
+        """Delegation tokens, sorted by id."""
         return tuple(sorted(self._tokens.values()))
 
     def acl(self, acl_id: str) -> Acl | None:
@@ -126,7 +126,7 @@ class AccessReplay:
         return self._tokens.get(token_id)
 
     def add_acl(self, fields: Fields) -> bool:
-        """Takes an ACL."""
+        """Add an ACL."""
         self._acls[fields["id"]] = Acl(
             named(ACL_RESOURCES, fields["resourceType"]),
             fields["resourceName"],
@@ -139,7 +139,7 @@ class AccessReplay:
         return True
 
     def remove_acl(self, fields: Fields) -> bool:
-        """Removes an ACL; False if there is none."""
+        """Remove an ACL; False if there is none."""
         return self._acls.pop(fields["id"], None) is not None
 
     def set_quota(self, fields: Fields) -> bool:
@@ -152,7 +152,7 @@ class AccessReplay:
         return True
 
     def set_scram(self, fields: Fields) -> bool:
-        """Takes a credential, without what it is made of."""
+        """Set a credential, without its secret parts."""
         user, mechanism = fields["name"], fields["mechanism"]
         secret = b"".join(fields[name] for name in ("salt", "storedKey", "serverKey"))
         digest = sha256(secret).hexdigest()
@@ -160,11 +160,11 @@ class AccessReplay:
         return True
 
     def remove_scram(self, fields: Fields) -> bool:
-        """Removes a credential; False if there is none."""
+        """Remove a credential; False if there is none."""
         return self._scram.pop((fields["name"], fields["mechanism"]), None) is not None
 
     def set_token(self, fields: Fields) -> bool:
-        """Takes a token, or its renewal."""
+        """Set a token, or renew it."""
         self._tokens[fields["tokenId"]] = DelegationToken(
             fields["tokenId"],
             fields["owner"],
@@ -177,7 +177,7 @@ class AccessReplay:
         return True
 
     def remove_token(self, fields: Fields) -> bool:
-        """Removes a token; False if there is none."""
+        """Remove a token; False if there is none."""
         return self._tokens.pop(fields["tokenId"], None) is not None
 
 
@@ -190,11 +190,11 @@ ACCESS_APPLIES: dict[str, Callable[[AccessReplay, Fields], bool]] = {
     "DelegationTokenRecord": AccessReplay.set_token,
     "RemoveDelegationTokenRecord": AccessReplay.remove_token,
 }
-"""Takes the message of a record by its type; False if it refers to what isn't known."""
+"""Functions that apply a record's message by its type; False if it refers to something unknown."""
 
 
 NO_LEADER_CHANGE = -2
-"""What a change says of a leader that stays. Source: LeaderConstants."""
+"""The leader in a change that keeps it. Source: LeaderConstants."""
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
 """Source: ConfigResource.Type."""
 TOPIC_RESOURCE = 2
@@ -210,7 +210,7 @@ class Effective(NamedTuple):
 
 
 class MetadataReplay:
-    """The state that records add up to. Source: MetadataDelta and the images that it makes."""
+    """The state after the records so far. Source: MetadataDelta and the images that it makes."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -278,7 +278,7 @@ class MetadataReplay:
         return ()
 
     def add_control(self, record: Record) -> None:
-        """Takes a control record: what it says of the quorum."""
+        """Apply a control record: its facts about the quorum."""
         problem = self.voters.add(record)
         if problem is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, problem))
@@ -379,7 +379,7 @@ def _change_broker(replay: MetadataReplay, fields: Fields) -> bool:
     broker = replay.brokers.get(fields["brokerId"])
     if broker is None:
         return False
-    # 1 fences, -1 unfences, 0 leaves it.
+    # 1 fences, -1 unfences, 0 changes nothing.
     if fields["fenced"]:
         broker = broker._replace(is_fenced=fields["fenced"] > 0)
     if fields.get("inControlledShutdown"):
@@ -455,11 +455,11 @@ CHANGED_LISTS = {
     "lastKnownElr": "last_known_elr",
     "directories": "directories",
 }
-"""Fields of a change that are null where nothing changes, to those of a partition."""
+"""Fields of a change that are null if unchanged, and the fields of a partition."""
 
 
 def _change_partition(replay: MetadataReplay, fields: Fields) -> bool:
-    """A change of a partition. Source: PartitionRegistration.merge."""
+    """Apply a change of a partition. Source: PartitionRegistration.merge."""
     partition = replay.partitions.get(fields["topicId"], {}).get(fields["partitionId"])
     if partition is None:
         return False
@@ -474,7 +474,7 @@ def _change_partition(replay: MetadataReplay, fields: Fields) -> bool:
 
 
 def _clear_elr(replay: MetadataReplay, fields: Fields) -> bool:
-    """Of one topic, or of all if it names none."""
+    """Clear the eligible leader replicas of one topic, or of all if it names none."""
     for topic_id, name in replay.names.items():
         if fields["topicName"] in ("", name):
             partitions = replay.partitions[topic_id]
@@ -506,7 +506,7 @@ def _set_producer_ids(replay: MetadataReplay, fields: Fields) -> bool:
 
 
 Apply = Callable[[MetadataReplay, Fields], bool]
-"""Takes a record's message; False if it refers to what isn't known."""
+"""Applies a record's message; False if it refers to something unknown."""
 
 APPLIES: dict[str, Apply] = {
     "RegisterBrokerRecord": _register_broker,
@@ -525,7 +525,7 @@ APPLIES: dict[str, Apply] = {
     "FeatureLevelRecord": _set_feature,
     "ProducerIdsRecord": _set_producer_ids,
 }
-"""Types of records that the view takes, besides those of `access_replay`."""
+"""Types of records that the view applies, besides those of `access_replay`."""
 
 
 LARGEST_OFFSET_DIGITS = 12
@@ -533,14 +533,14 @@ LARGEST_OFFSET_DIGITS = 12
 
 
 class Until(NamedTuple):
-    """How far records are taken: up to and with an offset, or a time (milliseconds since 1970); None: all."""
+    """The last record to apply: up to and including an offset, or a time (milliseconds since 1970); None: all."""
 
     offset: int | None = None
     timestamp_ms: int | None = None
 
     @classmethod
     def parse(cls, text: str | None, zone: tzinfo = UTC) -> "Until":
-        """Of an offset, or of a time as `kseg.times` reads it; None: all. Raises UsageError for anything else."""
+        """Parse an offset, or a time for `kseg.times`; None: all. Raises UsageError for anything else."""
         if text is None:
             return cls()
         if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
@@ -548,13 +548,13 @@ class Until(NamedTuple):
         return cls(timestamp_ms=parse_time(text, zone))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
-        """Whether a record is after it."""
+        """Return whether a record is after it."""
         too_far = self.offset is not None and offset > self.offset
         return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
 
 
 def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:
-    """The cluster's metadata of the partition."""
+    """Return the cluster's metadata of the partition."""
     replay = MetadataReplay()
     checkpoint = _load_checkpoint(partition, until, replay)
     start = 0 if checkpoint is None else checkpoint.end_offset

@@ -1,4 +1,4 @@
-"""Metadata next to partitions: read once for a log directory; and the ids of topics."""
+"""Metadata next to partitions, read once per log directory; and the ids of topics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""Of `__cluster_metadata` itself, which no record tells. Source: Uuid.METADATA_TOPIC_ID."""
+"""The id of `__cluster_metadata` itself, which no record has. Source: Uuid.METADATA_TOPIC_ID."""
 
 
 def read_cluster_metadata(
     paths: Path | Sequence[Path], until: "Until | None" = None, refuse: Refuse | None = None
 ) -> "ClusterMetadata":
-    """The cluster's metadata in a partition directory of `__cluster_metadata`, or in log directories that have it.
+    """Read a cluster's metadata from a partition directory of `__cluster_metadata`, or from log directories.
 
-    A log's end that was never committed is taken for committed: the files alone don't tell.
+    An uncommitted end of the log counts as committed: the files alone don't show the difference.
 
     Args:
-        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is taken.
-        until: how far; None: to the end.
-        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is used.
+        until: the limit; None: the end.
+        refuse: takes the errors of paths that can't be listed while others can; None raises them.
 
     Raises:
         OpenError: there is no such directory, or no metadata in it.
     """
-    from kseg.cluster.metadata import Until, cluster_metadata_of  # takes a while to import
+    from kseg.cluster.metadata import Until, cluster_metadata_of  # slow to import
     from kseg.cluster.model import static_voters
 
     places = find_topic(paths, METADATA_TOPIC, refuse)
@@ -61,26 +61,26 @@ class TopicIdSource(StrEnum):
     """The evidence for a topic's id."""
 
     FILE = PARTITION_METADATA
-    "The partition's own file."
+    """The partition's own file."""
     METADATA = "metadata"
-    "The metadata of the cluster."
+    """The metadata of the cluster."""
     COPIES = "copies"
-    "Other directories of the topic."
+    """Other directories of the topic."""
 
 
 class TopicIds:
-    """Looks ids up in the metadata at a path or, without one, in a cluster: in its metadata, and in other copies."""
+    """Topic ids, from the metadata at a path or, without one, from a cluster's metadata and other copies."""
 
     def __init__(self, cluster: Cluster, metadata: Path | None = None) -> None:
         self._cluster, self._metadata = cluster, metadata
         self._known: dict[tuple[str, str | None], str | None] = {}
 
     def of(self, partition: PartitionLog) -> str | None:
-        """The id of a partition's topic; None if nothing tells it. Raises as `lost_by`."""
+        """Return the id of a partition's topic; None if unknown. Raises like `lost_by`."""
         return topic_id_of(partition) or self._of_others(partition)
 
     def told_of(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
-        """Return the id of a partition's topic with its evidence; None if nothing tells it. Raises as `lost_by`."""
+        """Return the id of a partition's topic with its evidence; None if unknown. Raises like `lost_by`."""
         own = topic_id_of(partition)
         if own is not None:
             return own, TopicIdSource.FILE
@@ -96,10 +96,10 @@ class TopicIds:
         return metadata is not None and any(topic.topic_id == topic_id for topic in metadata.topics)
 
     def lost_by(self, partition: PartitionLog) -> str | None:
-        """The id of a partition's topic, if its own file doesn't tell it.
+        """Return the id of a partition's topic, if its own file doesn't have it.
 
-        None where it does, no metadata are at hand, or they don't know the topic. Raises OpenError if there are no
-        metadata at the path that was given.
+        None if the file has it, no metadata are available, or they don't know the topic. Raises OpenError if there are
+        no metadata at the given path.
         """
         return None if topic_id_of(partition) is not None else self._of_others(partition)
 
@@ -125,13 +125,13 @@ CHEAP_METADATA = 4 << 20
 """Bytes of metadata that are read in two seconds."""
 
 OnUnread: TypeAlias = Callable[[Path, str], object]
-"""Takes the path of metadata that aren't read, and why."""
+"""Takes the path of metadata that aren't read, and the reason."""
 
 
 def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterable[int | None]) -> int | None:
-    """How many partitions a topic has, as metadata tell; None if they don't know it.
+    """Return the number of a topic's partitions by the metadata; None if they don't know it.
 
-    here: the numbers of those that are here; if there are more of them, the metadata are older.
+    here: the numbers of the partitions found; if there are more of them, the metadata are older.
     """
     found = None if metadata is None else metadata.topic(topic)
     told = 0 if found is None else len(found.partitions)
@@ -139,10 +139,10 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterab
 
 
 class _Topics(NamedTuple):
-    """What metadata tell of topics: how many partitions they have, by name; the settings of all resources.
+    """Topics in the metadata: the number of partitions by name; the settings of all resources.
 
-    brokers: what is set for a log directory's broker; of_broker: what that is for topics that don't set it, by their
-    names for it. end: the last offset of the metadata; None without any.
+    brokers: settings of a log directory's broker; of_broker: those for topics that don't set them, under the topics'
+    names. end: the last offset of the metadata; None without any.
     """
 
     counts: dict[str, int]
@@ -153,7 +153,7 @@ class _Topics(NamedTuple):
 
 
 class MetadataBeside:
-    """What the log directories of partitions tell of the cluster; each directory's metadata are read when asked for."""
+    """The metadata next to partitions' log directories; each directory's metadata are read when needed."""
 
     def __init__(
         self,
@@ -164,14 +164,14 @@ class MetadataBeside:
         given: Path | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            largest_size: bytes from which on metadata aren't read; None: all are.
-            on_unread: takes which aren't, and why.
-            log_dirs: others where to look for the metadata of a topic: those of the same cluster tell the same.
-            static: what the brokers' server.properties set.
-            given: a path of metadata that are read instead of all these; OpenError is raised if there are none.
+            largest_size: larger metadata, in bytes, aren't read; None: all are.
+            on_unread: takes the unread ones, and the reason.
+            log_dirs: further places of a topic's metadata: those of the same cluster have the same.
+            static: settings in the brokers' server.properties.
+            given: a path of metadata that replace all these; OpenError is raised if there are none.
             cluster: one that reads its metadata anyway: these count, whatever their size.
         """
         self._given, self._cluster = given, cluster
@@ -187,11 +187,14 @@ class MetadataBeside:
 
     @cached_property
     def log_dirs(self) -> tuple[Path, ...]:
-        """The other log directories where metadata may be."""
+        """The other log directories with possible metadata."""
         return tuple(dict.fromkeys(each.absolute() for each in self._given_dirs))
 
     def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
-        """The furthest metadata in some log directories; None if there are none, or they aren't or can't be read."""
+        """Return the furthest metadata in some log directories.
+
+        None if there are none, or they aren't or can't be read.
+        """
         key = tuple(log_dirs)
         if key not in self._furthest:
             try:
@@ -203,26 +206,29 @@ class MetadataBeside:
         return self._furthest[key]
 
     def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
-        """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
+        """Return the number of a topic's partitions by the metadata next to a partition; None if they don't know it."""
         return self._topics_beside(partition).counts.get(topic)
 
     def topic_settings(self, partition: PartitionLog) -> dict[str, str]:
-        """What is set for a partition's topic, by itself or its broker; none of Kafka's defaults. Empty without one."""
+        """Return the settings of a partition's topic, its own or its broker's, without Kafka's defaults.
+
+        Empty without one.
+        """
         if partition.topic is None:
             return {}
         beside = self._topics_beside(partition)
         return {**beside.of_broker, **beside.settings.of("topic", partition.topic)}
 
     def own_settings(self, partition: PartitionLog) -> Mapping[str, str]:
-        """Return the settings of a partition's topic itself, without those that it takes from its broker."""
+        """Return the settings of a partition's topic itself, without its broker's."""
         return self._topics_beside(partition).settings.of("topic", partition.topic or "")
 
     def source_of(self, partition: PartitionLog, name: str) -> SettingSource:
-        """Return where the value of a setting of a partition's topic comes from."""
+        """Return the source of a setting of a partition's topic."""
         return source_of(name, self.own_settings(partition).get(name), self._topics_beside(partition).brokers)
 
     def metadata_end(self, partition: PartitionLog) -> int | None:
-        """Return the last offset of the metadata that tell of a partition's topic; None without any."""
+        """Return the last offset of the metadata with a partition's topic; None without any."""
         return self._topics_beside(partition).end
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
@@ -233,14 +239,14 @@ class MetadataBeside:
             counts = {topic.name: len(topic.partitions) for topic in topics if topic.partitions}
             settings = DynamicSettings(metadata)
             brokers = BrokerSettings(())
-            if metadata is not None or self._static:  # else nobody needs to know the broker
+            if metadata is not None or self._static:  # otherwise the broker isn't needed
                 brokers = self._brokers_of(log_dir, settings)
             end = None if metadata is None else metadata.offset
             self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers), end)
         return self._topics[log_dir]
 
     def _brokers_of(self, log_dir: Path, settings: DynamicSettings) -> BrokerSettings:
-        """What is set for a log directory's broker: the only one that is here, if the directory names none."""
+        """Return the settings of a log directory's broker: the only one found, if the directory names none."""
         owner = self._identity(log_dir).broker
         if owner is not None:
             return settings.of_owner(owner, self._static)
@@ -248,7 +254,7 @@ class MetadataBeside:
         return settings.of_the_broker(owners, self._static)
 
     def of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
-        """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
+        """Return the furthest metadata in a log directory and others of its cluster, as far as these name one."""
         if self._given is not None:
             return self._read_given
         if self._cluster is not None:
@@ -256,14 +262,14 @@ class MetadataBeside:
         return self.of_any(self._dirs_of_cluster(log_dir))
 
     def was_cleaned(self, partition: PartitionLog) -> bool:
-        """Whether the log cleaner has been over a partition of the topic, as the checkpoints of its cluster tell."""
+        """Return whether the log cleaner cleaned a partition of the topic, by the checkpoints of its cluster."""
         dirs = self._dirs_of_cluster(partition.log_dir)
         if dirs not in self._cleaned:
             self._cleaned[dirs] = frozenset[str]().union(*map(cleaned_topics, dirs))
         return partition.topic in self._cleaned[dirs]
 
     def _dirs_of_cluster(self, log_dir: Path) -> tuple[Path, ...]:
-        """A log directory and others of its cluster."""
+        """Return a log directory and others of its cluster."""
         others = {*self.log_dirs} - {log_dir}
         if not others:
             return (log_dir,)
@@ -304,19 +310,22 @@ class MetadataBeside:
 
 
 class DirectoryUse:
-    """Tells the directories that brokers use from those that were put aside, and from those of other topics."""
+    """The directories that brokers use, as opposed to set-aside ones and those of other topics."""
 
     def __init__(self, cluster: Cluster, beside: MetadataBeside) -> None:
-        """Takes the cluster that the directories are of, and the metadata next to them; reads nothing yet."""
+        """Take the cluster of the directories, and the metadata next to them; nothing is read yet."""
         self._cluster, self._beside = cluster, beside
         self._set_aside: dict[tuple[str, str | None], dict[Path, LeftOut]] = {}
 
     def has(self, partition: PartitionLog) -> bool:
-        """Whether a broker uses a partition's directory."""
+        """Return whether a broker uses a partition's directory."""
         return self.left_out(partition) is None
 
     def left_out(self, partition: PartitionLog) -> LeftOut | None:
-        """Return what a directory is that no broker uses; None of one in use, and of one that has no topic's name."""
+        """Return the role of a directory that no broker uses.
+
+        None for one in use, and for one without a topic's name.
+        """
         topic, path = partition.topic, partition.path
         if topic is None:
             return None

@@ -1,4 +1,4 @@
-"""A broker's disks in a store, as directories on this machine: of empty files, whose bytes are read where they lie."""
+"""A broker's disks in a store as directories on this machine, of empty files whose bytes are read from the store."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from kseg.tiered.places import PINTEREST_MARK, TierLayout, parse_object_name
 
 
 def holds_tier(store: ObjectStore, objects: Iterable[StoredObject]) -> bool:
-    """Whether some of the objects are those of a remote tier, not a broker's own files."""
+    """Return whether some objects are those of a remote tier, not a broker's own files."""
     for found in objects:
         name = parse_object_name(f"{store.address}/{found.key}")
         if name is not None and (name.layout is not TierLayout.PLAIN or name.suffix == PINTEREST_MARK):
@@ -28,31 +28,31 @@ def holds_tier(store: ObjectStore, objects: Iterable[StoredObject]) -> bool:
 
 
 def parted(url: str) -> tuple[str, str]:
-    """The URL of the folder that something lies in, and its name there."""
+    """Return the URL of an object's folder, and its name there."""
     folder, _, name = url.rstrip("/").rpartition("/")
     return folder, name
 
 
 def is_partition(url: str) -> bool:
-    """Whether a URL is that of a partition's directory: what a broker knows of it is partly in the one above."""
+    """Return whether a URL is a partition's directory: some of a broker's facts about it are in the parent."""
     folder, name = parted(url)
     return not folder.endswith("/") and parse_partition_directory(name) is not None
 
 
 SMALL_FILE = 4096
-"""Bytes at most of a file that every command reads of each partition: those of the chosen are fetched at once."""
+"""The most bytes of a file that every command reads of each partition: those of the chosen are fetched at once."""
 
 
 class Mirror:
-    """Makes such directories. refused: objects that can't be files here."""
+    """A mirror of stores in local directories. refused: objects that can't be files here."""
 
     def __init__(self, files: StandingFiles, choice: PartitionChoice) -> None:
-        """Takes what makes their files, and the partitions that are read."""
+        """Take the maker of their files, and the partitions that are read."""
         self._files, self._choice = files, choice
         self.refused: list[OpenError] = []
 
     def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
-        """Puts objects below a directory that is there: all, or those that the choice may need and all directories."""
+        """Place objects below an existing directory: all, or the ones that the choice may need and all directories."""
         folders = {"": target}
         asked: list[PlacedPath] = []
         objects = list(objects)
@@ -62,7 +62,7 @@ class Mirror:
         for found in objects:
             folder, _, name = found.key.rpartition("/")
             if found.key == last and not found.size:
-                continue  # the mark of a folder, of which the library leaves the slash out
+                continue  # the mark of a folder, without the slash that the library omits
             last = found.key
             if found.key in with_objects:
                 if found.size:  # else it is the mark of a folder
@@ -71,7 +71,7 @@ class Mirror:
                 continue
             try:
                 if not found.size and parse_partition_directory(name) is not None:
-                    _folder(folders, found.key)  # the mark of a folder with nothing in it
+                    _folder(folders, found.key)  # the mark of an empty folder
                     continue
                 directory = _folder(folders, folder)
                 if folder not in needed:
@@ -87,9 +87,9 @@ class Mirror:
             pass
 
     def _needed(self, folders: Iterable[str]) -> set[str]:
-        """Those whose files may be read: of the chosen topics, of those whose names begin with _, of no partition.
+        """Return the folders whose files may be read: of chosen topics, of names that begin with _, of no partition.
 
-        All, if no partition is chosen: then messages tell what there is.
+        All, if no partition is chosen: then messages list the existing ones.
         """
         known = {folder: parse_partition_directory(folder.rpartition("/")[2]) for folder in (*folders, "")}
         is_any = any(name is not None and self._choice.takes(name.topic, name.partition) for name in known.values())
@@ -100,33 +100,33 @@ class Mirror:
         }
 
     def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
-        """Puts those files of a store's folder into a directory that are there."""
+        """Place the existing files of some names, from a store's folder, in a directory."""
         store = open_store(url)
         self.place(store, _those_there(store, names), target)
 
 
 def _folders_above(key: str) -> Iterator[str]:
-    """The folders that an object lies in, the nearest first."""
+    """Yield the folders above an object, the nearest first."""
     while "/" in key:
         key = key.rpartition("/")[0]
         yield key
 
 
 def _fetch(path: PlacedPath) -> None:
-    """Fetches a file's bytes. One that is broken is an error where it is read."""
+    """Fetch a file's bytes. Errors of a broken one appear when it is read."""
     with suppress(FileError):
         os.close(open_regular(path)[0])
 
 
 def _those_there(store: Store, names: Iterable[str]) -> Iterator[StoredObject]:
-    """The objects of these keys that are there, asked for at the same time."""
+    """Yield the existing objects of these keys, requested at the same time."""
     for found in in_threads(store.stat, names):
         if found is not None:
             yield found
 
 
 def _folder(folders: dict[str, PlacedPath], key: str) -> PlacedPath:
-    """The directory of a key, with a placement of its own: no other's files are sent to processes with it."""
+    """Return the directory of a key, with its own placement: no other files are sent to processes with it."""
     if key not in folders:
         above, _, name = key.rpartition("/")
         path = _folder(folders, above) / name

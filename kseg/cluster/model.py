@@ -19,7 +19,7 @@ from kseg.log.replay import Unreadable
 from kseg.log.selection import PartitionChoice
 
 DEFAULT = "<default>"
-"""For people: all users, clients or addresses that have no quota of their own, as Kafka's tools write it."""
+"""For people: all users, clients or addresses without their own quota, in the notation of Kafka's tools."""
 
 
 class Acl(NamedTuple):
@@ -35,7 +35,7 @@ class Acl(NamedTuple):
 
 
 class QuotaEntity(NamedTuple):
-    """What a quota is for, in part: `type` user, client-id or ip; `name` None stands for the default of all others."""
+    """A part of a quota's entity: `type` user, client-id or ip; `name` None stands for the default of all others."""
 
     type: str
     name: str | None
@@ -71,26 +71,26 @@ class DelegationToken(NamedTuple):
     issued: int
     expires: int
     expires_at_last: int
-    """Nobody can renew it beyond."""
+    """The time beyond which nobody can renew it."""
 
 
 def number_text(value: float) -> str:
-    """A quota's value as Kafka's tools take it; whole numbers without a point."""
+    """Return a quota's value for Kafka's tools; whole numbers without a point."""
     return str(int(value)) if value.is_integer() else double_text(value)
 
 
 def entity_text(entity: tuple[QuotaEntity, ...]) -> str:
-    """A quota's entity for people: `user alice, client-id <default>`."""
+    """Return a quota's entity for people: `user alice, client-id <default>`."""
     return ", ".join(f"{part.type} {DEFAULT if part.name is None else part.name}" for part in entity)
 
 
 QUORUM_STATE = "quorum-state"
 NO_DIRECTORY = "A" * 22
-"""The id of a voter's directory where nobody told it."""
+"""The id of an unknown voter's directory."""
 
 
 class VoterEndpoint(NamedTuple):
-    """Where the other voters reach one."""
+    """The address where other voters reach a voter."""
 
     name: str
     host: str
@@ -108,14 +108,14 @@ class Voter(NamedTuple):
 
 
 class Voters:
-    """The voters that control records tell, the last ones of them. Source: KRaftControlRecordStateMachine."""
+    """The voters by the latest control records. Source: KRaftControlRecordStateMachine."""
 
     def __init__(self) -> None:
         self.kraft_version = 0
         self.voters: tuple[Voter, ...] = ()
 
     def add(self, record: Record) -> str | None:
-        """Takes a control record; says why, if it can't be read."""
+        """Apply a control record; return the reason if it can't be read."""
         kind = control_type(record)
         try:
             if kind == ControlType.KRAFT_VERSION:
@@ -130,12 +130,12 @@ class Voters:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the quorum is a dynamic one: voters come and go by records (KIP-853)."""
+        """True if the quorum is a dynamic one: voters come and go by records (KIP-853)."""
         return self.kraft_version > 0
 
 
 def control_type(record: Record) -> int | None:
-    """The type of a control record; None if its key is too short for one."""
+    """Return the type of a control record; None if its key is too short for one."""
     key = record.key or b""
     return CONTROL_KEY_TYPE.read(key) if len(key) >= CONTROL_KEY_TYPE.end else None
 
@@ -148,7 +148,7 @@ def _voter(fields: Fields) -> Voter:
 
 
 def read_quorum_state(partition: PartitionLog) -> QuorumState | None:
-    """What the node that has a copy of the metadata knew about leader and votes; None without a file.
+    """Read the state of leader and votes from a node's copy of the metadata; None without a file.
 
     Raises KsegError if the file can't be read.
     """
@@ -157,7 +157,7 @@ def read_quorum_state(partition: PartitionLog) -> QuorumState | None:
 
 
 def static_voters(partition: PartitionLog) -> tuple[Voter, ...]:
-    """The voters of a static quorum, by the file beside the log; none if it doesn't tell."""
+    """Return the voters of a static quorum, by the file next to the log; none if it doesn't have them."""
     try:
         state = read_quorum_state(partition)
     except FileError:
@@ -175,7 +175,7 @@ _SHOWN_TOPICS = 8
 
 
 class Endpoint(NamedTuple):
-    """Where a broker or controller can be reached."""
+    """The address of a broker or controller."""
 
     name: str
     host: str
@@ -235,7 +235,7 @@ class Broker(NamedTuple):
     is_in_controlled_shutdown: bool
     log_dirs: tuple[str, ...]
     cordoned_log_dirs: tuple[str, ...] = ()
-    """Those that get no new partitions (4.3 on)."""
+    """Log directories that get no new partitions (4.3 on)."""
 
 
 class Controller(NamedTuple):
@@ -257,12 +257,12 @@ class Config(NamedTuple):
 
     @property
     def is_secret(self) -> bool:
-        """Whether the value is better not shown."""
+        """True if the value should stay hidden."""
         return bool(SECRET_NAME.search(self.name))
 
 
 METADATA_VERSION = "metadata.version"
-"""The feature whose level tells which records a cluster's metadata may have, and so a release."""
+"""The feature whose level limits the records in a cluster's metadata, and so shows the release."""
 
 
 class Feature(NamedTuple):
@@ -274,15 +274,15 @@ class Feature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadata:
-    """A cluster as its metadata log tells it.
+    """A cluster by its metadata log.
 
-    `offset` and `timestamp` (milliseconds since 1970) are of the last record that was taken, -1 if there was none.
-    `checkpoint`: name of the snapshot that it began with, None if it began with the log. `missing_before`: the offset
+    `offset` and `timestamp` (milliseconds since 1970) are of the last applied record, -1 if there was none.
+    `checkpoint`: name of the snapshot at its beginning, None if it began with the log. `missing_before`: the offset
     before which records are missing, as neither the log nor a checkpoint has them; None if nothing is missing.
-    `unapplied`: records that refer to what is not known, or belong to a metadata transaction that has not ended.
-    `kraft_version`: from 1 on the quorum is dynamic, and its voters stand in the metadata; those of a static one are
-    known only from the `quorum-state` beside the log. `next_producer_id`: the first that no broker was given.
-    `log_dirs`: the log directories where the metadata were looked for.
+    `unapplied`: records that refer to something unknown, or belong to a metadata transaction that has not ended.
+    `kraft_version`: from 1 on the quorum is dynamic, and its voters are in the metadata; those of a static one are
+    known only from the `quorum-state` next to the log. `next_producer_id`: the first that no broker was given.
+    `log_dirs`: the log directories searched for the metadata.
     """
 
     offset: int
@@ -311,11 +311,11 @@ class ClusterMetadata:
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 
     def topic(self, name: str) -> Topic | None:
-        """A topic by its name; None if the cluster hasn't it."""
+        """Return a topic by its name; None if the cluster hasn't it."""
         return next((each for each in self.topics if each.name == name), None)
 
     def notes(self) -> Iterator[str]:
-        """What couldn't be read, or isn't there."""
+        """Yield notes on unreadable or missing parts."""
         yield from (unreadable.line() for unreadable in self.unreadable)
         if self.missing_before is not None:
             yield f"records before offset {self.missing_before} are missing, and no checkpoint has them: incomplete"
@@ -327,7 +327,7 @@ class ClusterMetadata:
 
 
 def require_topic(found: ClusterMetadata, choice: PartitionChoice) -> None:
-    """Raises UsageError if there are topics, but none that is meant."""
+    """Raise UsageError if topics exist, but none of the chosen ones."""
     names = [topic.name for topic in found.topics]
     if names and not any(map(choice.takes_topic, names)):
         shown = ", ".join(plain_text(name) for name in names[:_SHOWN_TOPICS])

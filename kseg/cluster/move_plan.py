@@ -19,11 +19,11 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
 _STALE = "of a topic that was deleted, or created again since"
 LEAST_GAIN = 0.1
-"""What a move must gain for each of its bytes: a large one that levels little isn't worth the work of the disks."""
+"""The least gain of a move per byte: a large move that levels little isn't worth the disks' work."""
 
 
 class Load(NamedTuple):
-    """Something that lies in a directory and may be moved: its size first, so that loads are sorted by it."""
+    """A movable load of a directory: its size first, so that loads are sorted by it."""
 
     size: int
     name: tuple[str, int]
@@ -33,8 +33,8 @@ class Load(NamedTuple):
 class Shelf:
     """A directory while moves are planned.
 
-    size: bytes in it, what can't be moved included. weight: its share of the level: 1, or its disk's capacity. room:
-    bytes that still fit in, None if that isn't known. is_target: whether it may take anything. movable: sorted.
+    size: its bytes, including immovable loads. weight: its share of the level: 1, or its disk's capacity. room:
+    remaining bytes, None if unknown. is_target: it may receive loads. movable: sorted.
     """
 
     size: int
@@ -45,7 +45,7 @@ class Shelf:
 
     @property
     def fill(self) -> float:
-        """How full it is, for its weight."""
+        """The fill level relative to the weight."""
         return self.size / self.weight
 
 
@@ -58,9 +58,11 @@ class Step(NamedTuple):
 
 
 def level(shelves: list[Shelf], within: float) -> Iterator[Step]:
-    """Moves loads until no shelf is fuller than the level by more than a share of it, or no move is worth it.
+    """Move loads until no shelf exceeds the level by more than a share of it, or no move is worth it.
 
-    Each load is moved at most once, from the fullest shelf that has one to the emptiest that takes it. Changes the
+    Yield the moves.
+
+    Each load is moved at most once, from the fullest shelf that has one to the emptiest with room for it. Changes the
     shelves.
     """
     bound = sum(shelf.size for shelf in shelves) / max(sum(shelf.weight for shelf in shelves), 1) * (1 + within)
@@ -88,7 +90,7 @@ def _next_step(shelves: list[Shelf], bound: float) -> Step | None:
 
 
 def _best_load(source: Shelf, target: Shelf) -> Load | None:
-    """The load whose move lowers the fuller of two shelves most for its size; None if none is worth it."""
+    """Return the load with the best gain for its size; None if none is worth a move."""
     gap = source.fill - target.fill
     room = gap * target.weight if target.room is None else min(gap * target.weight, target.room + 1)
     ideal = min(gap * source.weight * target.weight / (source.weight + target.weight), room)
@@ -100,7 +102,7 @@ def _best_load(source: Shelf, target: Shelf) -> Load | None:
 
 
 def _gain(source: Shelf, target: Shelf, size: int) -> float:
-    """By how many bytes of the source the fuller of two shelves becomes less full by a move."""
+    """Return the bytes by which the fuller of two shelves becomes less full, relative to the source's weight."""
     fuller = max((source.size - size) / source.weight, (target.size + size) / target.weight)
     return (source.fill - fuller) * source.weight
 
@@ -110,7 +112,7 @@ Key = tuple[str, int]
 
 
 class Move(NamedTuple):
-    """A partition's replica that goes to another log directory of its broker; `size`: bytes of its logs."""
+    """A move of a partition's replica to another log directory of its broker; `size`: bytes of its logs."""
 
     partition: ClusterPartition
     size: int
@@ -119,7 +121,7 @@ class Move(NamedTuple):
 
 
 class Fill(NamedTuple):
-    """A log directory before and after the moves, in bytes of logs; `available`: of its file system, if it tells."""
+    """A log directory before and after the moves, in bytes of logs; `available`: of its file system, if known."""
 
     path: Path
     before: int
@@ -130,7 +132,7 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """Which partitions to move, and what comes of it; `notes`: what can't be moved, and why, in words."""
+    """The partitions to move, and the result; `notes`: immovable partitions and the reasons, in words."""
 
     broker_id: int
     moves: tuple[Move, ...]
@@ -138,7 +140,7 @@ class MovePlan:
     notes: tuple[str, ...]
 
     def reassignment(self) -> dict[str, object]:
-        """The object that `kafka-reassign-partitions.sh --reassignment-json-file` takes."""
+        """Return the object that `kafka-reassign-partitions.sh --reassignment-json-file` takes."""
         return {"version": 1, "partitions": [self._reassigned(move) for move in self.moves]}
 
     def _reassigned(self, move: Move) -> dict[str, object]:
@@ -149,7 +151,7 @@ class MovePlan:
 
 
 class MoveSettings(NamedTuple):
-    """How to level: `within` a share of the level, only some partitions, by the disks' capacities or by bytes alone."""
+    """Settings of a plan: `within` a share of the level, only some partitions, by the disks' capacities or by bytes."""
 
     within: float = 0.1
     choice: PartitionChoice = EVERY_PARTITION
@@ -162,13 +164,13 @@ def plan_moves(
     cluster_metadata: Path | None = None,
     refuse: Refuse | None = None,
 ) -> MovePlan:
-    """The moves that level the log directories at some paths, which are one broker's.
+    """Plan the moves that level one broker's log directories at some paths.
 
     Args:
         paths: log directories, or parents of them.
-        settings: how to level.
-        cluster_metadata: where the cluster's metadata are; None: in one of the log directories.
-        refuse: takes the errors of partitions that can't be listed, which are left where they are.
+        settings: the plan's settings.
+        cluster_metadata: the place of the cluster's metadata; None: in one of the log directories.
+        refuse: takes the errors of partitions that can't be listed; they stay in place.
 
     Raises:
         OpenError: a path can't be opened, or there are no metadata.
@@ -201,7 +203,7 @@ def plan_moves(
 
 
 def _only_broker(cluster: Cluster) -> int:
-    """The broker of all log directories; two at least, and nothing else."""
+    """Return the only broker of all log directories, of which there must be at least two."""
     for found in cluster.found:
         if found.is_partition:
             raise UsageError("isn't a broker's log directory: give all of the broker's, at least two", found.path)
@@ -219,14 +221,14 @@ def _only_broker(cluster: Cluster) -> int:
 
 
 class _Contents:
-    """A log directory: the sizes of its partitions in use, of moves under way, and of what else stays there.
+    """A log directory: the sizes of its partitions in use, of moves in progress, and of everything else that stays.
 
-    twice: partitions that its broker has in another directory too. stale: those of a topic that is no more.
+    twice: partitions that its broker has in another directory too. stale: partitions of a deleted topic.
     deleted_sizes: of directories that the broker is about to delete.
     """
 
     def __init__(self, log_dir: LogDir) -> None:
-        self.path = Path(os.path.abspath(log_dir.path))  # noqa: PTH100  as the broker has it: links stay
+        self.path = Path(os.path.abspath(log_dir.path))  # noqa: PTH100  like the broker: links stay
         self.directory_id = log_dir.identity.directory_id
         self.sizes: dict[Key, int] = {}
         self.coming: dict[Key, int] = {}
@@ -237,7 +239,7 @@ class _Contents:
         self.device, self.capacity, self.available = _file_system(self.path)
 
     def add(self, key: Key, copy: Copy[PartitionLog]) -> None:
-        """Adds a directory by what it is to its partition; one that is about to be deleted takes no room."""
+        """Add a directory by its role in its partition; one that is about to be deleted takes no room."""
         is_own = copy.place.name is not None and key[0] != METADATA_TOPIC
         match copy.status:
             case CopyStatus.DELETED:
@@ -265,7 +267,7 @@ def _contents_of(cluster: Cluster, metadata: ClusterMetadata) -> list[_Contents]
 
 
 def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
-    """Its number, all its bytes, and those that are available; None where the system can't tell."""
+    """Return the number of a file system, its total bytes, and its available bytes; None if unknown."""
     try:
         device, status = path.stat().st_dev, os.statvfs(path)
     except (OSError, AttributeError):
@@ -274,7 +276,7 @@ def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
 
 
 class _Reasons:
-    """Why partitions or directories stay out of it, by the cluster's metadata."""
+    """The reasons why partitions or directories stay out of the plan, by the cluster's metadata."""
 
     def __init__(
         self, found: ClusterMetadata, broker_id: int, choice: PartitionChoice, contents: Iterable[_Contents]
@@ -291,7 +293,7 @@ class _Reasons:
         self._closed: list[str] = []
 
     def is_movable(self, key: Key) -> bool:
-        """Whether a partition can be moved; notes why not."""
+        """Return whether a partition can be moved; note the reason if not."""
         partition = self.known.get(key)
         if not self._choice.takes(*key):
             return False
@@ -311,7 +313,7 @@ class _Reasons:
         return reason is None
 
     def is_target(self, contents: _Contents) -> bool:
-        """Whether partitions may be moved into a directory; notes why not."""
+        """Return whether partitions may be moved into a directory; note the reason if not."""
         if contents.directory_id in self._cordoned:
             self._closed.append(f"{contents.path} is cordoned: nothing is moved into it")
         elif self._registered and contents.directory_id not in self._registered:
@@ -321,11 +323,11 @@ class _Reasons:
         return False
 
     def is_leaving(self, key: Key, contents: _Contents) -> bool:
-        """Whether a move takes a partition out of a directory soon."""
+        """Return whether a move removes a partition from a directory soon."""
         return key in self._moving and key not in contents.coming
 
     def notes(self) -> Iterator[str]:
-        """What was noted."""
+        """Yield the noted reasons."""
         yield from self._closed
         for reason, count in sorted(self._counts.items()):
             yield f"partitions left where they are, since they are {reason}: {count}"

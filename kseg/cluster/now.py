@@ -1,4 +1,4 @@
-"""The time to judge by: a given one, the clock's, or the newest that a broker wrote to a disk that none uses."""
+"""The current time for judgements: a given one, the clock's, or the newest broker time on an unused disk."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -19,15 +19,15 @@ from kseg.system.placed_path import is_far
 from kseg.times import iso_time, now_ms
 
 FRESH_MS = 600_000
-"""How old the newest time of a running broker's disk may be: a copy's is older."""
+"""The largest age of a running broker's newest time: a copy's is older."""
 LOCK_FILE = ".lock"
-"""What a broker holds a lock of, in each log directory."""
+"""The file that a running broker locks in each log directory."""
 _BROKERS_OWN = (METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 """Topics whose records have the time of a controller or coordinator."""
 
 
 class NowSource(Enum):
-    """Where the time to judge by comes from."""
+    """The source of the current time."""
 
     GIVEN = "given"
     CLOCK = "clock"
@@ -35,7 +35,7 @@ class NowSource(Enum):
 
 
 class Now(NamedTuple):
-    """The time to judge by, milliseconds since 1970, and where it comes from."""
+    """The current time for judgements, in milliseconds since 1970, and its source."""
 
     ms: int
     source: NowSource
@@ -46,7 +46,7 @@ class Now(NamedTuple):
         return self.ms if self.source is NowSource.GIVEN else None
 
     def sentences(self) -> Iterator[str]:
-        """Say it if it is neither given nor the clock's."""
+        """Yield a sentence about the time, if it is neither given nor the clock's."""
         if self.source is NowSource.DISK:
             time = iso_time(self.ms)
             yield f"now is {time}, the newest time a broker wrote: none uses the disk; --now chooses another"
@@ -55,7 +55,7 @@ class Now(NamedTuple):
 def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
     """Return the given time, or else the clock's while a broker uses the disk or has just written to it.
 
-    Of a disk that no broker uses it is the newest time that one wrote, never one of a producer.
+    On an unused disk it is the newest time that a broker wrote, never a producer's.
     """
     if given_ms is not None:
         return Now(given_ms, NowSource.GIVEN)
@@ -72,8 +72,8 @@ def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
 def newest_written(cluster: Cluster) -> int:
     """Return the newest time that brokers wrote, -1 without any.
 
-    It is that of the metadata and of coordinators. Where these aren't here, it is that of batches with LogAppendTime,
-    else that of the logs' files. Partitions next to one that was named by its own path count too.
+    It is from the metadata and from coordinators. Without them, it is from batches with LogAppendTime, else from the
+    logs' files. Partitions next to one that was given by its own path count too.
     """
     own = _partitions(cluster, PartitionChoice(_BROKERS_OWN))
     newest_ms = max((_last_ms(each, has_own_clock=True) for each in own), default=NO_TIMESTAMP)
@@ -85,7 +85,7 @@ def newest_written(cluster: Cluster) -> int:
 
 
 def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionLog]:
-    """The chosen partitions of the log directories, listed already, and of those around given partitions."""
+    """Yield the chosen partitions of the listed log directories, and those around given partitions."""
     for log_dir in cluster.log_dirs:
         yield from log_dir.partitions(pass_over, choice)
     given = [path.absolute() for path in cluster.given]
@@ -95,7 +95,7 @@ def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[Partition
 
 
 def _next_to(given: Iterable[Path], cluster: Cluster) -> Iterator[Path]:
-    """Yield the partitions' directories next to given ones, by their names; none in a store, where a listing costs."""
+    """Yield the partition directories next to given ones, by their names; none in a store, where a listing costs."""
     listed = {each.path.absolute() for each in cluster.log_dirs}
     for here in dict.fromkeys(path.parent for path in given if not is_far(path)):
         if here in listed:
@@ -105,7 +105,7 @@ def _next_to(given: Iterable[Path], cluster: Cluster) -> Iterator[Path]:
 
 
 def _last_ms(partition: PartitionLog, *, has_own_clock: bool) -> int:
-    """The time of a partition's last batch, if a broker's clock has set it."""
+    """Return the timestamp of a partition's last batch, if a broker's clock has set it."""
     try:
         last = partition.read_end().last
     except FileError:

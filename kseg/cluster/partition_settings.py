@@ -29,13 +29,13 @@ from kseg.log.segments import RetentionSettings, RollSettings
 
 _DEFAULT_POLICY = next(setting.default for setting in TOPIC_SETTINGS if setting.name == CLEANUP_POLICY)
 _SHARE = re.compile(r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}")
-"""A setting's text that is taken for a number that needn't be whole."""
+"""The text of a setting that may be a fraction."""
 
 
 def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | None:
-    """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if nothing tells them.
+    """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if unknown.
 
-    If metadata know the topic, they tell its policy, also if that is the default. Else a broker's own topics are
+    If metadata know the topic, they decide, also if the policy is the default. Otherwise a broker's own topics are
     compacted, as it creates them, whatever it sets for others.
     """
     policy = beside.topic_settings(partition).get(CLEANUP_POLICY)
@@ -54,13 +54,13 @@ class TopicCleaning:
     def __init__(
         self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside, use: DirectoryUse
     ) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            settings: what holds where nothing else is known.
-            given: fields of them that hold whatever a topic's settings are.
-            beside: the metadata that tell these.
-            use: the directories that are in use; the cleaner leaves the others alone.
+            settings: used where the topic's are unknown.
+            given: fields of them that override a topic's settings.
+            beside: the metadata that have these.
+            use: the directories in use; the cleaner ignores the others.
         """
         self._use = use
         self._settings = settings
@@ -69,9 +69,9 @@ class TopicCleaning:
         self._unknown = replace(settings, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> CleaningSettings | None:
-        """The settings for a partition; None if the cleaner has nothing to do with it.
+        """Return the settings for a partition; None if the cleaner doesn't clean it.
 
-        A topic in the cleaner's checkpoint was compacted once; without its settings nothing tells whether it still is.
+        A topic in the cleaner's checkpoint was once compacted; without its settings it is unknown whether it still is.
         """
         if partition.topic is None or partition.state is not None:
             return None
@@ -87,9 +87,9 @@ Settings = TypeVar("Settings", RollSettings, CompactSettings, CleaningSettings)
 
 
 def as_the_topic_sets(found: Mapping[str, str], otherwise: Settings, given: Collection[str] = ()) -> Settings:
-    """Settings with the numbers that a topic, or its broker, sets under Kafka's names for the fields.
+    """Return settings with the numbers that a topic, or its broker, sets under Kafka's names for the fields.
 
-    otherwise: what holds where these don't tell; given: fields of it that hold whatever the topic sets.
+    otherwise: used for unset fields; given: fields of it that override the topic's.
     """
     if not found:
         return otherwise
@@ -108,25 +108,25 @@ def _number(kind: type, text: str) -> float | None:
 
 
 class IndexInterval(NamedTuple):
-    """An interval in bytes, and what tells it in words; None for one that was given, or is the default."""
+    """An interval in bytes, and its source in words; None for one that was given, or is the default."""
 
     size: int
     source: str | None = None
 
 
 class IndexIntervals:
-    """Looks intervals up, partition by partition.
+    """Index intervals, partition by partition.
 
     Args:
-        given: holds for all; None: look.
-        beside: the metadata that tell the others.
+        given: for all partitions; None: look it up.
+        beside: the metadata that have it.
     """
 
     def __init__(self, given: int | None, beside: MetadataBeside) -> None:
         self._given, self._beside = given, beside
 
     def told_of(self, partition: PartitionLog) -> IndexInterval | None:
-        """The one that was given for a partition, or that its topic has; None if neither tells it.
+        """Return the interval that was given for a partition, or that its topic has; None without either.
 
         Raises OpenError if there are no metadata at the path that was given.
         """
@@ -137,23 +137,23 @@ class IndexIntervals:
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
-    """The interval that a partition's entries have; Kafka's default if they don't tell."""
+    """Return the interval of a partition's entries; Kafka's default if they don't show it."""
     spacing = interval_by_spacing(partition)
     return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
 
 
 class SettingSources:
-    """Where the settings of some topics come from: who reads a verdict by them is told it once."""
+    """Sources of the settings of some topics, which a verdict's reader sees once."""
 
     def __init__(self, beside: MetadataBeside, given: Collection[str] = ()) -> None:
-        """Takes the metadata that tell them, and the fields that options give for all topics."""
+        """Take the metadata that have them, and the fields that options give for all topics."""
         self._beside, self._given = beside, given
         self._seen: set[tuple[object, ...]] = set()
         self._counts: dict[str, Counter[str]] = {}
         self._ends: set[int | None] = set()
 
     def take(self, partition: PartitionLog, names: Iterable[str]) -> None:
-        """Takes settings of a partition's topic, by Kafka's names."""
+        """Add settings of a partition's topic, by Kafka's names."""
         key = (partition.log_dir, partition.topic)
         if key in self._seen:
             return
@@ -165,7 +165,7 @@ class SettingSources:
             self._counts.setdefault(name, Counter())[told] += 1
 
     def as_note(self) -> str | None:
-        """Return which setting comes from where, and the metadata that tell it; None if none was taken."""
+        """Return each setting with its source, and the metadata that have it; None if none was added."""
         if not self._counts:
             return None
         names: dict[str, list[str]] = {}
@@ -192,7 +192,7 @@ _SAME_AS_TOTAL = -2
 
 
 class TopicRetention:
-    """Settings for retention, partition by partition; beside: the metadata that tell them; sources: of those taken."""
+    """Settings for retention, partition by partition; beside: the metadata that have them; sources: of those used."""
 
     def __init__(
         self,
@@ -203,15 +203,15 @@ class TopicRetention:
         on_unread: OnUnread | None = None,
         static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            cluster: where to look for metadata that aren't next to a partition, if they are of the same cluster.
-            settings: what holds where nothing else is known.
-            given: fields of them that hold whatever a topic's settings are.
-            largest_metadata: metadata of more bytes aren't read; None: all are.
-            on_unread: takes the metadata that aren't read, and why.
-            static: what the brokers' server.properties set.
+            cluster: the place of metadata that aren't next to a partition, if they are of the same cluster.
+            settings: used where the topic's are unknown.
+            given: fields of them that override a topic's settings.
+            largest_metadata: larger metadata, in bytes, aren't read; None: all are.
+            on_unread: takes the metadata that aren't read, and the reason.
+            static: settings in the brokers' server.properties.
         """
         self._settings = settings
         self._given = given
@@ -219,16 +219,16 @@ class TopicRetention:
         self.use = DirectoryUse(cluster, self.beside)
         self.sources = SettingSources(self.beside, given)
         self._copies = RemoteCopies(cluster.metadata_dirs())
-        # What holds for a topic of which nothing is known.
+        # The settings of an unknown topic.
         self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
         self._compacted = replace(self._unknown, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
-        """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
+        """Return the settings for a partition; nothing expires by age or size where the topic is only compacted.
 
-        A topic that a cleaner has been over is compacted, whatever else isn't known of it. Of a topic that is
-        copied to a remote tier, the local limits hold, and only what was copied goes.
-        Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
+        A topic that a cleaner has cleaned is compacted, even if nothing else is known of it. For a topic that is
+        copied to a remote tier, the local limits apply, and only copied segments are deleted. Source:
+        UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
         policies = policies_of(partition, self.beside)
         if policies is not None and "delete" not in policies:
@@ -249,20 +249,20 @@ class TopicRetention:
         )
 
     def time_source(self, partition: PartitionLog) -> SettingSource:
-        """Return where a partition's retention by time comes from."""
+        """Return the source of a partition's retention by time."""
         return self.beside.source_of(partition, self._time_name(partition))
 
     def _time_name(self, partition: PartitionLog) -> str:
-        """The setting by which time deletes."""
+        """Return the setting by which time deletes."""
         found = self.beside.topic_settings(partition)
         is_local = _is_copied(found) and self._limit("local_retention_ms", _SAME_AS_TOTAL, found) != _SAME_AS_TOTAL
         return "local.retention.ms" if is_local and "retention_ms" not in self._given else "retention.ms"
 
     def freeable(self, partition: PartitionLog) -> FreeablePartition:
-        """The partition, whose directory is in use, with what may be lowered for less of it to be kept.
+        """Return the partition, whose directory is in use, with the setting that may be lowered to keep less of it.
 
-        Left alone are internal topics, and those that are compacted alone, or maybe.
-        Where what goes is in a remote tier too, the local limit is to be lowered.
+        Internal topics stay unchanged, and those that are or may be only compacted. If deleted segments are in a
+        remote tier too, the local limit is lowered.
         """
         settings, topic = self.of(partition), partition.topic
         if topic is None or topic.startswith("__") or settings.is_policy_unknown:
@@ -287,5 +287,5 @@ class TopicRetention:
 
 
 def _is_copied(settings: dict[str, str]) -> bool:
-    """Whether segments of a topic are copied to a remote tier."""
+    """Return whether segments of a topic are copied to a remote tier."""
     return settings.get("remote.storage.enable") == "true" and settings.get("remote.log.copy.disable") != "true"

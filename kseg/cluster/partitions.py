@@ -1,4 +1,4 @@
-"""Partitions in several log directories: which directory has which replica, and where logs end."""
+"""Partitions in several log directories: the places of replicas, and the ends of logs."""
 
 from enum import Enum
 from functools import cached_property
@@ -23,21 +23,21 @@ UNKNOWN_DIRECTORIES = {
     "AAAAAAAAAAAAAAAAAAAAAQ": "unassigned",
     "AAAAAAAAAAAAAAAAAAAAAg": "lost",
 }
-"""Ids that stand for no directory: one that nobody told, one to be chosen, one that is offline. Source: DirectoryId."""
+"""Ids that stand for no directory: unassigned, to be chosen, offline. Source: DirectoryId."""
 
 
 TopicPartition = tuple[str, int]
 
 
 class ReplicaPlace(NamedTuple):
-    """Where a replica lies: `replica` is its broker; the directory's id as metadata have it, its path if it is here."""
+    """The place of a replica: `replica` is its broker; the directory's id in the metadata, its path if it is here."""
 
     replica: int
     directory_id: str | None
     path: Path | None
 
     def text(self) -> str:
-        """For people: `1:disk2`; the id where the path isn't known."""
+        """Return the place for people: `1:disk2`; the id if the path isn't known."""
         if self.path is not None:
             return f"{self.replica}:{self.path}"
         place = UNKNOWN_DIRECTORIES.get(self.directory_id or "", self.directory_id)
@@ -45,18 +45,19 @@ class ReplicaPlace(NamedTuple):
 
 
 class ReplicaPlaces:
-    """Finds replicas in the log directories that metadata were looked for in.
+    """The places of replicas in the log directories that were searched for metadata.
 
-    By the ids in their `meta.properties` (from 3.7 on); and by what lies in them, if the metadata are of now.
+    They are found by the ids in `meta.properties` (from 3.7 on); and by the directories' contents, if the metadata are
+    current.
     """
 
     def __init__(self, metadata: ClusterMetadata, *, are_of_now: bool) -> None:
-        """Takes the metadata; log directories that can't be listed hold nothing."""
+        """Take the metadata; log directories that can't be listed hold nothing."""
         self._metadata, self._are_of_now = metadata, are_of_now
         self._cluster = Cluster(metadata.log_dirs, pass_over, levels=0)
 
     def of(self, partition: ClusterPartition) -> tuple[ReplicaPlace, ...]:
-        """The places of a partition's replicas, in the order of these."""
+        """Return the places of a partition's replicas, in the order of these."""
         ids = partition.directories
         if len(ids) != len(partition.replicas):
             ids = (None,) * len(partition.replicas)
@@ -67,7 +68,7 @@ class ReplicaPlaces:
         )
 
     def path_of(self, directory_id: str | None) -> Path | None:
-        """The path of the directory with an id; None if it isn't here."""
+        """Return the path of the directory with an id; None if it isn't here."""
         return None if directory_id is None else self._paths.get(directory_id)
 
     def _path(self, replica: int, directory_id: str | None, own: TopicPartition) -> Path | None:
@@ -91,7 +92,7 @@ class ReplicaPlaces:
 
 
 class LogEnd(NamedTuple):
-    """Where a partition's log ends and starts.
+    """The end and the start of a partition's log.
 
     `log_end_offset`: the next offset to be written. `last_stable_offset`: the first offset of the oldest open
     transaction, else the same. `log_start_offset`: the first readable offset, on the disk or in the remote tier.
@@ -103,7 +104,7 @@ class LogEnd(NamedTuple):
 
 
 class UnknownEnd(Enum):
-    """Why the end of a partition's log isn't known."""
+    """The reason why the end of a partition's log isn't known."""
 
     TOPIC_GONE = "topic gone: the cluster's metadata don't have it"
     NOT_HERE = "partition not here"
@@ -114,10 +115,10 @@ class UnknownEnd(Enum):
 
 
 class PartitionsBeside:
-    """The partitions of some log directories, whose logs' ends are read when asked for."""
+    """The partitions of some log directories; the ends of logs are read when needed."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Takes what holds the log directories."""
+        """Take the cluster of the log directories."""
         self._cluster = cluster
         self._ends: dict[tuple[TopicPartition, str | None], LogEnd | UnknownEnd] = {}
 
@@ -127,18 +128,18 @@ class PartitionsBeside:
         return {(each.topic, each.partition): each for each in found if each.partition is not None and each.copies}
 
     def of_topic(self, topic: str) -> list[PartitionLog]:
-        """A topic's partitions by number, of several replicas the one that answers, with what it lost from others."""
+        """Return a topic's partitions by number: the answering replica of each, with lost batches from others."""
         return [whole_log(each) for each in self._replicas.values() if each.topic == topic]
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | UnknownEnd:
-        """Where the log of a partition ends, or why that isn't known.
+        """Return the end of a partition's log, or the reason why it isn't known.
 
-        It is the log end offset of the most complete replica that is here. Brokers give their high watermark in its
-        place: both are the same once all replicas in sync have caught up, which is before a new leader is asked. What
-        `replication-offset-checkpoint` has of it is seconds old after a crash.
+        It is the log end offset of the most complete replica found. Brokers answer their high watermark instead: both
+        are the same when all in-sync replicas have caught up, before anyone asks a new leader. The high watermark in
+        `replication-offset-checkpoint` is seconds old after a crash.
 
-        Nothing is known where the partition isn't here, or only by a replica that the metadata say isn't in sync; where
-        the directory's topic has another id; and where the log's end is damaged.
+        The end is unknown if the partition isn't here, or only by a replica that isn't in sync by the metadata; if the
+        directory's topic has another id; and if the log's end is damaged.
         """
         key = (topic, partition), topic_id
         if key not in self._ends:
@@ -168,7 +169,7 @@ class PartitionsBeside:
         return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset), start)
 
     def _may_lead(self, replicas: PartitionReplicas[PartitionLog], end: PartitionEnd) -> bool:
-        """Whether the best copy may be elected: it is no replica that fell behind. end: of that copy."""
+        """Return whether the best copy may be elected: it isn't a replica that fell behind. end: of that copy."""
         best, *others = replicas.copies
         known = self._known.get((replicas.topic, replicas.partition))
         epochs = latest_epoch(best.place, end), *(copy.leader_epoch for copy in others)
@@ -187,7 +188,7 @@ class PartitionsBeside:
 
 
 def _certain_end(place: PartitionLog) -> PartitionEnd | None:
-    """The log's end if a broker takes it for what it is, however it was stopped: no damage but half a batch."""
+    """Return the log's end if a broker finds the same after any stop: the only damage is an incomplete batch."""
     active = place.active_segment
     if active is None:
         return None

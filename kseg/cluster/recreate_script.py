@@ -26,37 +26,37 @@ from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time
 
 LeaveOut: TypeAlias = Callable[[str], object]
-"""Takes what no line says, in words."""
+"""Takes omitted things, in words."""
 _UNITS = re.compile(rb"(..)", re.DOTALL)
 
 
 class Target(NamedTuple):
-    """The cluster that the lines are for: its address, and the client's settings if it wants a login."""
+    """The target cluster of the lines: its address, and the client's settings if it needs a login."""
 
     bootstrap_server: str
     command_config: str | None = None
 
     def line(self, tool: str, *arguments: str) -> str:
-        """A line that runs one of Kafka's tools, each argument as one word whatever is in it."""
+        """Return a line that runs one of Kafka's tools, each argument as one word whatever is in it."""
         config = () if self.command_config is None else ("--command-config", self.command_config)
         words = ("--bootstrap-server", self.bootstrap_server, *config, *arguments)
         return " ".join((f"kafka-{tool}.sh", *map(shlex.quote, words)))
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name can stand in a line that people read and copy, and a tool takes it as it is: it trims names."""
+    """Return whether a name can be in a line that people copy, and a tool takes it unchanged: tools trim names."""
     return bool(name) and name.isprintable() and name == name.strip()
 
 
 class Settings(NamedTuple):
-    """Settings of one thing, as `kafka-configs.sh` takes them: some on its command line, others only in a file."""
+    """Settings of one resource for `kafka-configs.sh`: some on its command line, others only in a file."""
 
     plain: tuple[str, ...]
     in_file: tuple[str, ...]
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str]]) -> "Settings":
-        """Of names and values. Source: ConfigCommand.parseConfigsToBeAdded, which takes brackets for quotes."""
+        """Divide names and values. Source: ConfigCommand.parseConfigsToBeAdded, which takes brackets for quotes."""
         plain, in_file = [], []
         for name, value in values:
             if _is_for_command_line(name, value):
@@ -66,7 +66,7 @@ class Settings(NamedTuple):
         return cls(tuple(plain), tuple(in_file))
 
     def lines(self, target: Target, *entity: str) -> Iterator[str]:
-        """The lines that set them for an entity, which options name."""
+        """Yield the lines that set them for an entity, which options name."""
         alter = ("--alter", *entity)
         if self.plain:
             yield target.line("configs", *alter, "--add-config", ",".join(self.plain))
@@ -81,7 +81,7 @@ def _is_for_command_line(name: str, value: str) -> bool:
 
 
 def _property(text: str) -> str:
-    r"""A name or value of Java's properties, in ASCII: `\u00e9` for é. Source: java.util.Properties."""
+    r"""Return a name or value of Java's properties, in ASCII: `\u00e9` for é. Source: java.util.Properties."""
     return "".join(each if each.isalnum() and each.isascii() else _escaped(each) for each in text)
 
 
@@ -100,11 +100,11 @@ RESOURCE_OPTIONS = {
     "USER": "--user-principal",
 }
 MOST_RESOURCES = 40
-"""In a line, which somebody should be able to read."""
+"""The most resources in a line, so that it stays readable."""
 
 
 class Grant(NamedTuple):
-    """What one principal may do, or may not, with resources of a type."""
+    """A principal's permitted or denied operations on resources of a type."""
 
     principal: str
     host: str
@@ -115,7 +115,7 @@ class Grant(NamedTuple):
 
 
 def acl_lines(acls: Iterable[Acl], target: Target, leave_out: LeaveOut) -> Iterator[str]:
-    """As few lines as have the same operations: each start of the tool takes a second or two."""
+    """Yield as few lines as have the same operations: each start of the tool takes a second or two."""
     operations: dict[tuple[Grant, str], list[str]] = {}
     for acl in acls:
         if not _can_be_named(acl):
@@ -159,17 +159,17 @@ ENTITY_TYPES = {
     "client-id": "clients",
     "ip": "ips",
 }
-"""What `kafka-configs.sh --entity-type` calls a resource, or a quota's entity."""
+"""The `kafka-configs.sh --entity-type` of a resource, or of a quota's entity."""
 
 
 def feature_lines(features: Iterable[Feature], target: Target) -> Iterator[str]:
-    """A line for each feature: `metadata.version` first, which others need."""
+    """Yield a line for each feature: `metadata.version` first, which others need."""
     for feature in sorted(features, key=lambda each: (each.name != METADATA_VERSION, each)):
         yield target.line("features", "upgrade", "--feature", f"{feature.name}={feature.level}")
 
 
 def config_lines(configs: Iterable[Config], target: Target, leave_out: LeaveOut) -> Iterator[str]:
-    """The settings of brokers, groups and what else has some; secrets are left out."""
+    """Yield the settings of brokers, groups and other resources that have some; secrets are left out."""
     for (kind, name), own in groupby(configs, key=lambda each: (each.resource_type, each.resource)):
         entity = ENTITY_TYPES.get(kind)
         if entity is None or (name and not is_plain(name)):
@@ -181,7 +181,7 @@ def config_lines(configs: Iterable[Config], target: Target, leave_out: LeaveOut)
 
 
 def quota_lines(quotas: Iterable[Quota], target: Target, leave_out: LeaveOut) -> Iterator[str]:
-    """A line for all quotas of a user, a client, both together or an address."""
+    """Yield a line for all quotas of a user, a client, both together or an address."""
     for entity, own in groupby(quotas, key=lambda each: each.entity):
         words = entity_words(entity)
         if words is None:
@@ -192,7 +192,7 @@ def quota_lines(quotas: Iterable[Quota], target: Target, leave_out: LeaveOut) ->
 
 
 def entity_words(entity: tuple[QuotaEntity, ...]) -> tuple[str, ...] | None:
-    """The options that name an entity, the user before the client; None if they can't."""
+    """Return the options that name an entity, the user before the client; None if they can't."""
     words: list[str] = []
     for part in sorted(entity, key=lambda each: each.type != "user"):
         kind = ENTITY_TYPES.get(part.type)
@@ -204,7 +204,7 @@ def entity_words(entity: tuple[QuotaEntity, ...]) -> tuple[str, ...] | None:
 
 
 def scram_template(credential: ScramUser, target: Target) -> str | None:
-    """The line that gives a user a new password, which is to be put in; None if it can't name the user."""
+    """Return the line that sets a user's new password, with a placeholder for it; None if it can't name the user."""
     words = entity_words((QuotaEntity("user", credential.user),))
     if words is None:
         return None
@@ -215,14 +215,14 @@ def scram_template(credential: ScramUser, target: Target) -> str | None:
 def topic_lines(
     topics: Iterable[Topic], configs: Iterable[Config], target: Target, *, keeps_brokers: bool, leave_out: LeaveOut
 ) -> Iterator[str]:
-    """The lines for some topics.
+    """Yield the lines for some topics.
 
     Args:
         topics: in their order.
         configs: the settings of all of them, without secrets.
-        target: the cluster that the lines are for.
-        keeps_brokers: name the brokers of each replica, which must be there then, instead of how many replicas.
-        leave_out: takes topics that can't be created so.
+        target: the target cluster.
+        keeps_brokers: name each replica's broker, which must then exist, instead of the number of replicas.
+        leave_out: takes topics that can't be created this way.
     """
     values: dict[str, list[tuple[str, str]]] = {}
     for config in configs:
@@ -244,12 +244,12 @@ def topic_lines(
 
 
 def _is_simple(name: str, value: str) -> bool:
-    """Whether --config takes a setting. Source: TopicCommand.parseTopicConfigsToBeAdded."""
+    """Return whether --config takes a setting. Source: TopicCommand.parseTopicConfigsToBeAdded."""
     return is_plain(name) and is_plain(value) and "=" not in name + value
 
 
 def _replicas(partition: ClusterPartition) -> tuple[int, ...]:
-    """Where the replicas are to be in the end: a move is taken as done."""
+    """Return the final brokers of the replicas: a move counts as done."""
     return tuple(each for each in partition.replicas if each not in partition.removing_replicas) or partition.replicas
 
 
@@ -267,9 +267,9 @@ def _assignment(topic: Topic) -> tuple[str, ...]:
 
 
 class CarryOver(NamedTuple):
-    """What a script is to carry over: which topics, which kind of rows alone (None: all), and to where.
+    """The contents of a script: topics, a single kind of rows (None: all), and the target.
 
-    keeps_brokers: each replica on the broker with the same id, instead of as many replicas.
+    keeps_brokers: each replica on the broker with the same id, instead of the same number of replicas.
     """
 
     target: Target
@@ -279,7 +279,7 @@ class CarryOver(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The lines of a script, comments too, and how many of them are commands; what it leaves out, in words."""
+    """The lines of a script, also comments; the number of commands; the omissions, in words."""
 
     lines: tuple[str, ...]
     command_count: int
@@ -287,7 +287,7 @@ class Script(NamedTuple):
 
 
 def carry_over_script(found: ClusterMetadata, wanted: CarryOver) -> Script:
-    """The script that creates a cluster's state in another one."""
+    """Return the script that creates a cluster's state in another one."""
     left_out: list[str] = []
     parts = [(heading, [*lines]) for heading, lines in _parts(found, wanted, left_out)]
     written = [line for heading, lines in parts if lines for line in ("", f"# {heading}", *lines)]
@@ -338,7 +338,7 @@ def _secrets(found: ClusterMetadata, has_configs: bool, has_tokens: bool) -> Ite
 
 
 def _new_passwords(found: ClusterMetadata, target: Target) -> Iterator[str]:
-    """Comments: the metadata have no passwords, only what checks them."""
+    """Yield comments: the metadata have no passwords, only the data that checks them."""
     if found.scram:
         yield from ("", "# SCRAM credentials: passwords can't be read from them, so put new ones into these lines")
     for credential in found.scram:

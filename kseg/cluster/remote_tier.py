@@ -1,4 +1,4 @@
-"""Remote tiers of partitions, as `__remote_log_metadata` and the topics' settings describe them."""
+"""Remote tiers of partitions, by `__remote_log_metadata` and the topics' settings."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
 NOTHING_COPIED = -1
-"""As the highest offset that was copied, as a broker has it."""
+"""The highest copied offset if none was copied, like a broker's."""
 COPY_STARTED, COPIED, DELETE_STARTED, DELETED = range(4)
-"""States of a segment; it can be read when it is copied. Source: RemoteLogSegmentState."""
+"""States of a segment; it is readable after its copy finished. Source: RemoteLogSegmentState."""
 LONG_MS = 3_600_000
-"""Milliseconds after which a copy or a deletion that isn't finished is named."""
+"""Milliseconds after which an unfinished copy or deletion is reported."""
 _STARTED = {COPY_STARTED: "copying", DELETE_STARTED: "deletion"}
 
 
@@ -39,10 +39,10 @@ class Owner(NamedTuple):
 
 
 class RecordedSegment(NamedTuple):
-    """What the records of a segment say.
+    """The state of a segment by its records.
 
-    state: the last one. changed_ms: when it changed last, milliseconds since 1970. was_copied: whether the segment was
-    ever there as a whole; it may be deleted since.
+    state: the last one. changed_ms: its last change, milliseconds since 1970. was_copied: the segment was complete
+    there at some time; it may be deleted since.
     """
 
     owner: Owner
@@ -55,7 +55,7 @@ class RecordedSegment(NamedTuple):
 
 
 def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], RecordedSegment]:
-    """Segments by owner and id, as `__remote_log_metadata` in some log directories tells; what can't be read is not.
+    """Return segments by owner and id, from readable records of `__remote_log_metadata` in some log directories.
 
     Raises UsageError if its copies there are of several clusters.
     """
@@ -63,7 +63,7 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
 
 
 def _recording_partitions(log_dirs: Iterable[Path]) -> list[PartitionLog]:
-    """The partitions of `__remote_log_metadata`. Raises UsageError if copies are of several clusters."""
+    """Return the partitions of `__remote_log_metadata`. Raises UsageError if copies are of several clusters."""
     return [*map(whole_log, Cluster(log_dirs, pass_over, levels=0).topic(REMOTE_LOG_TOPIC))]
 
 
@@ -72,7 +72,7 @@ def _segments_in(places: Iterable[PartitionLog]) -> dict[tuple[Owner, str], Reco
     for place in places:
         try:
             records = list(_records(place))
-        except FileError:  # it has gone meanwhile
+        except FileError:  # deleted meanwhile
             continue
         for owner, fields in records:
             segment_id = fields["remoteLogSegmentId"]["id"]
@@ -90,7 +90,7 @@ def _segments_in(places: Iterable[PartitionLog]) -> dict[tuple[Owner, str], Reco
 
 
 def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
-    """The records of remote segments that can be read, in their order, and whose they are. Raises OpenError."""
+    """Yield the readable records of remote segments, in their order, with their owners. Raises OpenError."""
     from kseg.decode.internal_records import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import REMOTE_LOG_RECORDS
@@ -112,7 +112,7 @@ def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
 def check_recorded(
     placed: PlacedPartition, recorded: dict[tuple[Owner, str], RecordedSegment], findings: Findings
 ) -> None:
-    """Compares the segments of a partition in a tier with what was recorded of them.
+    """Compare the segments of a partition in a tier with their records.
 
     Ages are those at the newest record.
     """
@@ -153,9 +153,9 @@ def _check_state(
 
 
 def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "RemoteCopies") -> RemoteTier | None:
-    """The tier of a partition with the highest offset that was copied to it; None if it has none.
+    """Return the tier of a partition with the highest offset that was copied to it; None if it has none.
 
-    A partition that was joined with its tier has one, whatever else is known.
+    A partition that was joined with its tier always has one.
     """
     tier = find_tier(partition, beside)
     if tier is None and placed_at(partition.path) is not None:
@@ -170,7 +170,7 @@ def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "Re
 
 
 def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | None:
-    """The tier of a partition; None if it has none, or its small files can't be read."""
+    """Return the tier of a partition; None if it has none, or its small files can't be read."""
     try:
         return remote_tier_of(partition, _is_tiered(partition, beside))
     except (FileError, UsageError):
@@ -185,10 +185,10 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
 
 
 class RemoteCopies:
-    """What was copied to remote tiers, as `__remote_log_metadata` of the cluster tells; each is read once."""
+    """The copies in remote tiers by the cluster's `__remote_log_metadata`; each topic is read once."""
 
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
-        """Takes further log directories of the cluster; not read before they are needed."""
+        """Take further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
         self._recorded: dict[tuple[Path, ...], _Recorded] = {}
         self._clusters: dict[Path, tuple[Path, ...]] = {}
@@ -199,11 +199,11 @@ class RemoteCopies:
         return tuple(self._given_dirs)
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
-        """The highest offset of a partition that was ever copied to its tier; None if nothing tells.
+        """Return the highest offset of a partition that was ever copied to its tier; None if unknown.
 
-        Its segments may be deleted there since. If nothing tells its topic's id, that isn't known where topics of
-        several ids had its name. Without records, the segments tell that are in a tier with which it was joined.
-        Source: RemoteLogManager.findHighestRemoteOffset, RemoteLogLeaderEpochState.highestLogOffset.
+        Its segments may be deleted there since. If its topic's id is unknown, so is the offset, provided that topics
+        of several ids had its name. Without records, the offset is from the segments of a tier that the partition was
+        joined with. Source: RemoteLogManager.findHighestRemoteOffset, RemoteLogLeaderEpochState.highestLogOffset.
         """
         recorded, topic_id = self._recorded_for(partition)
         found = [
@@ -215,16 +215,18 @@ class RemoteCopies:
         return found[0] if len(found) == 1 else _highest_in_tier(partition)
 
     def tells_all(self, partition: PartitionLog, count: int | None) -> bool:
-        """Whether all records of a partition's copies are here, if `__remote_log_metadata` has `count` partitions.
+        """Return whether all records of a partition's copies are here.
 
-        Then nothing was copied of which none tells. Not if several topics had its name, and nothing tells which it is.
+        count: the number of partitions of `__remote_log_metadata`.
+
+        Then there are no copies without records. False if several topics had its name, and its id is unknown.
         """
         recorded, topic_id = self._recorded_for(partition)
         names = [owner for owner in recorded.highest if owner.topic == partition.topic]
         return bool(count) and recorded.partitions >= {*range(count or 0)} and (topic_id is not None or not names)
 
     def _recorded_for(self, partition: PartitionLog) -> "tuple[_Recorded, str | None]":
-        """What is recorded in a partition's cluster, and the id of its topic."""
+        """Return the records of a partition's cluster, and the id of its topic."""
         log_dir = partition.path.absolute().parent
         if log_dir not in self._topic_ids:
             dirs = dict.fromkeys((*self._dirs, log_dir))
@@ -237,14 +239,14 @@ class RemoteCopies:
 
 
 class _Recorded(NamedTuple):
-    """The highest offset that was copied, by owner, and which partitions of `__remote_log_metadata` tell it."""
+    """The highest copied offset by owner, and the partitions of `__remote_log_metadata` that were read."""
 
     highest: dict[Owner, int]
     partitions: frozenset[int | None]
 
 
 def _highest_in_tier(partition: PartitionLog) -> int | None:
-    """The last offset of a tier with which a partition was joined; None without one, or if its segments don't tell."""
+    """Return the last offset of a tier that a partition was joined with; None without one, or if it is unknown."""
     placed = placed_at(partition.path)
     whole = (Standing.USED, Standing.USED_IN_PART, Standing.DUPLICATE, Standing.LOCAL)
     ends = [] if placed is None else [each.segment.end_offset for each in placed.choices if each.standing in whole]

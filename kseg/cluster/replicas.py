@@ -1,4 +1,4 @@
-"""Which copies of a partition answer for it: those of its topic's id, the one on the lineage of the cluster first."""
+"""The copies that answer for a partition: those of its topic's id, the one on the lineage of the cluster first."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
 
 Place = TypeVar("Place")
 GiveMetadata = Callable[[str | None], "ClusterMetadata | None"]
-"""Gives a cluster's metadata by its id, None for one that isn't known; None if they aren't here."""
+"""Returns a cluster's metadata by its id, None for an unknown one; None if they aren't here."""
 NOWHERE = -1
-"""The end of a log that can't be read: every other one is better."""
+"""The end of an unreadable log: every other one is better."""
 
 
 class CopyStatus(StrEnum):
-    """What a directory is to the partition that it is named after."""
+    """The role of a directory for the partition that it is named after."""
 
     CURRENT = "current"
-    "One of its replicas."
+    """One of its replicas."""
     DUPLICATE = "duplicate"
-    "The same broker has a better one: it would not start so."
+    """A second one of the same broker, which has a better one: it would not start so."""
     FUTURE = "future"
-    "Being moved to another disk of its broker, which uses the old directory until then."
+    """Being moved to another disk of its broker, which uses the old directory until then."""
     STALE = "stale"
-    "Of a topic of this name that was deleted, or created again since."
+    """Of a topic of this name that was deleted, or created again since."""
     STRAY = "stray"
-    "Put aside by its broker, to which it was no longer assigned."
+    """Put aside by its broker, which was no longer assigned to it."""
     DELETED = "deleted"
-    "About to be deleted by its broker."
+    """About to be deleted by its broker."""
 
 
 STATUS_OF_STATE = {
@@ -48,15 +48,15 @@ STATUS_OF_STATE = {
     DirectoryState.FUTURE: CopyStatus.FUTURE,
 }
 _ANSWERS = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.FUTURE)
-"""In the order in which they are read: what the best one lacks is taken from the next."""
+"""The order of reading: each one's lost batches are read from the next."""
 
 
 class History(NamedTuple):
-    """What a copy says of its past: its lineage, its latest leader epoch, and when its last batch was written.
+    """A copy's past: its lineage, its latest leader epoch, and the time of its last batch.
 
-    is_damaged: something that isn't a broker's normal tail stands at its end. written_ms: the largest timestamp of the
-    last batch, milliseconds since 1970. last_segment: base offset and bytes of it where the log's end wasn't read; the
-    lineage is ENDLESS then. has_logs: the directory has a `.log`, if only an empty one.
+    is_damaged: damage at its end that isn't a broker's normal tail. written_ms: the largest timestamp of the last
+    batch, milliseconds since 1970. last_segment: base offset and bytes of it if the log's end wasn't read; the lineage
+    is ENDLESS then. has_logs: the directory has a `.log`, if only an empty one.
     """
 
     lineage: Lineage
@@ -78,16 +78,16 @@ class History(NamedTuple):
 
 
 UNREAD = History(Lineage(EpochStarts(), 0, NOWHERE, None), is_damaged=True)
-"""Of a copy that can't be opened."""
+"""The history of a copy that can't be opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[Place]):
     """A directory that may be a copy of a partition.
 
-    partition: None if the directory isn't named after one. broker, cluster_id: by its log directory; None if that
-    doesn't say. is_given: it was named by its own path. read_history: by the checkpoint where that will do, or by the
-    headers of all batches; raises KsegError.
+    partition: None if the directory isn't named after one. broker, cluster_id: by its log directory; None if unknown.
+    is_given: it was given by its own path. read_history: by the checkpoint if that is enough, or by the headers of all
+    batches; raises KsegError.
     """
 
     place: Place
@@ -104,10 +104,10 @@ class Candidate(Generic[Place]):
 
 @dataclass(frozen=True, slots=True)
 class Copy(Generic[Place]):
-    """A directory, and what it is to its partition.
+    """A directory, and its role for the partition.
 
-    agreed_end: the offset before which its records are the partition's; None: all of them are. leader_epoch: the
-    latest, -1 if it isn't known; log_end: None if it isn't, or nobody had to know.
+    agreed_end: the offset below which it has the partition's records; None: all of its records are the partition's.
+    leader_epoch: the latest, -1 if unknown; log_end: None if unknown or not needed.
     """
 
     place: Place
@@ -121,10 +121,10 @@ class Copy(Generic[Place]):
 
 
 class LeftOut(NamedTuple):
-    """A directory that isn't a partition's, or the last offsets of one: of a lineage that the cluster abandoned.
+    """A directory that isn't a partition's, or a partition's last offsets of a lineage that the cluster abandoned.
 
-    offsets: None for the whole directory; their end isn't included, and None if it isn't known. leader_epoch: the
-    latest of the directory, -1 if it isn't known.
+    offsets: None for the whole directory; their end isn't included, and None if unknown. leader_epoch: the latest of
+    the directory, -1 if unknown.
     """
 
     topic: str
@@ -136,7 +136,7 @@ class LeftOut(NamedTuple):
     leader_epoch: int = -1
 
     def text(self) -> str:
-        """All of it in a line."""
+        """Return the omission in a line."""
         owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
         if self.offsets is None:
             return f"{owner}: {_WHY_LEFT_OUT[self.status]}"
@@ -145,7 +145,7 @@ class LeftOut(NamedTuple):
         return f"{owner}: {offsets}, leader epoch {self.leader_epoch}: the cluster went on without them (`kseg diff`)"
 
     def to_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """Return the omission for programs."""
         first, end = (None, None) if self.offsets is None else self.offsets
         members: dict[str, object] = {
             "topic": self.topic,
@@ -170,11 +170,11 @@ _WHY_LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class PartitionReplicas(Generic[Place]):
-    """A partition, and what is here of it.
+    """A partition, and its copies found here.
 
-    copies: those that answer for it, the best one first; each lacks only what the one before it may have lost.
-    set_aside: directories of its name that aren't its, or aren't any more. topic_id: None if nothing tells it.
-    cluster_id: by the log directories. metadata_offset: of the metadata's last record, if they told of its copies.
+    copies: those that answer for it, the best one first; each is read only for the possible losses of the one before
+    it. set_aside: directories of its name that aren't or are no longer its own. topic_id: None if unknown. cluster_id:
+    by the log directories. metadata_offset: of the metadata's last record, if they decided about its copies.
     """
 
     topic: str
@@ -187,7 +187,7 @@ class PartitionReplicas(Generic[Place]):
 
     @property
     def name(self) -> str:
-        """Of its directories, as a broker names them; else their own name."""
+        """The name of its directories on a broker; else their own name."""
         return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
     @property
@@ -202,7 +202,7 @@ class PartitionReplicas(Generic[Place]):
 
     @property
     def left_out(self) -> Iterator[LeftOut]:
-        """What is here under its name, and isn't part of the answer."""
+        """Yield everything under its name that isn't part of the answer."""
         own = self.topic, self.partition
         for copy in self.copies:
             if copy.agreed_end is not None:
@@ -212,15 +212,15 @@ class PartitionReplicas(Generic[Place]):
 
 
 def alone(partition: PartitionLog) -> PartitionReplicas[PartitionLog]:
-    """A partition of which one directory alone is read; its topic's id isn't."""
+    """Return a partition of a single directory, whose topic's id isn't read."""
     copy = Copy(partition, as_given(partition.path), None, None, CopyStatus.CURRENT)
     return PartitionReplicas(partition.topic or partition.directory_name, partition.partition, None, (copy,))
 
 
 def answering_topic_id(replicas: Sequence[PartitionReplicas[Place]]) -> str | None:
-    """Return the id of a topic by the files of the copies that answer, else by what tells it for all of them.
+    """Return the id of a topic by the files of the copies that answer, else by the id found for all of them.
 
-    Another topic's id answers only where all of the copies are another topic's: stale ones, given by their paths.
+    Another topic's id answers only if all of the copies are another topic's: stale ones, given by their paths.
     """
     own = [each.copies[0].topic_id or each.topic_id for each in replicas]
     known = replicas[0].topic_id
@@ -228,17 +228,17 @@ def answering_topic_id(replicas: Sequence[PartitionReplicas[Place]]) -> str | No
 
 
 def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, ...]:
-    """What isn't part of the answers for some partitions."""
+    """Return the omissions from the answers for some partitions."""
     return tuple(left_out for each in replicas for left_out in each.left_out)
 
 
 def join_replicas(
     candidates: Sequence[Candidate[Place]], cluster_id: str | None, metadata: "ClusterMetadata | None" = None
 ) -> list[PartitionReplicas[Place]]:
-    """What answers for each partition, in the order of the candidates.
+    """Return the answering copies of each partition, in the order of the candidates.
 
     Args:
-        candidates: all directories of a cluster, whether they will be asked for or not.
+        candidates: all directories of a cluster, requested or not.
         cluster_id: the cluster's id, if it is known.
         metadata: the cluster's, if they are here.
     """
@@ -261,7 +261,7 @@ def find_set_aside(
 ) -> Iterator[LeftOut]:
     """Yield the directories that `join_replicas` sets aside for a topic, without ranking the others.
 
-    candidates: all that one cluster has of the topic. known: the cluster's metadata, if they are here.
+    candidates: all of the topic in one cluster. known: the cluster's metadata, if they are here.
     """
     histories = _Histories[Place]()
     _, parts = _by_partition(candidates, _told(known, topic), histories)
@@ -277,12 +277,12 @@ def find_topic_id(
 
 
 def _told(known: "ClusterMetadata | None", topic: str) -> "_Told | None":
-    """What metadata tell of a topic; nothing of their own one."""
+    """Return the metadata's facts about a topic; None for their own topic."""
     return None if known is None or topic == METADATA_TOPIC else _Told(known, topic)
 
 
 class _Told:
-    """What metadata tell of a topic: its id, None if they don't have it; and its partitions by number."""
+    """A topic in the metadata: its id, None if they don't have it; and its partitions by number."""
 
     def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
         found = metadata.topic(topic)
@@ -290,14 +290,14 @@ class _Told:
         self.partitions: Mapping[int | None, ClusterPartition] = (
             {} if found is None else {each.partition: each for each in found.partitions}
         )
-        # Whoever has partitions was registered before.
+        # A broker with partitions was registered before.
         self.is_complete = bool(metadata.brokers) and metadata.missing_before is None and not metadata.unreadable
 
 
 def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
-    """The id of the cluster that some directories are of, None if none of them names one.
+    """Return the cluster id of some directories, None if none of them has one.
 
-    named: paths, each with the id that it names. Raises UsageError if these are several.
+    named: paths, each with its id. Raises UsageError if there are several ids.
     """
     known: dict[str, object] = {}
     for path, cluster_id in named:
@@ -324,13 +324,13 @@ def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> lis
 
 
 _Parted: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]
-"""A partition's number, the directories that are its, and the others."""
+"""A partition's number, its own directories, and the others."""
 
 
 def _by_partition(
     candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, list[_Parted[Place]]]:
-    """The topic's id, and its partitions."""
+    """Return the topic's id, and its partitions."""
     topic_id, is_gone = _topic_id(candidates, told, histories)
     by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
@@ -342,9 +342,9 @@ def _by_partition(
 def _topic_id(
     candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, bool]:
-    """The topic's id, and whether the cluster has no such topic any more.
+    """Return the topic's id, and whether the cluster no longer has such a topic.
 
-    Without metadata the topic was created last whose records are the newest.
+    Without metadata, the topic with the newest records was created last.
     """
     ids = list(dict.fromkeys(each.topic_id for each in candidates if each.topic_id is not None))
     if told is not None and told.topic_id is not None:
@@ -365,7 +365,7 @@ def _topic_id(
 def _told_apart(
     candidates: Sequence[Candidate[Place]], topic_id: str | None, *, is_gone: bool
 ) -> tuple[list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]:
-    """The directories that are the partition's, and the others."""
+    """Return the directories that are the partition's, and the others."""
     own: list[tuple[Candidate[Place], CopyStatus]] = []
     others: list[Copy[Place]] = []
     are_all_given = all(each.is_given for each in candidates)
@@ -397,7 +397,7 @@ class _Histories(Generic[Place]):
         self._known: dict[tuple[StrPath, bool], History] = {}
 
     def of(self, candidate: Candidate[Place], *, is_exact: bool = False) -> History:
-        """A directory's history; with `is_exact` by all headers, where the checkpoint may not be believed."""
+        """Return a directory's history; with `is_exact` by all headers, if the checkpoint isn't reliable."""
         key = candidate.path, is_exact
         if key not in self._known:
             try:
@@ -412,7 +412,7 @@ def _ranked(
     known: "ClusterPartition | None",
     histories: _Histories[Place],
 ) -> tuple[Copy[Place], ...]:
-    """The copies, the best one first, each with the offset up to which it agrees with that one."""
+    """Return the copies, the best one first, each with the offset up to which it agrees with that one."""
     if len(own) < 2:
         return tuple(Copy(each.place, each.path, each.broker, each.topic_id, status) for each, status in own)
     in_sync = in_sync_replicas(known, (histories.of(each).latest_epoch for each, _ in own))
@@ -459,7 +459,7 @@ def _ranked(
 def _with_duplicates(
     ranked: Iterable[tuple[Candidate[Place], CopyStatus]],
 ) -> Iterator[tuple[Candidate[Place], CopyStatus]]:
-    """The directories; each current one after the first of its broker is a duplicate."""
+    """Yield the directories; each current one after the first of its broker is a duplicate."""
     brokers: set[int | None] = set()
     for each, status in ranked:
         is_current = status is CopyStatus.CURRENT and each.broker is not None
@@ -482,7 +482,7 @@ def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[i
     unclean shutdown count: the controller elects the last known leader. Source: KIP-966.
 
     Args:
-        known: the partition as the metadata have it.
+        known: the partition in the metadata.
         leader_epochs: the latest leader epoch of each copy that answers for it.
     """
     if known is None or any(epoch > known.leader_epoch for epoch in leader_epochs):
@@ -491,15 +491,15 @@ def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[i
 
 
 def history_at(directory: Path, is_exact: bool) -> History:
-    """Return the history of the log in a directory, as `history_of`."""
+    """Return the history of the log in a directory, like `history_of`."""
     return history_of(PartitionLog(directory), is_exact)
 
 
 def history_of(partition: PartitionLog, is_exact: bool) -> History:
-    """The history of a directory of this machine. Raises OpenError if a log can't be opened.
+    """Return the history of a directory of this machine. Raises OpenError if a log can't be opened.
 
-    Without the headers of all batches, where the checkpoint is missing or older than the log, all of it is taken for
-    that of the last batch's epoch: whoever finds that copies differ asks again.
+    If the checkpoint is missing or older than the log, and not all headers are read, the complete log counts as the
+    last batch's epoch. If copies then differ, the caller asks again.
     """
     end = partition.read_end()
     epoch = latest_epoch(partition, end)
@@ -511,7 +511,7 @@ def history_of(partition: PartitionLog, is_exact: bool) -> History:
 
 
 def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
-    """The lineage by the checkpoint; all of the log is of the last batch's epoch if the checkpoint is older."""
+    """Return the lineage by the checkpoint; if that is older, the complete log has the last batch's epoch."""
     start, epochs = partition.log_start_offset(), noted_epochs(partition, end)
     if epoch > epochs.latest:
         epochs = EpochStarts(((epoch, start),))
@@ -519,19 +519,19 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 
 
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
-    """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
+    """Return whether a copy's missing offsets were lost: the cleaner removed none from any copy."""
     places = [copy.place for copy in copies]
     told = tell_of_cleaning([place.path for place in places])
     return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, told, strict=True))
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:
-    """The id of a partition's topic; None if `partition.metadata` has none that can be read."""
+    """Return the id of a partition's topic; None if `partition.metadata` has no readable one."""
     return topic_id_at(partition.path)
 
 
 def topic_id_at(directory: Path) -> str | None:
-    """The same of a directory that wasn't listed."""
+    """Return the topic's id of a directory that wasn't listed."""
     try:
         return read_topic_id(directory)
     except FileError:

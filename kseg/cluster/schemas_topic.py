@@ -1,4 +1,4 @@
-"""Finds the partitions of an internal topic, and the records of `_schemas`."""
+"""The partitions of an internal topic, and the records of `_schemas`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ SCHEMAS_TOPIC = "_schemas"
 
 
 class TopicPlaces(NamedTuple):
-    """A topic's partitions that are in use, by number, and the log directories that were searched.
+    """A topic's partitions in use, by number, and the searched log directories.
 
     is_all: log directories were given, not single partitions. replicas: the copies of each that are here.
     """
@@ -30,15 +30,15 @@ class TopicPlaces(NamedTuple):
 
 
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
-    """A topic's partitions: given directly, in log directories, or in parents of these.
+    """Return a topic's partitions: given directly, in log directories, or in parents of these.
 
     A directory with segments is used whatever its name is, since it may have been copied from elsewhere. Of several
-    replicas the one that answers is used.
+    replicas, the answering one is used.
 
     Args:
         paths: a path or several.
         topic: its name.
-        refuse: is called with the error of a path that can't be listed if others can; None raises it.
+        refuse: called with the error of a path that can't be listed if others can; None raises it.
 
     Raises:
         OpenError: there is no such directory, or the topic isn't found.
@@ -68,7 +68,7 @@ class SchemasTopic(NamedTuple):
     path: Path
 
     def records(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Keys and values of its intact records, in the log's order.
+        """Yield keys and values of its intact records, in the log's order.
 
         Raises:
             OpenError: there is no such file or directory.

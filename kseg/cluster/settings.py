@@ -1,4 +1,4 @@
-"""A topic's settings in force: its own, those of its broker, the cluster's defaults, server.properties, Kafka's own."""
+"""A topic's settings in force: its own, its broker's, the cluster's defaults, server.properties, Kafka's own."""
 
 import re
 import sys
@@ -41,7 +41,7 @@ class SettingType(IntEnum):
 
 
 class Fallback(NamedTuple):
-    """A broker's setting in another unit, for when the one in milliseconds isn't set; default: "" for none."""
+    """A broker's setting in another unit, if the one in milliseconds isn't set; default: "" for none."""
 
     name: str
     milliseconds: int
@@ -49,10 +49,10 @@ class Fallback(NamedTuple):
 
 
 class TopicSetting(NamedTuple):
-    """A setting: its name, type and default; the broker's setting for topics without an own one, "" if there is none.
+    """A setting: its name, type and default; the broker's setting for topics without their own, "" if there is none.
 
-    fallbacks: the first one that is set, or has a default, is taken in its place. since, until: the levels of
-    `metadata.version` of the releases that have it so.
+    fallbacks: the first one that is set, or has a default, replaces it. since, until: the levels of `metadata.version`
+    of the releases with this setting.
     """
 
     name: str
@@ -175,7 +175,7 @@ TOPIC_SETTINGS = (
 
 
 class SettingSource(IntEnum):
-    """Where a setting comes from. Source: DescribeConfigsResponse.ConfigSource."""
+    """The source of a setting. Source: DescribeConfigsResponse.ConfigSource."""
 
     TOPIC = 1
     BROKER = 2
@@ -186,7 +186,7 @@ class SettingSource(IntEnum):
     GROUP = 8
 
     def text(self) -> str:
-        """For people."""
+        """Return the source for people."""
         return _SOURCE_TEXTS[self]
 
 
@@ -202,7 +202,7 @@ _SOURCE_TEXTS = {
 
 
 class Synonym(NamedTuple):
-    """A setting that takes effect where those before it aren't set."""
+    """A setting that takes effect if the ones before it aren't set."""
 
     name: str
     value: str
@@ -220,12 +220,12 @@ class ResolvedSetting(NamedTuple):
 
     @property
     def has_broker_name(self) -> bool:
-        """Whether a broker has a setting for topics that don't set it."""
+        """True if a broker has a setting for topics that don't set it."""
         return self.name in _WITH_BROKER_NAME
 
     @property
     def source(self) -> SettingSource:
-        """Where its value comes from."""
+        """The source of its value."""
         return self.synonyms[0].source if self.synonyms else SettingSource.DEFAULT
 
 
@@ -233,26 +233,26 @@ _WITH_BROKER_NAME = frozenset(setting.name for setting in TOPIC_SETTINGS if sett
 
 
 class BrokerSettings(NamedTuple):
-    """What is set for a broker, by where it comes from; the first source that has a setting decides.
+    """A broker's settings by their sources; the first source that has a setting decides.
 
-    level: the highest `metadata.version` that the broker supports, which tells its release; None for the newest.
+    level: the highest `metadata.version` that the broker supports, which gives its release; None for the newest.
     """
 
     sources: tuple[tuple[SettingSource, Mapping[str, str]], ...]
     level: int | None = None
 
     def synonyms(self, name: str) -> Iterator[Synonym]:
-        """What is set for a name, the setting in effect first."""
+        """Yield the settings of a name, the one in effect first."""
         return (Synonym(name, found[name], source) for source, found in self.sources if name in found)
 
     def topic_settings(self) -> Iterator[TopicSetting]:
-        """The settings that the broker's release has for a topic."""
+        """Yield the settings that the broker's release has for a topic."""
         level = _LEVEL_4_4 if self.level is None else max(self.level, _LEVEL_3_9)
         return (each for each in TOPIC_SETTINGS if each.since <= level <= each.until)
 
 
 def read_server_properties(path: Path) -> Mapping[str, str]:
-    """What a broker's server.properties sets. Raises OpenError if it can't be opened, KsegError if it can't be read."""
+    """Read a broker's server.properties. Raises OpenError if it can't be opened, KsegError if it can't be read."""
     from kseg.formats.checkpoints import parse_meta_properties
     from kseg.system.files import read_text_file
 
@@ -260,7 +260,7 @@ def read_server_properties(path: Path) -> Mapping[str, str]:
 
 
 class DynamicSettings:
-    """The settings that a cluster's metadata have, and its brokers' releases."""
+    """The settings in a cluster's metadata, and its brokers' releases."""
 
     def __init__(self, metadata: "ClusterMetadata | None" = None) -> None:
         self._by_resource: dict[tuple[str, str], dict[str, str]] = {}
@@ -273,13 +273,13 @@ class DynamicSettings:
             self._levels = _levels_of(metadata.brokers)
 
     def of(self, kind: str, name: str) -> Mapping[str, str]:
-        """A resource's own settings; a broker's name is its id, "" stands for all."""
+        """Return a resource's own settings; a broker's name is its id, "" stands for all."""
         return self._by_resource.get((kind, name), NO_SETTINGS)
 
     def brokers_among(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> frozenset[int]:
-        """Return the brokers that may be meant: that of a server.properties, else the owners that aren't controllers.
+        """Return the possible brokers: the one of a server.properties, else the owners that aren't controllers.
 
-        If none of the owners is registered, all of them may be.
+        If none of the owners is registered, all of them are possible.
 
         Args:
             owners: node ids in the `meta.properties` of log directories.
@@ -292,23 +292,23 @@ class DynamicSettings:
         return self._brokers & known or known
 
     def of_the_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for the only broker that may be meant; of several brokers, what is set for all counts."""
+        """Return the settings of the only possible broker; of several brokers, only settings for all brokers count."""
         return self.of_broker(self.only_broker(owners, static), static)
 
     def only_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> int | None:
-        """Return the only broker that may be meant; None if there are several, or none."""
+        """Return the only possible broker; None if there are several, or none."""
         here = self.brokers_among(owners, static)
         return next(iter(here)) if len(here) == 1 else None
 
     def of_owner(self, owner: int, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for the broker of a log directory; the server.properties of another one says nothing of it.
+        """Return the settings of a log directory's broker, without another broker's server.properties.
 
         owner: the node id in its `meta.properties`.
         """
         return self.of_broker(owner, static if broker_of(static) in (None, owner) else NO_SETTINGS)
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for a broker, None for one that isn't known; static: by its server.properties."""
+        """Return the settings of a broker, None for an unknown one; static: by its server.properties."""
         own = NO_SETTINGS if broker is None else self.of("broker", str(broker))
         return BrokerSettings(
             (
@@ -321,7 +321,7 @@ class DynamicSettings:
 
 
 def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
-    """The highest `metadata.version` that each broker supports, as far as they have told it."""
+    """Return the highest `metadata.version` that each broker supports, as far as the brokers registered it."""
     from kseg.cluster.model import METADATA_VERSION
 
     return {
@@ -333,28 +333,28 @@ def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
 
 
 def is_compacted_at_least(policy: str | None, was_cleaned: Callable[[], bool]) -> bool:
-    """Whether the disks show of a topic that no metadata know that it was compacted, whatever else it is.
+    """Return whether the disks show that a topic without metadata was compacted, perhaps besides deletion.
 
-    policy: what its broker sets for topics that don't set it. was_cleaned: whether the cleaner was over one of its
-    partitions, in which case the topic itself sets what its broker doesn't.
+    policy: its broker's setting for topics that don't set it. was_cleaned: the cleaner cleaned one of its partitions.
+    In this case the topic itself sets compaction if its broker doesn't.
     """
     return COMPACT not in policies_in(policy or "") and was_cleaned()
 
 
 def policies_in(value: str) -> list[str]:
-    """The policies that a value of `cleanup.policy` names."""
+    """Return the policies in a value of `cleanup.policy`."""
     return [each.strip() for each in value.split(",")]
 
 
 def shown_settings(topic: str, brokers: BrokerSettings, was_cleaned: Callable[[], bool]) -> dict[str, str]:
-    """Return the settings that the disks show of a topic that no metadata know: its cleanup policy, or nothing."""
+    """Return the settings of a topic without metadata that the disks show: its cleanup policy, or nothing."""
     policy = set_for_topics(brokers).get(CLEANUP_POLICY)
     is_compacted = topic in COMPACTED_TOPICS or is_compacted_at_least(policy, was_cleaned)
     return {CLEANUP_POLICY: COMPACT} if is_compacted else {}
 
 
 def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[ResolvedSetting]:
-    """All settings of a topic that has some of its own; those that kseg doesn't know come last."""
+    """Yield all settings of a topic with some of its own; those unknown to kseg come last."""
     left = dict(own)
     for setting in brokers.topic_settings():
         yield resolve(setting, left.pop(setting.name, None), brokers)
@@ -363,7 +363,7 @@ def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[Res
 
 
 def set_for_topics(brokers: BrokerSettings) -> dict[str, str]:
-    """What brokers set for topics that don't set it themselves, by the topics' names."""
+    """Return the brokers' settings for topics that don't set them, by the topics' names."""
     wanted = (setting for setting in brokers.topic_settings() if _is_set(setting, brokers))
     return {setting.name: resolve(setting, None, brokers).value for setting in wanted}
 
@@ -374,7 +374,7 @@ def _is_set(setting: TopicSetting, brokers: BrokerSettings) -> bool:
 
 
 def resolve(setting: TopicSetting, own: str | None, brokers: BrokerSettings) -> ResolvedSetting:
-    """A topic's setting: its own, the broker's, or Kafka's default. Source: ServerTopicConfigSynonyms."""
+    """Return a topic's setting: its own, the broker's, or Kafka's default. Source: ServerTopicConfigSynonyms."""
     synonyms = [] if own is None else [Synonym(setting.name, own, SettingSource.TOPIC)]
     of_broker = list(brokers.synonyms(setting.broker_name)) if setting.broker_name else []
     value = own if own is not None else of_broker[0].value if of_broker else setting.default
@@ -395,15 +395,15 @@ def _fallback_synonyms(setting: TopicSetting, brokers: BrokerSettings) -> Iterat
 
 
 def _in_milliseconds(setting: TopicSetting, brokers: BrokerSettings) -> str:
-    """The value of the first fallback that is set; the default otherwise."""
+    """Return the value of the first fallback that is set; the default otherwise."""
     found = _fallback_in_effect(setting, brokers)
     return setting.default if found is None else str(max(int(found[1].value) * found[0].milliseconds, -1))
 
 
 def whole_number(value: str, least: int = -sys.maxsize) -> int | None:
-    """The number that a setting's value is; None for another text, and for less than `least`.
+    """Return a setting's value as a number; None for another text, and for less than `least`.
 
-    Source: ConfigDef.parseType: spaces around it are ignored, and a sign may stand before it.
+    Source: ConfigDef.parseType: spaces around it are ignored, and a sign is allowed.
     """
     text = value.strip()
     number = int(text) if re.fullmatch("[+-]?[0-9]{1,19}", text) else None
@@ -419,9 +419,9 @@ def _fallback_in_effect(setting: TopicSetting, brokers: BrokerSettings) -> tuple
 
 
 def source_of(name: str, own: str | None, brokers: BrokerSettings) -> SettingSource:
-    """Return where the value of a topic's setting comes from, also if a broker sets it in another unit.
+    """Return the source of a topic's setting, also if a broker sets it in another unit.
 
-    Of the latter `resolve` has no synonym, as a broker's answer has none.
+    For the latter, `resolve` has no synonym, like a broker's answer.
     """
     setting = next(each for each in TOPIC_SETTINGS if each.name == name)
     resolved = resolve(setting, own, brokers)

@@ -1,4 +1,4 @@
-"""What was taken of some paths: whose directories, which metadata, how many copies; and what was left out."""
+"""A summary of the data used from some paths: clusters, metadata, number of copies; and the omissions."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ from kseg.cluster.replicas import LeftOut, PartitionReplicas, left_out_of
 from kseg.errors import counted
 
 MOST_TOLD = 20
-"""Directories and lineages that are left out, each told in a line; of more, how many they are."""
+"""The most omitted directories and lineages that get a line each; further ones are counted."""
 
 
 class Answer(NamedTuple):
     """The copy that answers for a partition.
 
-    leader_epoch, log_end: None where there is no other copy, and nobody asked. log_end: None also where it isn't known.
+    leader_epoch, log_end: None if there is no other copy and no need for them. log_end: None also if unknown.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     copies: int
 
     def text(self) -> str:
-        """All of it in a line."""
+        """Return the answer in a line."""
         owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
         if self.leader_epoch is None:
             return f"{self.name}: {owner}"
@@ -34,11 +34,10 @@ class Answer(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What commands that join copies say first.
+    """The first output of commands that join copies.
 
-    brokers: by their ids, those that are known. metadata_offset: of the last record of the metadata that told which
-    copies are the partitions'; None without any. copies: how many answer. left_out: what doesn't. answers: the best
-    copy of each partition.
+    brokers: the known ids. metadata_offset: of the last record of the metadata that decided about the copies; None
+    without any. copies: the number of answering ones. left_out: the others. answers: the best copy of each partition.
     """
 
     brokers: tuple[int, ...]
@@ -50,16 +49,16 @@ class Taken(NamedTuple):
 
     @property
     def partitions(self) -> int:
-        """How many can be answered for."""
+        """The number of partitions with an answer."""
         return len(self.answers)
 
     @property
     def abandoned(self) -> int:
-        """How many partitions have copies of a lineage that the cluster abandoned."""
+        """The number of partitions with copies of a lineage that the cluster abandoned."""
         return len({(each.topic, each.partition) for each in self.left_out if each.offsets is not None})
 
     def sentences(self, *, verbose: bool = False) -> Iterator[str]:
-        """The same in words; nothing where there was nothing to choose. verbose: a line for each partition."""
+        """Yield the summary in words; nothing if there was no choice. verbose: a line for each partition."""
         if len(self.brokers) < 2 and self.copies == self.partitions and not self.left_out:
             return
         yield "; ".join(self._parts())
@@ -84,7 +83,7 @@ class Taken(NamedTuple):
             yield f"{counted(aside, 'directory', 'directories')} left out"
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the summary for programs."""
         return {
             "brokers": list(self.brokers),
             "clusterId": self.cluster_id,
@@ -97,7 +96,7 @@ class Taken(NamedTuple):
 
 
 def taken_of(replicas: Iterable[PartitionReplicas[Any]]) -> Taken:
-    """What answers for some partitions, and what doesn't."""
+    """Return the answering copies of some partitions, and the omissions."""
     found = list(replicas)
     copies = [copy for each in found for copy in each.copies]
     offsets = [each.metadata_offset for each in found if each.metadata_offset is not None]

@@ -1,4 +1,4 @@
-"""Makes partitions in remote tiers look like a broker's: directories whose files are read where the objects lie."""
+"""Partitions in remote tiers as a broker's directories: their files are read from the objects' places."""
 
 import os
 import re
@@ -42,34 +42,34 @@ from kseg.tiered.segment_bytes import PrivateKeys
 from kseg.tiered.segments import find_remote_partitions
 
 _TELLING = (TierLayout.LOCAL, TierLayout.CONFLUENT)
-"""Layouts whose uploads may overlap, while only the records tell where each ends."""
+"""Layouts with uploads that may overlap, while only the records show the end of each."""
 _NAME_KEPT = 40
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 MOST_SAID = 20
-"""Problems of a tier that are said one by one."""
+"""The most problems of a tier that are reported one by one."""
 _OF_A_LOG_DIRECTORY = (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values())
 
 
 def store_at(root: StrPath) -> ObjectStore:
-    """The store at a URL or in a directory."""
+    """Return the store at a URL or in a directory."""
     return open_store(root) if isinstance(root, str) and is_remote(root) else DirectoryStore(root)
 
 
 class RemoteLogs:
-    """Places partitions of remote tiers in a scratch directory; a context manager that removes them at its end.
+    """Remote tiers' partitions, placed in a scratch directory; a context manager that removes them at its end.
 
-    problems: how many segments can't be used.
+    problems: the number of unusable segments.
     """
 
     def __init__(
         self, keys: Mapping[str, Path], say: Callable[[str], None], choice: PartitionChoice = EVERY_PARTITION
     ) -> None:
-        """Places nothing yet.
+        """Place nothing yet.
 
         Args:
             keys: files of private keys by their ids.
-            say: takes what can't be used.
-            choice: the partitions that are placed, if there are any of them; else all.
+            say: takes unusable parts.
+            choice: the partitions to place; all if it is empty.
         """
         self._choice = choice
         self._keys = PrivateKeys(keys)
@@ -96,21 +96,21 @@ class RemoteLogs:
         return self._mirror.refused
 
     def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
-        """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
+        """Return the store at a root, and the tiers' partitions in it; none if it holds no tier. Raises like stores."""
         if root not in self._found:
             store, objects = self._listed(root)
             self._found[root] = store, find_remote_partitions(store, objects, self._choice.takes)
         return self._found[root]
 
     def _listed(self, root: StrPath) -> tuple[ObjectStore, list[StoredObject]]:
-        """The store at a root, and all of its objects."""
+        """Return the store at a root, and all of its objects."""
         if root not in self._listings:
             store = store_at(root)
             self._listings[root] = store, list(store.objects())
         return self._listings[root]
 
     def _of_url(self, url: str) -> PlacedPath:
-        """The path of what a URL names: a file, or a directory."""
+        """Return the path of a URL's file or directory."""
         folder, name = parted(url)
         if parse_file_name(name).kind is FileKind.UNKNOWN:
             return self.place(url)
@@ -125,9 +125,9 @@ class RemoteLogs:
         return path
 
     def mirrored(self, url: str) -> PlacedPath:
-        """The directory of a broker's own files at a URL; beside a partition, what its log directory has.
+        """Return the directory of a broker's own files at a URL; next to a partition, its log directory's files.
 
-        Raises as stores do.
+        Raises like stores.
         """
         store, objects = self._listed(url)
         folder, name = parted(url)
@@ -146,9 +146,9 @@ class RemoteLogs:
         return directory
 
     def local(self, path: StrPath, remotes: Sequence[str] = ()) -> StrPath:
-        """The path to read: one of a tier that was placed, or of local partitions joined with remote tiers.
+        """Return the path to read: of a placed tier, or of local partitions joined with remote tiers.
 
-        Raises as `place` and `join` do.
+        Raises like `place` and `join`.
         """
         if not isinstance(path, PlacedPath):
             given = without_file_scheme(url_of(os.fspath(path)))
@@ -165,7 +165,10 @@ class RemoteLogs:
         return self.place(root) / inner
 
     def place(self, root: StrPath) -> PlacedPath:
-        """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
+        """Return the directory that stands for a tier.
+
+        Raises OpenError if there is none at the root, and like stores.
+        """
         if root not in self._placed:
             store, objects = self._listed(root)
             if isinstance(root, str) and is_remote(root) and not holds_tier(store, objects):
@@ -184,20 +187,20 @@ class RemoteLogs:
         return self._placed[root]
 
     def fetch_all(self) -> None:
-        """Fetches all bytes of the files that were placed. Raises OpenError if they can't be had."""
+        """Fetch all bytes of the placed files. Raises OpenError if they aren't available."""
         self._files.fetch_all()
 
     def place_file(self, root: StrPath, name: str) -> PlacedPath:
-        """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
+        """Return a file of the only partition at a root. Raises OpenError if it doesn't exist, and like `place`."""
         found = [each / name for each in sorted(self.place(root).iterdir()) if (each / name).is_file()]
         if not found:
             raise OpenError("can't be used: `kseg verify` on its directory says why", f"{root}/{name}")
         return found[0]
 
     def join(self, local: StrPath, roots: Sequence[str]) -> PlacedPath:
-        """The directory that stands for local partitions and what comes before them in remote tiers.
+        """Return the directory that stands for local partitions and their earlier parts in remote tiers.
 
-        Raises OpenError if there is no local partition, and as stores do.
+        Raises OpenError if there is no local partition, and like stores.
         """
         key = "\0".join((os.fspath(local), *roots))
         if key not in self._placed:
@@ -256,7 +259,7 @@ class RemoteLogs:
     def _place(
         self, store: ObjectStore, partition: RemotePartition, target: PlacedPath, local: PartitionLog | None = None
     ) -> None:
-        """Makes the directory of a partition, of its remote segments and the local ones that follow."""
+        """Create the directory of a partition, of its remote segments and the local ones that follow."""
         target.mkdir()
         segments = self._measured(store, partition)
         partition = replace(partition, segments=segments)
@@ -279,7 +282,7 @@ class RemoteLogs:
             _link(local.path, target, sorted(os.listdir(local.path)))  # noqa: PTH208  names alone
 
     def _measured(self, store: ObjectStore, partition: RemotePartition) -> tuple[RemoteSegment, ...]:
-        """The segments, with their last offsets where only the records tell these and others may have the same ones."""
+        """Return the segments, with their last offsets if only the records show these and others may overlap."""
         if partition.layout not in _TELLING:
             return partition.segments
         pool = self._new_directory(partition.folder, is_far=not store.is_near)
@@ -289,7 +292,7 @@ class RemoteLogs:
         )
 
     def _name_problems(self, placed: PlacedPartition) -> None:
-        """Says what of a partition can't be used."""
+        """Report the unusable parts of a partition."""
         for segment in placed.remote.segments:
             for problem in segment.problems:
                 self.problems += not segment.is_unfinished
@@ -300,7 +303,7 @@ class RemoteLogs:
                     self._say("kseg: there are more such objects; `kseg verify` names all")
 
     def _new_directory(self, name: str, *, is_far: bool) -> PlacedPath:
-        """An empty directory that is shown under a name."""
+        """Return an empty directory that is shown under a name."""
         if self._scratch is None:
             try:
                 self._scratch = self._stack.enter_context(scratch_directory()).resolve()
@@ -313,7 +316,7 @@ class RemoteLogs:
 
 
 def _free_folder(directory: PlacedPath, partition: RemotePartition) -> PlacedPath:
-    """A log directory for one of several partitions of the same name: topics of their own, or copies of a tier."""
+    """Return a log directory for one of several partitions of a name: topics of their own, or copies of a tier."""
     name = _UNSAFE.sub("_", partition.topic_id or partition.folder.rstrip("/").rpartition("/")[0][-_NAME_KEPT:])
     folder, number = directory / name, 1
     while (folder / partition.directory_name).exists():
@@ -324,7 +327,7 @@ def _free_folder(directory: PlacedPath, partition: RemotePartition) -> PlacedPat
 
 
 def _link(source: Path, target: Path, names: Iterable[str]) -> None:
-    """Puts files beside those that are there already, which keep their names."""
+    """Link files next to existing ones, which keep their names."""
     for name in names:
         if (source / name).is_file() and not (target / name).exists():
             (target / name).symlink_to(source / name)
@@ -342,5 +345,5 @@ def _write_metadata(partition: RemotePartition, target: Path) -> None:
     try:
         content = build_metadata(partition.topic_id)
     except FileError:
-        return  # names of objects may hold what is no uuid
+        return  # names of objects may be invalid as uuids
     (target / PARTITION_METADATA).write_bytes(content)

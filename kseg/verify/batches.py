@@ -1,4 +1,4 @@
-"""Batches in which something happens that a check judges, with headers, checksums and records."""
+"""Batches with an event that a check judges, with headers, checksums and records."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -26,12 +26,12 @@ from kseg.reading.log_file import LogFile
 
 
 class CheckedBatch(NamedTuple):
-    """A batch whose CRC holds, and what its records say.
+    """A batch whose CRC matches, and facts from its records.
 
-    base_offset: of the header, or a wrapper's first record's. offsets: of the records that could be read.
-    largest_timestamp: of the records, -1 if there are none. begins_keyed, ends_keyed: whether the first and the last
-    record have a key; None without records. marker: the transaction's end, in a control batch that is one. damage: why
-    not all records could be read.
+    base_offset: of the header, or a wrapper's first record's. offsets: of the readable records. largest_timestamp: of
+    the records, -1 if there are none. begins_keyed, ends_keyed: whether the first and the last record have a key; None
+    without records. marker: the transaction's end, in a control batch with one. damage: the reason why some records
+    can't be read.
     """
 
     header: BatchHeader
@@ -50,13 +50,13 @@ class CheckedBatch(NamedTuple):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether records are missing in it, which only compaction does."""
+        """True if records are missing in it, which only compaction causes."""
         span = self.last_offset - self.base_offset + 1
         return self.damage is None and not self.header.is_control and len(self.offsets) < span
 
 
 def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
-    """Batches and damages of a log in file order; a batch whose CRC is wrong is a damage of its size."""
+    """Yield batches and damages of a log in file order; a batch with a wrong CRC is a damage of its size."""
     for item in with_bodies(log_file.runs(), log_file.stored_size):
         if isinstance(item, Damage):
             yield item
@@ -65,7 +65,7 @@ def checked_batches(log_file: LogFile) -> Iterator[CheckedBatch | Damage]:
 
 
 def offsets_problem(batch: CheckedBatch) -> str | None:
-    """What is wrong with the offsets of a batch's records, if all of them can be read."""
+    """Return the problem of a batch's offsets, if all of its records are readable."""
     offsets, first, last = batch.offsets, batch.base_offset, batch.last_offset
     if batch.damage is not None or (last >= first and (not offsets or _rise_within(offsets, first, last))):
         return None
@@ -74,7 +74,7 @@ def offsets_problem(batch: CheckedBatch) -> str | None:
 
 
 def _rise_within(offsets: list[int], first: int, last: int) -> bool:
-    """Whether offsets rise strictly and lie from first to last."""
+    """Return whether offsets increase strictly, from at least first to at most last."""
     if offsets[0] < first or offsets[-1] > last:
         return False
     if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
@@ -83,7 +83,7 @@ def _rise_within(offsets: list[int], first: int, last: int) -> bool:
 
 
 def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iterator[CheckedBatch | Damage]:
-    """The batches of a slice's rows first … last - 1; one whose CRC is wrong is a damage of its size."""
+    """Yield the batches of a slice's rows first … last - 1; one with a wrong CRC is a damage of its size."""
     run, bodies = piece.run, piece.bodies
     columns = kernel.load().columns(run.buffer, run.rows, first, last, run.position, bodies, first_body=piece.first)
     records = _RecordColumns(columns, piece)
@@ -104,7 +104,7 @@ def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iter
 
 
 def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
-    """What is wrong with a control batch's first record whose key or value isn't of its kind, as the kernel judges."""
+    """Return the damage of a control batch whose first record has a wrong key or value, by the kernel's judgement."""
     batch = Batch.parse(raw, header.position, is_valid=True)
     for index, record in enumerate(batch.records(on_damage="skip")):
         if not is_control_record(record.key, record.value):
@@ -114,7 +114,7 @@ def _control_problem(raw: bytes, header: BatchHeader) -> Damage | None:
 
 
 class _RecordColumns:
-    """The records of a slice, taken apart by batch."""
+    """The records of a slice, divided by batch."""
 
     def __init__(self, columns: Columns, piece: Slice) -> None:
         self._rows = memoryview(columns.rows).cast("B").cast("i")
@@ -135,7 +135,7 @@ class _RecordColumns:
         self._damages |= {damage.position: damage for _, damage in piece.damages}
 
     def batch(self, row: int, header: BatchHeader, marker: EndMarker | None) -> CheckedBatch:
-        """The batch of a row; rows come in order."""
+        """Return the batch of a row; rows come in order."""
         start = bisect_left(self._rows, row, self._next)
         end = self._next = bisect_left(self._rows, row + 1, start)
         offsets = self._offsets[start:end]
@@ -154,7 +154,7 @@ class _RecordColumns:
         )
 
     def _inner_damage(self, header: BatchHeader, start: int, end: int) -> Damage | None:
-        """Messages in a wrapper have CRCs of their own."""
+        """Return the damage of a wrapper's messages, which have CRCs of their own."""
         if header.magic >= 2 or all(self._valid[start:end]):
             return None
         detail = f"the CRC of inner message {bytes(self._valid[start:end]).index(0)} is wrong"
@@ -165,7 +165,7 @@ class _RecordColumns:
 
 
 _WITHOUT_BATCH = frozenset({*map(str, DamageKind), "cut-segment", "offsets-lost", "offsets-missing"})
-"""Ids of findings about what is missing or can't be read: no selected record can be there."""
+"""Ids of findings about missing or unreadable bytes, which can't have a selected record."""
 
 
 class SelectedScope:
@@ -199,17 +199,17 @@ class SelectedScope:
 
     @property
     def has_records(self) -> bool:
-        """Whether a record is selected."""
+        """True if a record is selected."""
         return bool(self._positions)
 
     def takes(self, segment: SegmentFiles) -> bool:
-        """Whether to check a segment: it may have selected records, or damage instead of them."""
+        """Return whether to check a segment: it may have selected records, or damage instead of them."""
         return segment.base_offset in self._segments
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is about a batch with a selected record, what may have been one, or their indexes.
+        """Return whether a finding is about a batch with a selected record, a possible one, or their indexes.
 
-        Damage has no key, no producer and no time: it counts wherever offsets don't rule it out.
+        Damage has no key, no producer and no timestamp: it counts wherever offsets don't exclude it.
         """
         if finding.file.suffix != ".log" or finding.position is None:
             return self._is_near(finding.first_offset, finding.last_offset)
@@ -225,7 +225,7 @@ class SelectedScope:
 
 
 def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
-    """The offsets between which damage at a position is: after the batch before it, before the one after it."""
+    """Return the offsets around damage at a position: after the batch before it, and of the batch after it."""
     first, is_reached = None, False
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy, fold.position_bound = True, position - 1
@@ -246,7 +246,7 @@ def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
 
 
 def _next_offset(fold: HeaderFold) -> int | None:
-    """The offset after the last batch passed; None if there is none."""
+    """Return the offset after the last batch passed; None if there is none."""
     return fold.last_offset + 1 if fold.batches else None
 
 
@@ -261,29 +261,29 @@ JUDGED = (
     | Event.RECORDS
     | Event.INDEX
 )
-"""What no check has an opinion about may happen without it."""
+"""The events that a check may judge; batches without any are passed."""
 FEW = 3
-"""Events in turn after which the next batches are expected to have one too."""
+"""Consecutive events after which the next batches are expected to have one too."""
 MOST_TOGETHER = 256
-"""Batches that are looked at together where something happens in every one: one by one costs more."""
+"""The most batches checked together where each has an event: one by one costs more."""
 
 
 class Watcher(Protocol):
-    """Who wants to know what happens in a log."""
+    """A receiver of events in a log."""
 
     def watch(self, fold: HeaderFold) -> None:
-        """Tells the fold where to stop next."""
+        """Set the fold's next stop."""
 
     def notice_passed(self) -> None:
-        """Takes over what the fold has passed."""
+        """Note the batches that the fold has passed."""
 
 
 def eventful_batches(
     log_file: LogFile, fold: HeaderFold, watcher: Watcher, on_slice: Callable[[Slice], None] | None = None
 ) -> Iterator[CheckedBatch | Damage]:
-    """Damages, and batches in which something happens, in file order; and some of those after them.
+    """Yield damages, and batches with an event, in file order; and some of the batches after them.
 
-    The fold has passed all batches before. Whoever takes a batch adds it to the fold. `on_slice` takes what is read.
+    The fold has passed all batches before. The caller adds each batch to the fold. `on_slice` takes the slices read.
     """
     for item in with_bodies(log_file.runs(), log_file.stored_size):
         if isinstance(item, Damage):

@@ -1,4 +1,4 @@
-"""Findings that another finding explains: who follows the advice about the cause needs none about them."""
+"""Findings that another finding explains: the advice about the cause is enough."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -11,22 +11,22 @@ from kseg.log.partition import PartitionLog
 
 _DAMAGE = frozenset({"cut-segment", "unclean-tail", "unclean-zeros", *BAD_BYTES}) - {"unreadable"}
 _BEYOND_DAMAGE = frozenset({"index-entry", "time-index-entry", "transaction-unfounded"})
-"""Of indexes: what points into the part of a log that can't be read."""
+"""Findings of indexes that point into the unreadable part of a log."""
 _MISSING = frozenset({"orphan-index", "leftover-log", "cut-segment", "emptied-files"})
-"""Where the log of a segment is gone, all of it or its end."""
+"""Findings where a segment's log, or its end, is missing."""
 _HOLES = frozenset({"offsets-lost", "offsets-missing"})
 _OF_EMPTY = frozenset({"snapshot-unreadable", "cut-segment", "index-entry", "index-unsorted", "time-index-entry"})
-"""What is found in files without a byte, or in indexes of logs without one."""
+"""Findings in empty files, or in indexes of empty logs."""
 _OF_OFFSETS = frozenset(
     {"offsets-fall", "duplicate-batch", "offset-below-base", "offset-too-far", "segment-overlap", "leader-epoch-falls"}
 )
-"""What bytes before offsets bring with them in a log that was changed as text, since the CRC doesn't cover these."""
+"""Findings that a log converted as text causes in the bytes before offsets, which the CRC doesn't cover."""
 _BEYOND_END = frozenset({"log-end-lost", "checkpoint-beyond-end", "snapshot-beyond-end", "leader-epoch-beyond-end"})
-"""What was known of a log that now ends before."""
+"""Findings about a log that ends earlier than other files show."""
 
 
 def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings in a partition, without those that others explain."""
+    """Yield a partition's findings without those that others explain."""
     damage = {each.file: each for each in findings if each.id in _DAMAGE}
     changed = {each.file: each for each in reversed(findings) if each.id == "changed-as-text"}
     starts = {start for each in findings if each.id in _MISSING and (start := _start_of(each)) is not None}
@@ -50,7 +50,7 @@ def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -
 
 
 def _without_bytes(partition: PartitionLog) -> Iterator[Path]:
-    """Logs and snapshots."""
+    """Yield logs and snapshots without bytes."""
     yield from (each.path for each in partition.segments if not each.size)
     yield from (each.path for each in partition.snapshots.values() if not each.size)
 
@@ -61,11 +61,11 @@ def _is_after(finding: Finding, cause: Finding) -> bool:
 
 
 def _start_of(finding: Finding) -> int | None:
-    """The first offset that is missing."""
+    """Return the first missing offset."""
     return parse_file_name(finding.file).base_offset if finding.first_offset is None else finding.first_offset
 
 
 def _last_before(hole: Finding, offsets: Sequence[int]) -> int | None:
-    """The last of some ascending offsets that isn't after a hole's beginning."""
+    """Return the last of some ascending offsets up to a hole's beginning."""
     slot = 0 if hole.first_offset is None else bisect_right(offsets, hole.first_offset)
     return offsets[slot - 1] if slot else None

@@ -19,13 +19,13 @@ from kseg.verify.log_checks import LogChecks, SeenEpoch
 
 DELETED = ".deleted"
 _NAMED_BY_OFFSET = frozenset({".log", ".index", ".timeindex", ".txnindex", ".snapshot"})
-"""Endings of files whose names a broker takes for offsets. Source: LogLoader, LogFileUtils."""
+"""Endings of files with names that a broker reads as offsets. Source: LogLoader, LogFileUtils."""
 _PARSED = frozenset({CLEANED, ".swap"})
-"""The same of leftovers, whatever else is in their names. Source: LogLoader.removeTempFilesAndCollectSwapFiles."""
+"""Endings of such leftovers, with any other name parts. Source: LogLoader.removeTempFilesAndCollectSwapFiles."""
 
 
 def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
-    """`leader-epoch-checkpoint` by itself, and against the epochs of the batches."""
+    """Check `leader-epoch-checkpoint` alone, and against the epochs of the batches."""
     path = partition.path / LEADER_EPOCH_CHECKPOINT
     placed = placed_at(partition.path)
     if placed is not None and not placed.lineage:
@@ -49,7 +49,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
 def _compare_epochs(
     partition: PartitionLog, path: Path, entries: Sequence[tuple[int, int]], log: LogChecks, findings: Findings
 ) -> None:
-    """The file's entries against the epochs of the batches, and against the log's end."""
+    """Compare the file's entries with the epochs of the batches, and with the log's end."""
     cleared = []
     for found in log.epochs:
         stored = stored_epoch(entries, found.offset)
@@ -67,12 +67,12 @@ def _compare_epochs(
 
 
 def _is_copy_of_segments(partition: PartitionLog) -> bool:
-    """Whether segments were copied without what a broker has beside them."""
+    """Return whether segments were copied without a broker's other files."""
     return not partition.snapshots and not (partition.path / PARTITION_METADATA).exists()
 
 
 def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
-    """No epochs at all: a broker that appends batches without epochs clears them, else it never does."""
+    """Report missing epochs: only a broker that appends batches without epochs clears them."""
     is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
     sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
     finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
@@ -80,7 +80,7 @@ def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str,
 
 
 def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], findings: Findings) -> None:
-    """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
+    """Report epochs of the first batches that are missing in the file, with the log start offset if known."""
     epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
     start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
     sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
@@ -88,7 +88,7 @@ def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], 
 
 
 def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
-    """Compares what the log directory's checkpoints say about the partition with the log's end."""
+    """Compare the partition's entries in the log directory's checkpoints with the log's end."""
     checkpoints = partition.checkpoints()
     end = end or 0
     for field in ("recovery_point", "high_watermark"):
@@ -113,7 +113,7 @@ def _add_checkpoint(
     *,
     lost_from: int | None = None,
 ) -> None:
-    """lost_from: the first offset of the log, if the log itself is lost, and not what is after its end."""
+    """Report a checkpoint. lost_from: the log's first offset if the log itself is lost, not only its end."""
     offset, end = offsets
     path = partition.path.absolute()
     sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
@@ -123,9 +123,9 @@ def _add_checkpoint(
 
 
 def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
-    """Logs that are about to be deleted, and have records that the log lacks.
+    """Report logs before deletion with records that the log lacks.
 
-    What retention deletes lies before the log; what was cleaned or split is in other segments.
+    Retention deletes logs before the log's start; cleaned or split logs are in other segments.
     """
     for file in partition.leftovers:
         name = parse_file_name(file.path)
@@ -141,7 +141,7 @@ def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
 
 
 def _has_records(partition: PartitionLog, slot: int | None, base: int) -> bool:
-    """Whether the log goes on after an offset; of a compacted one any later offset tells."""
+    """Return whether the log continues after an offset; in a compacted one any later offset is enough."""
     try:
         if partition.was_compacted():
             return partition.read_log_end_offset() > base
@@ -152,7 +152,7 @@ def _has_records(partition: PartitionLog, slot: int | None, base: int) -> bool:
 
 
 def check_directory(partition: PartitionLog, findings: Findings) -> None:
-    """The partition's directory: its name, its id, files that shouldn't stay."""
+    """Check the partition's directory: its name, its id, files that shouldn't stay."""
     if partition.state is not None:
         findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
     leftovers = [file.name for file in partition.leftovers]
@@ -184,7 +184,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
 
 
 def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
-    """Logs without a byte beside files without one that are never written so."""
+    """Report empty logs next to empty files that are never written like this."""
     logs = [each.path for each in partition.segments if not each.size]
     if not logs:
         return
@@ -196,7 +196,7 @@ def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
     base = parse_file_name(logs[0]).base_offset
     end = max((partition.base_offsets[-1], *partition.snapshots))
     if base is None or end <= base:
-        return  # as after a roll
+        return  # like after a roll
     sentence = f"no bytes in {', '.join(path.name for path in [*logs, *beside][:_NAMED])}"
     more = len(logs) + len(beside) - _NAMED
     sentence = f"{sentence} and {more} more" if more > 0 else sentence
@@ -204,7 +204,7 @@ def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
 
 
 _NAMED = 4
-"""Files that a sentence names."""
+"""The most files that a sentence names."""
 
 
 def _is_empty(path: Path) -> bool:
@@ -215,12 +215,12 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_offset(stem: str) -> bool:
-    """Whether a broker can read a name as an offset. Source: Long.parseLong."""
+    """Return whether a broker can read a name as an offset. Source: Long.parseLong."""
     return stem.isdecimal() and int(stem) <= MAXIMUM_OFFSET
 
 
 def _check_digits(partition: PartitionLog, findings: Findings) -> None:
-    """Logs whose names a broker takes for offsets, but doesn't write itself. Source: LogLoader.loadSegmentFiles."""
+    """Report logs whose names a broker reads as offsets, but never writes. Source: LogLoader.loadSegmentFiles."""
     for path in (*(each.path for each in partition.segments), *(each.path for each in partition.others)):
         if path.suffix != ".log" or not (path.stem.isascii() and _is_offset(path.stem)):
             continue
@@ -231,7 +231,7 @@ def _check_digits(partition: PartitionLog, findings: Findings) -> None:
 
 
 def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:
-    """A segment's indexes without a log: one finding, whatever is left of them."""
+    """Report a segment's indexes without a log: one finding for all remaining files."""
     first, *others = orphan.files
     suffixes = "".join(f", {file.path.suffix}" for file in others)
     beside = f" with{suffixes[1:]}" if others else ""
@@ -243,7 +243,7 @@ _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)
 
 
 def check_tier(partition: PartitionLog, findings: Findings) -> None:
-    """What is wrong with the objects that a partition's segments are read from; nothing of a local one."""
+    """Report problems of the objects with a partition's segments; nothing for a local one."""
     placed = placed_at(partition.path)
     if placed is None:
         return
@@ -260,7 +260,7 @@ def check_tier(partition: PartitionLog, findings: Findings) -> None:
 
 
 def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) -> None:
-    """A segment whose offsets others have."""
+    """Report a segment with offsets that others have."""
     why = "of leader epochs that the log didn't go on from"
     if choice.standing is Standing.DUPLICATE:
         why = "which others have too"
@@ -270,7 +270,7 @@ def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) ->
 
 
 def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
-    """Offsets that no segment has, by what is known of their ends."""
+    """Report offsets that no segment has, by the known ends."""
     for before, after in pairwise(placed.used):
         end, base = before.segment.end_offset, after.segment.base_offset
         if end is not None and end + 1 < base:
@@ -289,7 +289,7 @@ def _add_gap(placed: PlacedPartition, choice: Choice, missing: tuple[int, int], 
 
 
 def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None, findings: Findings) -> None:
-    """Whether a segment's batches go beyond its manifest's end offset."""
+    """Report a segment whose batches exceed its manifest's end offset."""
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(base_offset)
     if placed is None or choice is None or next_offset is None or choice.end is not None:
@@ -303,7 +303,10 @@ def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None
 
 
 def without_misnamed_snapshot(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, without those about the last segment's snapshot if its manifest's end, which names it, is wrong."""
+    """Yield the findings without those about a misnamed snapshot.
+
+    The last segment's snapshot is named after its manifest's end, which may be wrong.
+    """
     placed = placed_at(partition.path)
     findings = list(found)
     wrong = {each.first_offset for each in findings if each.id == "remote-end"} if placed is not None else set()

@@ -1,4 +1,4 @@
-"""Checks of a node's disks, before any of their logs is read: whose they are, and what the metadata expect on them."""
+"""Checks of a node's disks before its logs are read: identities, and the directories that the metadata expect."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata, ClusterPartition
 
 KRAFT_VERSION = "1"
-"""Of a `meta.properties` that a KRaft node wrote."""
+"""The version of a `meta.properties` that a KRaft node wrote."""
 _VERSIONS = ("0", KRAFT_VERSION)
 _ALLOWED = frozenset({"remote-log-index-cache"})
-"""Directories that a broker itself makes in a log directory. Source: LogManager.loadLogs."""
+"""Directories that a broker itself creates in a log directory. Source: LogManager.loadLogs."""
 _OWN_METADATA = f"{METADATA_TOPIC}-0"
 
 
 def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> None:
-    """A log directory's own files and directories; is_of_kraft: whether others that were given are a KRaft node's."""
+    """Check a log directory's own files and directories; is_of_kraft: other given ones are a KRaft node's."""
     for problem in log_dir.problems:
         findings.add("unreadable-text", log_dir.path / Path(problem.path or "").name, problem.message)
     _check_identity(log_dir, findings, is_of_kraft=is_of_kraft)
@@ -55,14 +55,14 @@ def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> 
 def _check_bootstrap(path: Path, findings: Findings) -> None:
     if not path.exists():
         return
-    from kseg.verify.metadata_checks import bootstrap_problem  # which other disks don't need
+    from kseg.verify.metadata_checks import bootstrap_problem  # other disks don't need it
 
     if (problem := bootstrap_problem(path)) is not None:
         findings.add("bootstrap-checkpoint", path, problem)
 
 
 def _check_identity(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> None:
-    """A node reads `meta.properties` first; one with ZooKeeper writes it if it isn't there.
+    """Check `meta.properties`, which a node reads first; with ZooKeeper, it writes a missing one.
 
     Source: MetaProperties, MetaPropertiesVersion.
     """
@@ -93,22 +93,22 @@ def _identity_problem(identity: DirectoryIdentity) -> str | None:
 
 
 def _is_of_kraft(log_dir: Path) -> bool:
-    """Whether a directory has files that only a KRaft node writes."""
+    """Return whether a directory has files that only a KRaft node writes."""
     return any((log_dir / name).exists() for name in (BOOTSTRAP_CHECKPOINT, _OWN_METADATA))
 
 
 def _is_of_node(log_dir: LogDir) -> bool:
-    """Whether a directory has files that only a node writes, and not into a partition's directory."""
+    """Return whether a directory has files that only a node writes, outside of partitions' directories."""
     return any(parse_file_name(name).kind in KINDS_OF_LOG_DIR for name in log_dir.names.files)
 
 
 def _has_topics(log_dir: LogDir) -> bool:
-    """Whether a broker uses it: a controller looks at its own partition alone."""
+    """Return whether a broker uses it: a controller reads only its own partition."""
     return any(path.name != _OWN_METADATA for path in log_dir.directories)
 
 
 def _is_partitions(name: str) -> bool:
-    """Whether a broker starts with a directory of this name. Source: UnifiedLog.parseTopicPartitionName."""
+    """Return whether a broker starts with a directory of this name. Source: UnifiedLog.parseTopicPartitionName."""
     if name in _ALLOWED or parse_partition_directory(name) is not None:
         return True
     topic, dash, number = name.rpartition("-")
@@ -116,7 +116,7 @@ def _is_partitions(name: str) -> bool:
 
 
 def _check_moves(log_dir: LogDir, findings: Findings) -> None:
-    """A move ends by a rename, at which the broker fails if the log directory has the partition already."""
+    """Check moves: each ends by a rename that fails if the log directory already has the partition."""
     names = {path.name for path in log_dir.directories}
     for path in log_dir.directories:
         found = parse_partition_directory(path)
@@ -125,7 +125,7 @@ def _check_moves(log_dir: LogDir, findings: Findings) -> None:
 
 
 def _paths_read(log_dir: LogDir) -> Iterator[Path]:
-    """Yield a log directory, and what a node reads in it."""
+    """Yield a log directory, and its files and directories that a node reads."""
     yield log_dir.path
     yield from (log_dir.path / name for name in (*log_dir.names.files, *log_dir.names.directories) if _is_read(name))
     for path, names in log_dir.listed.items():
@@ -133,7 +133,7 @@ def _paths_read(log_dir: LogDir) -> Iterator[Path]:
 
 
 def _is_read(name: str) -> bool:
-    """Whether a node reads a file or directory of a log directory, and needs it."""
+    """Return whether a node reads a file or directory of a log directory, and needs it."""
     if parse_partition_directory(name) is not None or name == BOOTSTRAP_CHECKPOINT:
         return True
     kind = parse_file_name(name).kind
@@ -141,7 +141,7 @@ def _is_read(name: str) -> bool:
 
 
 def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) -> None:
-    """Directories without anything of a log, of partitions that had records by the checkpoints; not in a skeleton."""
+    """Report directories without log files, of partitions that had records by the checkpoints; not in a skeleton."""
     emptied = _emptied(log_dir)
     if 2 * len(emptied) > len(log_dir.directories):
         return
@@ -152,7 +152,7 @@ def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) 
 
 
 def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
-    """Directories without any log, of partitions that had records by the checkpoints."""
+    """Return directories without any log, of partitions that had records by the checkpoints."""
     found: dict[Path, Checkpoints] = {}
     for path in log_dir.directories:
         name = parse_partition_directory(path)
@@ -168,12 +168,12 @@ def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
 
 
 def _is_empty(names: DirectoryNames | None) -> bool:
-    """Whether a partition's directory is known to have no file with an offset in its name."""
+    """Return whether a partition's directory certainly has no file with an offset in its name."""
     return names is not None and not any(parse_file_name(name).base_offset is not None for name in names.files)
 
 
 def _is_written(name: str) -> bool:
-    """Whether a broker opens a file to write to it where it is; others it only reads, and replaces by new ones."""
+    """Return whether a broker writes to a file in place; others it only reads, and replaces by new ones."""
     return parse_file_name(name).kind in _WRITTEN
 
 
@@ -186,7 +186,7 @@ _WRITTEN = frozenset(
 
 
 def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -> None:
-    """What is in two log directories of one node: partitions, and identities that contradict each other."""
+    """Check log directories of one node for common partitions and contradictory identities."""
     by_node: dict[int, list[LogDir]] = defaultdict(list)
     for each in cluster.log_dirs:
         if each.identity.broker is not None:
@@ -210,7 +210,7 @@ def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -
 
 
 def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
-    """A copy's last offsets that are of a lineage which the cluster abandoned."""
+    """Report a copy's last offsets of a lineage that the cluster abandoned."""
     if left_out.offsets is None:
         return
     first, end = left_out.offsets
@@ -223,7 +223,10 @@ def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
 
 
 def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
-    """Log directories that name one node. Those with metadata of their own may be nodes of different clusters."""
+    """Compare log directories with one node's id.
+
+    With metadata of their own, they may be nodes of different clusters.
+    """
     by_id: dict[str, LogDir] = {}
     by_cluster: dict[str, LogDir] = {}
     for each in own:
@@ -246,7 +249,7 @@ def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
 
 
 def _has_metadata(log_dir: LogDir) -> bool:
-    """Whether there is anything of the metadata: a log or a checkpoint."""
+    """Return whether there is any metadata: a log or a checkpoint."""
     return any(
         parse_file_name(path).kind in LOG_KINDS
         for path in (log_dir.path / _OWN_METADATA).glob("[0-9]*")
@@ -255,13 +258,16 @@ def _has_metadata(log_dir: LogDir) -> bool:
 
 
 def _is_whole(log_dir: LogDir) -> bool:
-    """Whether it is a node's own disk, by files that nobody copies with a partition; and not a skeleton of one."""
+    """Return whether it is a node's own disk, by files that nobody copies with a partition.
+
+    And not a skeleton of one.
+    """
     has_sign = any((log_dir.path / str(kind)).exists() for kind in (FileKind.CLEAN_SHUTDOWN, FileKind.LOCK))
     return has_sign and 2 * len(_emptied(log_dir)) <= len(log_dir.directories)
 
 
 def _size_of_metadata(own: Sequence[LogDir]) -> int:
-    """Bytes of the largest copy of the metadata."""
+    """Return the bytes of the largest copy of the metadata."""
     return max((_size(each.path / _OWN_METADATA) for each in own if _has_metadata(each)), default=0)
 
 
@@ -273,7 +279,7 @@ def _size(directory: Path) -> int:
 
 
 def check_against_metadata(cluster: Cluster, findings: Findings, choice: PartitionChoice, largest: int | None) -> None:
-    """Each KRaft node's log directories against its cluster's metadata: topic ids, and partitions that aren't there."""
+    """Compare each KRaft node's log directories with its cluster's metadata: topic ids, and missing partitions."""
     nodes: dict[tuple[str | None, int | None], list[LogDir]] = defaultdict(list)
     for each in cluster.log_dirs:
         if each.identity.version == KRAFT_VERSION:
@@ -318,7 +324,7 @@ def _as_of(metadata: "ClusterMetadata") -> str:
 
 
 def _directories_of(cluster: Cluster, expected: "ClusterPartition") -> Iterator[str]:
-    """Where a partition's directories are, in use or put aside, and whose they are."""
+    """Yield the places of a partition's directories, in use or set aside, and their owners."""
     for log_dir in cluster.log_dirs:
         for path in log_dir.directories:
             found = parse_partition_directory(path)
@@ -330,7 +336,7 @@ def _directories_of(cluster: Cluster, expected: "ClusterPartition") -> Iterator[
 def _check_topics(
     metadata: "ClusterMetadata | None", own: Sequence[LogDir], findings: Findings, choice: PartitionChoice
 ) -> set[tuple[str, int]]:
-    """The topics that directories are of, by the metadata; gives the partitions that a start takes."""
+    """Check directories' topics by the metadata; return the partitions that a start uses."""
     ids = {} if metadata is None else {topic.name: topic.topic_id for topic in metadata.topics}
     others = _others_here(metadata, own[0].identity.broker)
     there: set[tuple[str, int]] = set()
@@ -347,11 +353,14 @@ def _check_topics(
 
 
 def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int, findings: Findings) -> None:
-    """The id of one of so many log directories against what brokers said of theirs when they registered."""
+    """Compare a log directory's id with the ids in its broker's registration.
+
+    count: the number of given log directories.
+    """
     node, own_id = log_dir.identity.broker, log_dir.identity.directory_id
     if own_id is None or node is None:
         return
-    from kseg.cluster.model import NO_DIRECTORY  # as for the metadata themselves
+    from kseg.cluster.model import NO_DIRECTORY  # like the metadata themselves
 
     path = log_dir.path / META_PROPERTIES
     registered = {broker.broker_id: broker.log_dirs for broker in metadata.brokers}
@@ -369,16 +378,16 @@ def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int
 
 
 def _others_here(metadata: "ClusterMetadata | None", node: int | None) -> dict[tuple[str, int], str]:
-    """The topics of the partitions that a node has by the metadata, by their topic's id and their number."""
+    """Return the topics of a node's partitions by the metadata, by their topic's id and their number."""
     partitions = () if metadata is None else metadata.partitions
     return {(each.topic_id, each.partition): each.topic for each in partitions if node in each.replicas}
 
 
 def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, int], str], findings: Findings) -> bool:
-    """Whether a start takes a directory for its partition's, by the metadata's topic id; unknown ones count.
+    """Return whether a start uses a directory for its partition, by the metadata's topic id; unknown ones count.
 
-    It makes a stray of one with another id, unless the node has a partition of this id and number, too.
-    Source: LogManager.isStrayReplica.
+    A directory with another id becomes a stray, unless the node has a partition of this id and number, too. Source:
+    LogManager.isStrayReplica.
     """
     file = path / PARTITION_METADATA
     if not file.exists():
@@ -398,7 +407,7 @@ def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, in
 
 
 def _home(metadata: "ClusterMetadata", own: Sequence[LogDir], expected: "ClusterPartition") -> LogDir | None:
-    """The log directory of a node that must have a partition, as only it can have its records; None if none must."""
+    """Return the only log directory that can have a node's copy of a partition's records; None without one."""
     node = own[0].identity.broker
     if node not in expected.replicas or any(each != node for each in (*expected.isr, *expected.elr)):
         return None

@@ -1,4 +1,4 @@
-"""Findings in small files that hold something else: what they look like is told once, instead of each thing wrong."""
+"""Findings in small files with other contents: one finding describes the contents instead of each problem."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -11,11 +11,11 @@ from kseg.formats.foreign import LARGEST_MARK, is_base64, what_begins_so
 from kseg.system.files import read_regular
 
 _OF_CONTENT = frozenset(set(FileKind) - {*LOG_KINDS, FileKind.UNKNOWN, FileKind.LOCK, FileKind.CLEAN_SHUTDOWN})
-"""Files whose findings may come from what they hold. Of files of batches their damage tells that."""
+"""Files whose findings may come from other contents. Files of batches have damages for that."""
 
 
 def with_likeness(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; of those in a file that is known to be something else, the first one, with what the file is."""
+    """Yield the findings; of those in a file with other known contents, the first one, with a description."""
     looks: dict[Path, str | None] = {}
     told: set[Path] = set()
     for each in found:

@@ -8,10 +8,10 @@ from kseg.log.replay import Unreadable, partition_batches
 
 
 def check_group_loading(partition: PartitionLog, findings: Findings) -> None:
-    """Whether a coordinator can load the groups; nothing is known of that if a segment can't be opened."""
+    """Check whether a coordinator can load the groups; unknown if a segment can't be opened."""
     try:
         found = _first_unloadable(partition)
-    except OpenError:  # whoever checks the segments says so; or the cleaner has replaced it meanwhile
+    except OpenError:  # the segments' checks report it; or the cleaner has replaced it meanwhile
         return
     if found is not None:
         sentence = f"offset {found.offset}: {found.sentence}"

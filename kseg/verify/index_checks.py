@@ -1,7 +1,8 @@
-"""Checks a segment's .index and .timeindex against its batches.
+"""Checks of a segment's .index and .timeindex against its batches.
 
-An .index entry is right if a batch begins at its position, and its offset is neither below that batch's first one nor
-at or above the first one of the batch at the next entry: which offset of an append an entry has differs by release.
+An .index entry is correct if a batch begins at its position, and its offset isn't below that batch's first offset. It
+must also be below the first offset of the batch at the next entry. Releases differ in the offset of an append that an
+entry has.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,20 +23,20 @@ from kseg.times import time_text
 from kseg.verify.batches import CheckedBatch
 
 LONGEST_STRETCH = 4 << 20
-"""Bytes of log without an index entry that index.interval.bytes and one append of many batches can explain."""
+"""The most bytes of log without an index entry that index.interval.bytes and one append of many batches explain."""
 
 LARGEST_HELD = 16 << 20
-"""Bytes of an index that are held in memory: Kafka's are of 10 MiB, unless `segment.index.bytes` says otherwise."""
+"""The most bytes of an index held in memory: Kafka's have 10 MiB, unless `segment.index.bytes` differs."""
 
 
 Entry = TypeVar("Entry", OffsetIndexEntry, TimeIndexEntry)
 
 
 class OffsetIndexCheck:
-    """Compares an .index with the batches of its log, given in order.
+    """A comparison of an .index with the batches of its log, given in order.
 
-    The fold passes entries that are right; this class judges where one isn't. Entries of an index that is too large for
-    memory are read here one by one: the fold stops at the batches that they point at.
+    The fold passes correct entries; this class judges the others. Entries of an index that is too large for memory are
+    read here one by one: the fold stops at the batches that they point at.
     """
 
     def __init__(self, index: OffsetIndex, fold: HeaderFold, findings: Findings) -> None:
@@ -51,17 +52,17 @@ class OffsetIndexCheck:
 
     @property
     def offset_bound(self) -> int:
-        """Offsets alone don't tell where an entry is."""
+        """No bound: offsets alone don't show an entry's place."""
         return MOST
 
     @property
     def position_bound(self) -> int:
-        """The position before that of the next entry, if the fold doesn't know it."""
+        """The position before the next entry's, if the fold doesn't know it."""
         entry = self._entry() if self._entries.held < self._entries.count else None
         return MOST if entry is None else entry.position - 1
 
     def take_damage(self, damage: Damage) -> None:
-        """Skips the entries that point into what can't be read."""
+        """Skip the entries that point into an unreadable part."""
         self._advance(damage.position)
         while (entry := self._entry()) is not None and entry.position < damage.position + damage.size:
             self._state.last_position, self._state.passed_offset = entry.position, -1
@@ -69,7 +70,7 @@ class OffsetIndexCheck:
         self._end_of_damage = damage.position + damage.size
 
     def take(self, batch: CheckedBatch) -> None:
-        """Takes the log's next batch."""
+        """Check the log's next batch."""
         self._advance(batch.header.position)
         entry = self._entry()
         if entry is not None and entry.position == batch.header.position:
@@ -77,7 +78,7 @@ class OffsetIndexCheck:
             self._state.next += 1
 
     def finish(self) -> None:
-        """Reports entries after the last batch."""
+        """Report entries after the last batch."""
         end = max(self._fold.end, self._end_of_damage)
         while (entry := self._entry()) is not None:
             self._add(entry, f"points beyond the last batch, which ends at {end}")
@@ -94,14 +95,14 @@ class OffsetIndexCheck:
         return None if state.passed_offset < 0 else OffsetIndexEntry(state.passed_offset, state.last_position)
 
     def _entry(self) -> OffsetIndexEntry | None:
-        """The next entry; None after the last one that can be compared: then the fold is done with them, too."""
+        """Return the next entry; None after the last comparable one: then the fold is done with them, too."""
         entry = self._entries.at(self._state.next)
         if entry is None:
             self._state.next = max(self._state.next, self._entries.held)
         return entry
 
     def _advance(self, position: int) -> None:
-        """Reports the entries before a position that don't point at a batch."""
+        """Report the entries before a position that don't point at a batch."""
         while (entry := self._entry()) is not None and entry.position < position:
             self._add(entry, "doesn't point at a batch")
             self._state.next += 1
@@ -127,7 +128,7 @@ class OffsetIndexCheck:
 
 
 class TimeIndexCheck:
-    """Compares a .timeindex with the batches of its log, given in order; the fold passes entries that are right."""
+    """A comparison of a .timeindex with the batches of its log, given in order; the fold passes correct entries."""
 
     def __init__(self, index: TimeIndex, fold: HeaderFold, findings: Findings, *, is_closed: bool) -> None:
         self._path = index.path
@@ -145,28 +146,28 @@ class TimeIndexCheck:
 
     @property
     def position_bound(self) -> int:
-        """Positions don't tell where an entry is."""
+        """No bound: positions don't show an entry's place."""
         return MOST
 
     def take_damage(self, _: Damage) -> None:
-        """Records that a part of the log can't be read: the largest time isn't known from there on."""
+        """Note that a part of the log can't be read: the largest timestamp is unknown from there on."""
         self._state.has_all_times = False
 
     def take(self, batch: CheckedBatch) -> None:
-        """Takes the log's next batch."""
+        """Check the log's next batch."""
         state = self._state
         while (entry := self._entry()) is not None and entry.offset < batch.base_offset:
             self._check(entry)
         state.largest = max(state.largest, batch.header.max_timestamp)
-        if batch.header.records_count != 0:  # the cleaner of 0.11 skipped times of batches that it had emptied
+        if batch.header.records_count != 0:  # the cleaner of 0.11 skipped timestamps of batches that it had emptied
             state.largest_of_records = max(state.largest_of_records, batch.header.max_timestamp)
         if batch.header.magic == 0:
-            state.has_all_times = False  # a broker that stored newer messages in format 0 indexed their times
+            state.has_all_times = False  # a broker that stored newer messages in format 0 indexed their timestamps
         while (entry := self._entry()) is not None and entry.offset <= batch.last_offset:
             self._check(entry)
 
     def finish(self) -> None:
-        """Reports entries after the last batch, and of a last entry that is missing."""
+        """Report entries after the last batch, and a missing last entry."""
         state = self._state
         while (entry := self._entry()) is not None:
             self._check(entry)
@@ -176,7 +177,7 @@ class TimeIndexCheck:
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _entry(self) -> TimeIndexEntry | None:
-        """The next entry; None after the last one that can be compared: then the fold is done with them, too."""
+        """Return the next entry; None after the last comparable one: then the fold is done with them, too."""
         entry = self._entries.at(self._state.next)
         if entry is None:
             self._state.next = max(self._state.next, self._entries.held)
@@ -195,9 +196,9 @@ class TimeIndexCheck:
 
 
 class _IndexEntries(Generic[Entry]):
-    """The entries of an index as long as they rise: in memory, unless they are too many; those are read one by one.
+    """The entries of an index while they increase: in memory or, if there are too many, read one by one.
 
-    content: the bytes of the first `held` entries, which are all or none. count: how many can be compared.
+    content: the bytes of the first `held` entries, which are all or none. count: the number of comparable entries.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ class _IndexEntries(Generic[Entry]):
         rises: Callable[[Entry, Entry | None], bool],
         findings: Findings,
     ) -> None:
-        """Takes the index, what reads one of its entries, and what tells whether one is above the one before it."""
+        """Take the index, the reader of an entry, and the comparison of an entry with its predecessor."""
         self._path, self._findings = index.path, findings
         self._read: Callable[[int], Entry] = entry
         self._rises: Callable[[Entry, Entry | None], bool] = rises
@@ -218,9 +219,9 @@ class _IndexEntries(Generic[Entry]):
         self.count = self.held if self.content else index.count
 
     def at(self, number: int) -> Entry | None:
-        """An entry; None after the last one, or where the file was cut meanwhile.
+        """Return an entry; None after the last one, or where the file was cut meanwhile.
 
-        Reports the first that isn't above the one before it: the comparison ends there.
+        Reports the first that isn't above its predecessor: the comparison ends there.
         """
         if self._last is not None and self._last[0] == number:
             return self._last[1]
@@ -241,36 +242,36 @@ class _IndexEntries(Generic[Entry]):
 
 
 class ActiveIndexCheck:
-    """Compares the preallocated index of an active segment: what doesn't match the log there is one note.
+    """A comparison of the preallocated index of an active segment: all contradictions of the log are one note.
 
-    Where a broker recovers or truncates a log, it starts the index again without clearing what stood there. Only its
-    memory knows where its own entries end; those after that go when it closes the file, or recovers again.
+    A broker that recovers or truncates a log starts the index again without clearing its old entries. Only its memory
+    knows the end of its own entries; later ones are removed when it closes the file, or recovers again.
     """
 
     def __init__(self, check: OffsetIndexCheck | TimeIndexCheck, found: Findings, findings: Findings) -> None:
-        """Takes a check that adds to `found`; adds the result to `findings`."""
+        """Take a check that adds to `found`; add the result to `findings`."""
         self._check, self._found, self._findings = check, found, findings
 
     @property
     def offset_bound(self) -> int:
-        """That of the check."""
+        """The check's bound."""
         return self._check.offset_bound
 
     @property
     def position_bound(self) -> int:
-        """That of the check."""
+        """The check's bound."""
         return self._check.position_bound
 
     def take_damage(self, damage: Damage) -> None:
-        """Passes a damage on."""
+        """Pass a damage on."""
         self._check.take_damage(damage)
 
     def take(self, batch: CheckedBatch) -> None:
-        """Passes the log's next batch on."""
+        """Pass the log's next batch on."""
         self._check.take(batch)
 
     def finish(self) -> None:
-        """Reports the first entry that doesn't match the log."""
+        """Report the first entry that contradicts the log."""
         self._check.finish()
         first = next(self._found.all(is_compacted=False), None)
         if first is not None:
@@ -293,7 +294,7 @@ def _time_rises(entry: TimeIndexEntry, previous: TimeIndexEntry | None) -> bool:
 
 @contextmanager
 def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
-    """Reports an index that can't be opened or read in the block; ignores one that is gone meanwhile."""
+    """Report an index that can't be opened or read in the block; ignore one that is deleted meanwhile."""
     try:
         yield
     except OpenError as error:
@@ -302,7 +303,7 @@ def unreadable_index(path: Path, findings: Findings) -> Iterator[None]:
 
 
 def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_closed: bool) -> None:
-    """The file itself: bytes after its last whole entry, its zero tail, entries after zeros.
+    """Check the file itself: bytes after its last complete entry, its zero tail, entries after zeros.
 
     Raises UnreadableError if the disk can't read the entries, so that later readers needn't expect that.
     """
@@ -323,6 +324,6 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
 
 
 def check_missing_indexes(path: Path, *, is_missing: bool, size: int, findings: Findings) -> None:
-    """An index that should be there and isn't."""
+    """Report an index that should exist and doesn't."""
     if is_missing and size:
         findings.add("index-missing", path, f"there is none for a log of {counted(size, 'byte')}")

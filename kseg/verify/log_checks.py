@@ -33,7 +33,7 @@ REMEMBERED_EPOCHS = 10_000
 
 
 class SeenEpoch(NamedTuple):
-    """Where a leader epoch begins in the log."""
+    """The start of a leader epoch in the log."""
 
     epoch: int
     offset: int
@@ -42,12 +42,12 @@ class SeenEpoch(NamedTuple):
 
 
 class LogChecks:
-    """Takes a partition's batches in order; `findings` takes what is wrong with them.
+    """Checks of a partition's batches, taken in order; `findings` collects the problems.
 
-    fold: passes the batches in which nothing happens; has what is known from those before. epochs: starts of leader
-    epochs as batches have them, none of which lies below the log start offset. ends_with_epoch: whether the last batch
-    has one. is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
-    is_compacted: whether anything shows that compaction has been over the log.
+    fold: passes the batches without events, and has the facts from earlier batches. epochs: starts of leader epochs in
+    the batches, none below the log start offset. ends_with_epoch: the last batch has one. is_damaged: bytes of the log
+    can't be read, so that conclusions from the complete log are impossible. is_compacted: something shows that
+    compaction has cleaned the log.
     """
 
     def __init__(self, partition: PartitionLog, fold: HeaderFold, findings: Findings) -> None:
@@ -70,7 +70,7 @@ class LogChecks:
         self._is_gapless = partition.is_gapless()
 
     def begin(self, number: int) -> None:
-        """Continues with segment `number` of the partition."""
+        """Continue with segment `number` of the partition."""
         segments = self._partition.segments
         self._segment = segments[number]
         self._is_last = self._partition.is_last(self._segment)
@@ -81,12 +81,12 @@ class LogChecks:
 
     @property
     def next_offset(self) -> int | None:
-        """The offset after the largest so far; None if that isn't known."""
+        """The offset after the largest so far; None if unknown."""
         return self.fold.next_offset if self._is_end_known else None
 
     @property
     def offset_bound(self) -> int:
-        """Batches that end below need no look at their offsets if they follow on."""
+        """The bound below which batches need no check of their offsets if they are consecutive."""
         assert self._segment is not None
         base = self._segment.base_offset
         if self.fold.next_offset < base or self._is_epoch_wanted:
@@ -100,7 +100,7 @@ class LogChecks:
 
     @property
     def unneeded(self) -> int:
-        """Events that nothing follows from any more: in a compacted log offsets and sequences are missing."""
+        """Events without further consequences: in a compacted log offsets and sequences are missing."""
         if not self.is_compacted:
             return 0
         traces = Event.SPARSE | Event.DELETE_HORIZON | Event.SEQUENCE
@@ -108,7 +108,7 @@ class LogChecks:
 
     @property
     def _is_epoch_wanted(self) -> bool:
-        """Whether the largest epoch has no start yet above the log start offset."""
+        """True if the largest epoch has no start yet above the log start offset."""
         if self.fold.next_offset <= self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
             return False
         return self.fold.leader_epoch > (self.epochs[-1].epoch if self.epochs else -1)
@@ -119,19 +119,19 @@ class LogChecks:
         return self._segment.path
 
     def pass_over(self) -> None:
-        """Leaves out a segment that can't be opened: what comes next isn't known."""
+        """Skip a segment that can't be opened: the next offset is unknown."""
         self.is_damaged = True
         self._is_end_known = False
 
     def notice_passed(self) -> None:
-        """Notices whether the fold has passed batches since this was last asked, or one was taken here."""
+        """Note batches that the fold has passed, or that were taken here, since the last call."""
         if self.fold.batches > self._batches_noticed:
             self._batches_noticed = self.fold.batches
             self.ends_with_epoch = self.fold.leader_epoch >= 0
             self._is_behind_damage = False
 
     def take_damage(self, damage: Damage) -> None:
-        """Takes a stretch of the log that can't be read."""
+        """Take an unreadable stretch of the log."""
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = id_of_damage(damage.kind, is_last=self._is_last)
         lost = f", {counted(damage.size, 'byte')} lost" if damage.size else ""
@@ -146,7 +146,7 @@ class LogChecks:
         self._is_behind_damage = damage.size > 0
 
     def take(self, batch: CheckedBatch) -> None:
-        """Takes the next batch."""
+        """Check the next batch."""
         if batch.damage is not None:
             self.take_damage(batch.damage)
         self._check_order(batch)
@@ -158,13 +158,13 @@ class LogChecks:
         self._is_behind_damage = False
 
     def pass_batch(self, batch: CheckedBatch) -> None:
-        """Adds a batch that all checks have taken to the fold."""
+        """Add a batch that all checks have taken to the fold."""
         self.fold.take(batch.header._replace(base_offset=batch.base_offset))
         self.fold.ends_keyed = None if batch.header.is_control else batch.ends_keyed
         self._batches_noticed = self.fold.batches
 
     def finish(self) -> None:
-        """Reports what is only known at the end."""
+        """Report problems known only at the end."""
         if self.is_compacted and self._first_gap is not None:
             file, position = self._first_gap
             missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
@@ -178,11 +178,11 @@ class LogChecks:
         expected, first = self.fold.next_offset, batch.base_offset
         assert self._segment is not None
         if batch.header.base_offset is None and not batch.offsets:
-            return  # a wrapper whose messages can't be read doesn't tell where it begins
+            return  # a wrapper with unreadable messages doesn't show its start
         if first > expected:
             self._take_gap(batch, expected)
         if first >= expected or first < self._segment.base_offset:
-            return  # offsets below the base are found as such
+            return  # offsets below the base have their own finding
         if (first, batch.last_offset, batch.header.crc) in self.fold.recent():
             finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} comes again"
         else:
@@ -214,7 +214,7 @@ class LogChecks:
         )
 
     def _empty_between(self, first: int, end: int) -> str:
-        """Names a log that should have some offsets and has no bytes."""
+        """Return the name of a log that should have some offsets and has no bytes."""
         empty = (each for each in self._partition.segments if not each.size and first <= each.base_offset < end)
         found = next(empty, None)
         return "" if found is None else f"; {found.path.name} is empty"
@@ -266,11 +266,10 @@ _SEQUENCES = 0x7FFFFFFF
 
 
 class _OpenTransaction(NamedTuple):
-    """A transaction without an end: where its first batch, or a snapshot that has it, stands; when it was written.
+    """A transaction without an end: the place of its first batch, or of a snapshot that has it, and its time.
 
-    The broker's clock says so in its last LogAppendTime, or in the next marker or such time: records' own times
-    may be anything.
-    may_have_ended: damage lies after its first batch.
+    The time is from the broker's clock: its last LogAppendTime, or the next marker or such timestamp. Records' own
+    timestamps may be anything. may_have_ended: damage is after its first batch.
     """
 
     file: Path
@@ -280,16 +279,16 @@ class _OpenTransaction(NamedTuple):
 
 
 class _Aborted(NamedTuple):
-    """Where an aborted transaction's records begin that can be read; `is_whole`: the log start offset cuts none off."""
+    """The first readable record of an aborted transaction; `is_whole`: the log start offset cuts none off."""
 
     first_offset: int | None
     is_whole: bool
 
 
 class ProducerChecks:
-    """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
+    """Checks of a partition's producers, batch by batch; `findings` collects the problems.
 
-    Reports what needs the whole log only while no damage was met: `forget` says that there was one.
+    Reports conclusions from the complete log only without damage: `forget` marks damage.
     """
 
     def __init__(self, partition: PartitionLog, fold: HeaderFold, known: KnownProducers, findings: Findings) -> None:
@@ -314,47 +313,47 @@ class ProducerChecks:
         self._file = partition.path
 
     def begin(self, segment: SegmentFiles) -> None:
-        """Continues with a segment."""
+        """Continue with a segment."""
         self._file = segment.path
         self._aborted.clear()
         self._without_records.clear()
 
     def forget(self) -> None:
-        """Records that a part of the log can't be read."""
+        """Note that a part of the log can't be read."""
         self._is_whole = False
 
     def take_damage(self, damage: Damage) -> None:
-        """Takes a stretch of the log that can't be read: a marker may have stood there."""
+        """Take an unreadable stretch of the log: it may have had a marker."""
         if damage.kind is not DamageKind.ZERO_TAIL:
             self._doubt_open()
 
     def pass_over(self) -> None:
-        """Leaves out a segment that can't be opened."""
+        """Skip a segment that can't be opened."""
         self._is_whole = False
         self._snapshots.clear()
         self._doubt_open()
 
     @property
     def offset_bound(self) -> int:
-        """Where the next snapshot was taken."""
+        """The offset of the next snapshot."""
         return min(self._snapshots[0][0], MOST) if self._snapshots else MOST
 
     def notice_passed(self) -> None:
-        """Takes over what the fold has passed: batches of known producers that follow on, and others."""
+        """Note the batches that the fold has passed: consecutive ones of known producers, and others."""
         self._next_offset = max(self._next_offset, self._fold.next_offset)
         for producer_id, seen_at in self._fold.continued():
             self._see(producer_id, seen_at, self._open[producer_id])
         self._clock = max(self._clock, self._fold.append_time)
 
     def take(self, batch: CheckedBatch) -> None:
-        """Takes the next batch."""
+        """Check the next batch."""
         self._compare_snapshots(batch.base_offset)
         self._next_offset = max(self._next_offset, batch.last_offset + 1)
         self._take_producer(batch)
 
     @property
     def watched(self) -> int:
-        """The events that matter now: the broker's times while a batch waits for one, beginnings that can be read."""
+        """The relevant events now: the broker's times while a batch waits for one, readable beginnings."""
         watched = JUDGED
         if self._unseen:
             watched |= Event.APPEND_TIME
@@ -363,7 +362,7 @@ class ProducerChecks:
         return watched
 
     def _see(self, producer_id: int, seen_at: int | None, opened: _OpenTransaction) -> None:
-        """Takes a batch of an open transaction, with the broker's time if it has one."""
+        """Note a batch of an open transaction, with the broker's time if it has one."""
         self._open[producer_id] = opened._replace(seen_at=seen_at)
         (self._unseen.add if seen_at is None else self._unseen.discard)(producer_id)
 
@@ -394,12 +393,12 @@ class ProducerChecks:
                 self._aborted[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
 
     def end(self, segment: SegmentFiles, size: int) -> None:
-        """Compares a segment's transaction index, when all its batches were taken; size: bytes of its log then."""
+        """Compare a segment's transaction index after all its batches; size: bytes of its log then."""
         if self._is_whole:
             self._compare_transactions(segment, size)
 
     def finish(self) -> None:
-        """Reports what is only known at the end."""
+        """Report problems known only at the end."""
         self._compare_snapshots(None)
         before = sorted(self._carried.keys() - self._open.keys())
         if before:
@@ -426,7 +425,7 @@ class ProducerChecks:
             return
         is_same_epoch = epoch == known.epoch
         if is_same_epoch and known.last_sequence < 0:
-            return  # its batches may have gone by retention, only its marker is known
+            return  # retention may have deleted its batches, only its marker is known
         expected = (known.last_sequence + 1) & _SEQUENCES if is_same_epoch else 0
         if sequence != expected:
             self._tell_sequence(batch, expected)
@@ -451,7 +450,7 @@ class ProducerChecks:
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def _read_clock(self, timestamp: int) -> None:
-        """Takes a time of the broker's clock: transactions that are open now are older."""
+        """Note a time of the broker's clock: transactions that are open now are older."""
         self._clock = max(self._clock, timestamp)
         for producer_id in self._unseen:
             if producer_id in self._open:
@@ -483,9 +482,9 @@ class ProducerChecks:
         )
 
     def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
-        """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.
+        """Compare in both directions: the index must have the log's aborts, and the log the indexed ones.
 
-        The index is read after the log: of a log that has grown since it may name what wasn't read.
+        The index is read after the log: if the log has grown since, it may have an entry for unread batches.
         """
         indexed: dict[tuple[int, int], int] = {}
         path = segment.path.with_suffix(".txnindex")
@@ -500,11 +499,11 @@ class ProducerChecks:
         self._find_unfounded(path, indexed, self._next_offset if _has_grown(segment.path, size) else MOST)
 
     def _find_unindexed(self, path: Path, indexed: dict[tuple[int, int], int]) -> None:
-        """Compares what markers abort with what is indexed, and removes from that what both have."""
+        """Report aborts that aren't indexed, and remove the others from `indexed`."""
         for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:
-                continue  # all its records lie below the log start offset
+                continue  # all its records are below the log start offset
             if known is None:
                 sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
@@ -516,12 +515,12 @@ class ProducerChecks:
                 self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
 
     def _find_unfounded(self, path: Path, indexed: dict[tuple[int, int], int], end: int) -> None:
-        """Finds what is indexed before an offset and in no log."""
+        """Report aborts that are indexed before an offset and in no log."""
         for (producer_id, last_offset), first_offset in indexed.items():
             if last_offset >= end:
                 continue
             if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
-                continue  # before 2.4 a marker alone was a transaction, of no record but itself
+                continue  # before 2.4 a marker alone was a transaction without other records
             if first_offset >= self._first_offset:
                 sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
                 self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
@@ -532,7 +531,7 @@ class ProducerChecks:
     # --- snapshots ---------------------------------------------------------------------------------------------------
 
     def _compare_snapshots(self, offset: int | None) -> None:
-        """Compares the snapshots taken up to an offset, all that are left if it is None."""
+        """Compare the snapshots taken up to an offset; all remaining ones if it is None."""
         while self._snapshots and (offset is None or self._snapshots[0][0] <= offset):
             end_offset, path = self._snapshots.popleft()
             if end_offset > self._next_offset and offset is None and self._next_offset > self._first_offset:
@@ -545,18 +544,18 @@ class ProducerChecks:
         try:
             with ProducerSnapshot(path) as snapshot:
                 if end_offset == self._first_offset and self._next_offset == end_offset:
-                    self._known.states.start_with(snapshot.entries())  # what was before the log begins
+                    self._known.states.start_with(snapshot.entries())  # the producers before the log's beginning
                 is_newest = end_offset == max(self._partition.snapshots)
                 finding_id = "producer-state-wrong" if is_newest else "snapshot-content"
                 for sentence in self._known.contradictions(snapshot.entries(), end_offset):
                     self._findings.add(finding_id, path, sentence, unless_compacted=True)
         except FileError as error:
-            if path.exists():  # else a broker deleted it meanwhile
+            if path.exists():  # otherwise a broker deleted it meanwhile
                 self._findings.add("snapshot-unreadable", path, error.message)
 
 
 def _has_grown(log: Path, size: int) -> bool:
-    """Whether a log has more bytes than it had; False if it is gone."""
+    """Return whether a log has grown; False if it was deleted."""
     try:
         return log.stat().st_size > size
     except OSError:
@@ -564,12 +563,12 @@ def _has_grown(log: Path, size: int) -> bool:
 
 
 def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:
-    """End offsets and paths of the snapshots that a broker would take; what is wrong with the others is found."""
+    """Return end offsets and paths of the snapshots that a broker would use; report the problems of the others."""
     readable: deque[tuple[int, Path]] = deque()
     for end_offset, file in partition.snapshots.items():
         problem = snapshot_problem(file.path)
         if problem is None:
             readable.append((end_offset, file.path))
-        elif file.path.exists():  # else a broker deleted it meanwhile
+        elif file.path.exists():  # otherwise a broker deleted it meanwhile
             findings.add("snapshot-unreadable", file.path, problem)
     return readable

@@ -1,4 +1,4 @@
-"""Checks of the metadata's partition: what a controller reads at start beside the log, and what it can do without."""
+"""Checks of the metadata's partition: the files next to the log that a controller reads at start, or can replace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from kseg.reading.log_file import LogFile
 
 
 def check_quorum(partition: PartitionLog, findings: Findings) -> None:
-    """The quorum's state and the topic's id. Source: FileQuorumStateStore, KafkaMetadataLog."""
+    """Check the quorum's state and the topic's id. Source: FileQuorumStateStore, KafkaMetadataLog."""
     try:
         read_quorum_state(partition)
     except FileError as error:
@@ -31,7 +31,7 @@ def check_quorum(partition: PartitionLog, findings: Findings) -> None:
 
 
 def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> int:
-    """The checkpoints, of which a start reads the newest; gives the offset that it ends before, 0 if it can't be used.
+    """Check the checkpoints, of which a start reads the newest; return its end offset, 0 if it is unusable.
 
     Source: KafkaMetadataLog.recoverSnapshots, MetadataLoader.handleLoadSnapshot.
     """
@@ -52,9 +52,9 @@ def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> i
 
 
 def bootstrap_problem(path: Path) -> str | None:
-    """Why a controller can't start with a `bootstrap.checkpoint`; None if it can.
+    """Return the reason why a controller can't start with a `bootstrap.checkpoint`; None if it can.
 
-    It doesn't look at the CRC. Source: BootstrapDirectory.read.
+    It ignores the CRC. Source: BootstrapDirectory.read.
     """
     replay = MetadataReplay()
     try:
@@ -74,7 +74,7 @@ def bootstrap_problem(path: Path) -> str | None:
 
 
 def without_superseded(found: Iterable[Finding], checkpoint_end: int) -> Iterator[Finding]:
-    """The findings in a metadata log, where damage that the newest checkpoint makes up for is only a warning."""
+    """Yield the findings in a metadata log; damage that the newest checkpoint replaces is only a warning."""
     for each in found:
         kind = parse_file_name(each.file).kind
         last = each.last_offset if each.last_offset is not None else each.first_offset

@@ -1,4 +1,4 @@
-"""Forecasts of nodes' starts, by all that was found on their disks: for each node, the gravest consequence."""
+"""Forecasts of nodes' starts from all findings on their disks: the most severe consequence for each node."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ from kseg.verify.start_judgement import recovered_from
 from kseg.verify.stops import Stop, stop_at
 
 Lost = tuple[int | None, int | None]
-"""The first and the last offset that no consumer gets; None if it can't be told."""
+"""The first and the last offset that no consumer gets; None if unknown."""
 
 _STUCK = frozenset({*BAD_BYTES, *UNREADABLE_RECORDS, "record-offsets"})
-"""Consumers don't get beyond these, or a recovery cuts the log there."""
+"""Findings that block consumers, or at which a recovery cuts the log."""
 
 
 class StartEffect(NamedTuple):
-    """What a start makes of one finding.
+    """The effect of one finding at a start.
 
-    place: the partition's directory; None of what is a node's.
+    place: the partition's directory; None for a node's finding.
     """
 
     finding: Finding
@@ -37,7 +37,7 @@ class StartEffect(NamedTuple):
 
 
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
-    """What a start makes of the findings in a partition; of those alone that do harm."""
+    """Yield the harmful effects of a partition's findings at a start."""
     recovered = recovered_from(partition)
     losses = _Losses(partition)
     for each in found:
@@ -50,7 +50,7 @@ def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> I
 
 
 def effects_on_node(found: Iterable[Finding]) -> Iterator[StartEffect]:
-    """The same of what was found in a log directory as such."""
+    """Yield the harmful effects of a log directory's own findings at a start."""
     for each in found:
         consequence = at_start(each.id, is_recovered=False)
         if consequence is not AtStart.WELL:
@@ -62,13 +62,13 @@ def _partition_of(path: Path) -> Path | None:
 
 
 class _Losses:
-    """What findings in a partition lose; its end is read once, and only if it matters."""
+    """The losses from findings in a partition; its end is read once, and only if it matters."""
 
     def __init__(self, partition: PartitionLog) -> None:
         self._partition = partition
 
     def of(self, finding: Finding) -> Lost:
-        """The offsets that a finding loses."""
+        """Return the offsets that a finding loses."""
         base = parse_file_name(finding.file).base_offset
         first = base if finding.first_offset is None else finding.first_offset
         after = None if base is None else self._base_after(base)
@@ -95,11 +95,11 @@ class _Losses:
 
 @dataclass(slots=True)
 class NodeStart:
-    """What the start of one node ends in, by what was taken so far.
+    """The result of a node's start, by the effects so far.
 
-    log_dirs: its log directories that were given. stops: how it was stopped, by each of them. refusal: why it doesn't
-    start. harmed: partitions' directories, by what a start does to them. lost: what each of those that lose records
-    loses.
+    log_dirs: its given log directories. stops: the kind of its last stop, by each of them. refusal: the reason why it
+    doesn't start. harmed: partitions' directories by the start's effect on them. lost: the lost records of each
+    directory that loses some.
     """
 
     log_dirs: list[LogDir] = field(default_factory=list)
@@ -111,19 +111,19 @@ class NodeStart:
 
     @property
     def consequence(self) -> AtStart:
-        """The gravest one."""
+        """The most severe consequence."""
         if self.refusal is not None:
             return AtStart.REFUSES
         return AtStart.EMPTY if self.is_empty else min(self.harmed, key=lambda each: each.rank, default=AtStart.WELL)
 
     @property
     def lost_records(self) -> int | None:
-        """The most records that are lost; None if that can't be told."""
+        """The most records that are lost; None if unknown."""
         counts = [_count(found) for found in self.lost.values()]
         return None if None in counts else sum(each for each in counts if each is not None)
 
     def take(self, effect: StartEffect) -> None:
-        """Takes what a start makes of another finding."""
+        """Add the effect of another finding."""
         match effect.consequence:
             case AtStart.REFUSES:
                 self.refusal = self.refusal or effect.finding
@@ -137,7 +137,7 @@ class NodeStart:
 
 
 def _count(lost: Sequence[Lost]) -> int | None:
-    """How many offsets are lost; None if that can't be told. What has no end is known if another one has it within."""
+    """Return the number of lost offsets; None if unknown. A loss without end is known if another one includes it."""
     known = sorted((first, last) for first, last in lost if first is not None and last is not None)
     for first, last in lost:
         if last is None and (first is None or not any(start <= first <= end for start, end in known)):
@@ -150,15 +150,15 @@ def _count(lost: Sequence[Lost]) -> int | None:
 
 
 class StartForecast:
-    """What the starts of all nodes end in whose disks were given; a partition without a log directory is one's too."""
+    """The results of all nodes' starts by the given disks; a partition without a log directory counts as a node."""
 
     def __init__(self, cluster: Cluster, choice: PartitionChoice) -> None:
-        """Takes where the disks are, and which partitions are meant."""
+        """Take the disks' cluster, and the chosen partitions."""
         self.is_of_all = choice.is_everything
         self._by_log_dir: dict[Path, NodeStart] = {}
         self._by_node: dict[object, NodeStart] = {}
         self.has_metadata = any(_has_metadata(each) for each in cluster.log_dirs)
-        log_dirs = [each for each in cluster.log_dirs if not any(map(placed_at, each.directories))]  # but no tiers
+        log_dirs = [each for each in cluster.log_dirs if not any(map(placed_at, each.directories))]  # without tiers
         known = {_node_of(each) for each in log_dirs} - {None}
         for each in log_dirs:
             key = _node_of(each) or (next(iter(known)) if len(known) == 1 else each.path)
@@ -171,16 +171,16 @@ class StartForecast:
 
     @property
     def nodes(self) -> list[NodeStart]:
-        """All nodes, the gravest first."""
+        """All nodes, the most severe first."""
         return sorted(self._by_node.values(), key=lambda each: each.consequence.rank)
 
     @property
     def consequence(self) -> AtStart:
-        """The gravest one."""
+        """The most severe consequence."""
         return self.nodes[0].consequence
 
     def take(self, effects: Iterable[StartEffect]) -> None:
-        """Takes what starts make of further findings."""
+        """Add the effects of further findings."""
         for each in effects:
             path = each.place or each.finding.file
             home = next((parent for parent in (path, *path.parents) if parent in self._by_log_dir), None)

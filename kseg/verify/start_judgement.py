@@ -1,7 +1,7 @@
-"""What a broker's next start makes of what was found in a partition: it mends some of it, and fails at some.
+"""The effect of a broker's next start on a partition's findings: it repairs some of them, and fails at some.
 
-How a node was stopped decides, where it is known: one that was stopped cleanly leaves `.kafka_cleanshutdown`, and
-trusts its files; one that was killed recovers each log from its recovery point on. `golden/start` has measured rows.
+The kind of the last stop decides, if it is known. A node that was stopped cleanly leaves `.kafka_cleanshutdown`, and
+trusts its files. One that was killed recovers each log from its recovery point on. `golden/start` has measured rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ from kseg.verify.stops import Stop, stop_of
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _END_WITNESSES = frozenset({"checkpoint-beyond-end", "snapshot-beyond-end"})
 _UNJUDGED = frozenset({"orphan-index", "index-unreadable", "leftover-file", "unreadable"})
-"""Of indexes: what a start doesn't mend, and what isn't a segment's."""
+"""Findings of indexes that a start doesn't repair, or that aren't a segment's."""
 _UNREAD_END = 17
-"""So many bytes at a log's end a broker passes over, zeros too. Source: FileLogInputStream.nextBatch."""
+"""The bytes at a log's end that a broker ignores, zeros too. Source: FileLogInputStream.nextBatch."""
 
 
 def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings in a partition, by what a start does about them."""
+    """Yield a partition's findings with the effects of a start."""
     stop = stop_of(partition)
     findings = list(found)
     witnesses = [each for each in findings if each.id in _END_WITNESSES]
@@ -54,7 +54,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
 
 
 def _unclean(partition: PartitionLog, finding: Finding) -> str:
-    """What the end is of a log that a clean stop left."""
+    """Return the description of a log's end after a clean stop."""
     size = partition.active_segment.size if partition.active_segment else 0
     is_read = size - (finding.position or 0) > _UNREAD_END
     return "unclean-zeros" if finding.id == "zero-tail" and is_read else "unclean-tail"
@@ -70,12 +70,12 @@ def _lost_end(partition: PartitionLog, witnesses: Sequence[Finding]) -> Finding:
 
 
 def _empty_logs(partition: PartitionLog) -> set[Path]:
-    """Logs that had batches if their indexes have entries; the last one may have been cut on purpose."""
+    """Return logs that had batches if their indexes have entries; the last one may have been cut on purpose."""
     return {segment.path for segment in partition.segments[:-1] if not segment.size}
 
 
 def recovered_from(partition: PartitionLog) -> int | None:
-    """The base offset of the first segment that a start recovers; None if it trusts the log.
+    """Return the base offset of the first segment that a start recovers; None if it trusts the log.
 
     Source: LogLoader.recoverLog.
     """
@@ -86,9 +86,9 @@ def recovered_from(partition: PartitionLog) -> int | None:
 
 
 def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int | None) -> Finding:
-    """What is found in an index: a recovery rebuilds those of the segments that it reads.
+    """Return an index's finding with the start's effect: a recovery rebuilds indexes of the segments that it reads.
 
-    A start recovers a segment without an offset index, too, and makes its transaction index. Source:
+    A start also recovers a segment without an offset index, and creates its transaction index. Source:
     LogLoader.loadSegmentFiles.
     """
     name = parse_file_name(finding.file)
@@ -119,9 +119,9 @@ def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int
 
 
 def _misleads(segment: SegmentFiles, *, is_appended: bool) -> bool:
-    """Whether a lookup by the offset index doesn't lead to a batch at or before the one that has the offset.
+    """Return whether a lookup by the offset index misses the batch at or before the one that has the offset.
 
-    is_appended: the broker will append to the segment, and look up what it appends.
+    is_appended: the broker will append to the segment, and look up the appended offsets.
     """
     if segment.offset_index is None:
         return False

@@ -1,4 +1,4 @@
-"""How a node was stopped: that decides what its next start trusts."""
+"""The kind of a node's last stop, which decides about the files that its next start trusts."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,22 +11,22 @@ CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
 
 
 class Stop(StrEnum):
-    """How a node was stopped. Source: LogManager.loadLogs."""
+    """The kind of a node's last stop. Source: LogManager.loadLogs."""
 
     CLEAN = "clean"
     KILLED = "killed"
-    "Or it runs."
+    """Killed, or still running."""
     UNKNOWN = "unknown"
-    "The directory isn't in a node's log directory."
+    """The directory isn't in a node's log directory."""
 
 
 def stop_of(partition: PartitionLog) -> Stop:
-    """How the node of a partition's log directory was stopped; that decides nothing for the metadata's own log."""
+    """Return the last stop of the node of a partition's log directory; irrelevant for the metadata's own log."""
     return Stop.UNKNOWN if partition.topic == METADATA_TOPIC else stop_at(partition.log_dir)
 
 
 def stop_at(log_dir: Path) -> Stop:
-    """How the node of a log directory was stopped."""
+    """Return the last stop of the node of a log directory."""
     if (log_dir / CLEAN_SHUTDOWN).exists():
         return Stop.CLEAN
     return Stop.KILLED if (log_dir / META_PROPERTIES).exists() else Stop.UNKNOWN

@@ -63,7 +63,7 @@ from kseg.verify.stops import Stop, stop_of
 class Order(NamedTuple):
     """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs.
 
-    Its directory is listed again when its turn comes: a broker may have gone on.
+    Its directory is listed again at its turn: a broker may have written meanwhile.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class Order(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """What a directory holds beside what is verified: names of files, and of directories with a slash."""
+    """A directory's entries that aren't verified: names of files, and of directories with a slash."""
 
     directory: Path
     names: tuple[str, ...]
@@ -80,7 +80,7 @@ class PassedOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
-    """What to verify: log directories as such, and partitions; what is passed over; and which partitions are meant.
+    """The log directories and partitions to verify, the entries to skip, and the choice of partitions.
 
     largest_metadata: bytes up to which the cluster's metadata are compared with the disks; None: of any size.
     """
@@ -98,7 +98,7 @@ class VerificationPlan:
 
     @property
     def chosen_log_dirs(self) -> list[LogDir]:
-        """The log directories with any partition that is meant."""
+        """The log directories with any chosen partition."""
         return [each for each in self.log_dirs if any(map(self.choice.takes_directory, each.directories))]
 
     @property
@@ -108,7 +108,7 @@ class VerificationPlan:
 
 
 class NothingToVerifyError(OpenError):
-    """Partitions' directories are there, but no log, index or snapshot in them."""
+    """Partitions' directories exist, but have no log, index or snapshot."""
 
     def __init__(self, path: Path) -> None:
         super().__init__("there is nothing to verify: no log, index or snapshot", path)
@@ -117,9 +117,9 @@ class NothingToVerifyError(OpenError):
 def plan_verification(
     paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
 ) -> VerificationPlan:
-    """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
+    """Return the plan for some paths: partition directories or files in them, log directories, parents of these.
 
-    `refuse`, `choice` and errors are as for `Cluster.directories`; NothingToVerifyError too if a path holds nothing.
+    `refuse`, `choice` and errors are as for `Cluster.directories`; also NothingToVerifyError if a path holds nothing.
     """
     planner = _Planner(Cluster(paths, refuse), refuse, choice)
     for found in planner.cluster.found:
@@ -135,7 +135,7 @@ def plan_verification(
 
 
 class _Planner:
-    """Gathers what there is to verify at paths."""
+    """The contents of paths to verify."""
 
     def __init__(self, cluster: Cluster, refuse: Refuse | None, choice: PartitionChoice) -> None:
         self.cluster = cluster
@@ -145,7 +145,7 @@ class _Planner:
         self.passed_over: list[PassedOver] = []
 
     def add(self, found: FoundAt) -> None:
-        """Adds what a path stands for; raises OpenError if it can't be listed, or has nothing."""
+        """Add a path's contents; raise OpenError if it can't be listed, or is empty."""
         here = found.here
         if found.is_partition and not self._choice.takes_directory(here):
             return
@@ -158,7 +158,7 @@ class _Planner:
             return
         taken = {path for each in found.log_dirs for path in (each.path, *each.directories)}
         taken |= {parent for each in found.log_dirs for parent in each.path.parents if here in parent.parents}
-        own = [each for each in found.log_dirs if each in self.cluster.log_dirs]  # not what a path before it has
+        own = [each for each in found.log_dirs if each in self.cluster.log_dirs]  # without those of an earlier path
         has_content = [has for log_dir in own for has in self._add_log_dir(log_dir, taken)]
         if here not in taken:
             self._pass_over(here, self._foreign_entries(found.walked[0], taken))
@@ -167,7 +167,7 @@ class _Planner:
             raise NothingToVerifyError(found.path)
 
     def _add_log_dir(self, log_dir: LogDir, taken: Container[Path]) -> list[bool]:
-        """Adds a log directory; gives of each of its partitions whether anything is in it."""
+        """Add a log directory; return for each of its partitions whether it has files."""
         has_content, empty = [], []
         for partition in log_dir.partitions(self._refuse, self._choice):
             self.orders[os.path.realpath(partition.path)] = Order(
@@ -181,7 +181,7 @@ class _Planner:
         return has_content
 
     def _foreign_entries(self, directory: LogDir, taken: Container[Path]) -> Iterable[str]:
-        """What else a directory holds; nothing of that is asked for where only some partitions are meant."""
+        """Return a directory's other entries; none if only some partitions are chosen."""
         return _foreign_entries(directory, taken) if self._choice.is_everything else ()
 
     def _pass_over(self, directory: Path, names: Iterable[str]) -> None:
@@ -190,12 +190,12 @@ class _Planner:
 
 
 def _foreign_files(partition: PartitionLog) -> list[str]:
-    """Files of a partition's directory that aren't read."""
+    """Return the files of a partition's directory that aren't read."""
     return sorted(file.name for file in partition.others if not is_of_partition(file.name))
 
 
 def _foreign_entries(directory: LogDir, taken: Container[Path]) -> Iterator[str]:
-    """What a directory holds beside partitions, log directories and a broker's own files, by name."""
+    """Yield a directory's entries besides partitions, log directories and a broker's own files, by name."""
     for name in sorted((*directory.names.files, *directory.names.directories)):
         path = directory.path / name
         if path in taken or is_of_log_dir(name) or (name == LOST_AND_FOUND and _is_empty(path)):
@@ -204,7 +204,7 @@ def _foreign_entries(directory: LogDir, taken: Container[Path]) -> Iterator[str]
 
 
 def _is_empty(directory: Path) -> bool:
-    """Whether nothing can be seen in a directory."""
+    """Return whether a directory shows no entries."""
     try:
         return not any(directory.iterdir())
     except OSError:
@@ -213,11 +213,11 @@ def _is_empty(directory: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found in a partition or a log directory.
+    """The findings in a partition or a log directory.
 
     path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
-    notes: which index wasn't trusted for a selection, and what was left out, in words. effects: what a start makes of
-    the findings. has_selected: whether a record was selected, of a selection.
+    notes: distrusted indexes for a selection, and omissions, in words. effects: the findings' effects at a start.
+    has_selected: with a selection, whether a record was selected.
     """
 
     path: Path
@@ -230,7 +230,7 @@ class Verified:
 
     @property
     def is_well(self) -> bool:
-        """Whether there is nothing but notes."""
+        """True if there are only notes."""
         return not any(finding.counts for finding in self.findings)
 
 
@@ -245,13 +245,13 @@ def verify_partition(
     on_read: Callable[[int], None] | None = None,
     on_slice: OnSlice | None = None,
 ) -> Verified:
-    """All findings in a partition.
+    """Return all findings in a partition.
 
     Args:
-        partition: which one.
-        keep_cache: leave what was read in the page cache.
+        partition: the partition.
+        keep_cache: leave the read data in the page cache.
         on_read: takes the size of each log that was read.
-        on_slice: takes the batches while they are read, for who wants to know something else about them.
+        on_slice: takes the batches while they are read, for other uses.
     """
     findings = Findings()
     problems: list[KsegError] = []
@@ -269,13 +269,13 @@ def verify_partition(
         except OpenError as error:
             log.pass_over()
             producers.pass_over()
-            if segment.path.exists():  # else a broker deleted it meanwhile
+            if segment.path.exists():  # otherwise a broker deleted it meanwhile
                 problems.append(UnreadableError(error.message, error.path, error.position))
         if on_read is not None:
             on_read(segment.size)
     checkpoint_end = _check_metadata(partition, findings)
     if partition.topic == OFFSETS_TOPIC and partition.state is None:
-        from kseg.verify.group_checks import check_group_loading  # which others don't need
+        from kseg.verify.group_checks import check_group_loading  # other topics don't need it
 
         check_group_loading(partition, findings)
     log.finish()
@@ -293,10 +293,13 @@ def verify_partition(
 
 
 def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
-    """What a controller reads at start; gives the offset that the newest checkpoint ends before, 0 if it has no use."""
+    """Check the files that a controller reads at start.
+
+    Return the newest checkpoint's end offset, 0 if it is unusable.
+    """
     if partition.topic != METADATA_TOPIC and not partition.metadata_snapshots:
         return 0
-    from kseg.verify.metadata_checks import check_metadata_checkpoints, check_quorum  # which others don't need
+    from kseg.verify.metadata_checks import check_metadata_checkpoints, check_quorum  # other topics don't need it
 
     if partition.topic == METADATA_TOPIC:
         check_quorum(partition, findings)
@@ -304,15 +307,15 @@ def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
 
 
 def _end_of(partition: PartitionLog, log: LogChecks) -> int | None:
-    """The log's end: an empty last segment begins there, whatever came before it."""
+    """Return the log's end: an empty last segment begins there, whatever came before it."""
     last = partition.active_segment
     return last.base_offset if last is not None and last.size == 0 else log.next_offset
 
 
 def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
-    """The findings in a partition that are about a selection: see `SelectedScope`.
+    """Return a partition's findings about a selection: see `SelectedScope`.
 
-    Only segments that may hold it are read. What needs the whole partition isn't checked: sequences and transactions of
+    Reads only segments that may hold it. Skips checks of the complete partition: sequences and transactions of
     producers, their snapshots, checkpoints, the directory itself. Raises OpenError if a log can't be opened.
     """
     notes: dict[str, None] = {}
@@ -336,7 +339,7 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
 
 
 class _PartitionChecks(NamedTuple):
-    """The checks of a partition's batches, which share a fold over them, and what is found in its segments."""
+    """The checks of a partition's batches, which share a fold over them, and the findings in its segments."""
 
     partition: PartitionLog
     log: LogChecks
@@ -352,25 +355,25 @@ def _checks(partition: PartitionLog, findings: Findings, findings_of_producers: 
 
 
 class _SegmentChecks:
-    """All checks of a segment's batches, while the fold passes those that no check has an opinion about."""
+    """All checks of a segment's batches; the fold passes batches that no check judges."""
 
     def __init__(self, log: LogChecks, producers: ProducerChecks, indexes: list[IndexCheck]) -> None:
         self._log, self._producers, self._indexes = log, producers, indexes
 
     def watch(self, fold: HeaderFold) -> None:
-        """Tells the fold what to stop at, and the offset and position from which on every batch is looked at."""
+        """Set the fold's stops, and the offset and position from which every batch is checked."""
         fold.watched = self._producers.watched & ~self._log.unneeded
         offsets = (self._log.offset_bound, self._producers.offset_bound, *(each.offset_bound for each in self._indexes))
         fold.offset_bound = min(offsets)
         fold.position_bound = min((each.position_bound for each in self._indexes), default=MOST)
 
     def notice_passed(self) -> None:
-        """Takes over what the fold has passed."""
+        """Note the batches that the fold has passed."""
         self._log.notice_passed()
         self._producers.notice_passed()
 
     def take(self, batch: CheckedBatch) -> None:
-        """Takes the next batch in which something happens."""
+        """Check the next batch with an event."""
         self._log.take(batch)
         self._producers.take(batch)
         for index in self._indexes:
@@ -378,7 +381,7 @@ class _SegmentChecks:
         self._log.pass_batch(batch)
 
     def take_damage(self, damage: Damage) -> None:
-        """Takes a stretch of the log that can't be read."""
+        """Take an unreadable stretch of the log."""
         self._log.take_damage(damage)
         self._producers.take_damage(damage)
         for index in self._indexes:
@@ -387,7 +390,7 @@ class _SegmentChecks:
             self._producers.forget()
 
     def finish(self) -> None:
-        """Reports what is only known at the segment's end."""
+        """Report problems known only at the segment's end."""
         for index in self._indexes:
             index.finish()
 
@@ -424,7 +427,7 @@ def _index_checks(
     *,
     is_closed: bool,
 ) -> list[IndexCheck]:
-    """The comparisons to be made while a segment is read, after a look at its indexes as files."""
+    """Return the comparisons for the reading of a segment, after a check of its indexes as files."""
     checks: list[IndexCheck] = []
     fold.offset_entries = fold.time_entries = None
     fold.last_offset, fold.end, fold.largest_size = -1, 0, 0
@@ -472,14 +475,14 @@ def verify_paths(
     processes: int | None = None,
     on_read: OnRead | None = None,
 ) -> Iterator[Verified]:
-    """What was found in each partition and log directory, one at a time, in order.
+    """Yield the findings of each partition and log directory, one at a time, in order.
 
     Args:
-        plan: what to verify.
-        selection: which records' batches; of a selection log directories as such aren't checked.
-        keep_cache: leave what is read in the page cache.
-        processes: how many work at once; None takes as many as there are processors where there is enough to read.
-        on_read: called with how many bytes of logs were read since the last call.
+        plan: the partitions and directories to verify.
+        selection: only these records' batches; with a selection, log directories themselves aren't checked.
+        keep_cache: leave the read data in the page cache.
+        processes: the number of worker processes; None: one per processor if there is enough to read.
+        on_read: called with the bytes of logs read since the last call.
     """
     if selection.is_everything:
         yield from verify_log_dirs(plan)
@@ -491,7 +494,7 @@ def verify_paths(
 
 
 def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
-    """What was found in log directories as such: their own files, and partitions that are in two of them."""
+    """Yield the findings of log directories themselves: their own files, and partitions that are in two of them."""
     is_of_kraft = any(each.identity.version == KRAFT_VERSION for each in plan.log_dirs)
     for number, log_dir in enumerate(plan.chosen_log_dirs):
         findings = Findings()
@@ -523,9 +526,9 @@ def _verify(selection: Selection, keep_cache: bool, order: Order, on_read: OnRea
 
 
 def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Verified:
-    """The findings that need no whole log: of the directory, its small files, and the ends of its segments.
+    """Return the findings that need no complete log: of the directory, its small files, and ends of segments.
 
-    `size` is 0. `keep_cache`: leave what was read in the page cache.
+    `size` is 0. `keep_cache`: leave the read data in the page cache.
     """
     findings = Findings()
     problems: list[KsegError] = []
@@ -540,7 +543,7 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
         try:
             end = _check_end(partition, segment, findings, keep_cache=keep_cache)
         except OpenError as error:
-            if segment.path.exists():  # else a broker deleted it meanwhile
+            if segment.path.exists():  # otherwise a broker deleted it meanwhile
                 problems.append(UnreadableError(error.message, error.path, error.position))
     _check_epochs(partition, findings)
     for file in partition.snapshots.values():
@@ -568,7 +571,7 @@ def _check_missing(partition: PartitionLog, segment: SegmentFiles, findings: Fin
 
 
 def _check_end(partition: PartitionLog, segment: SegmentFiles, findings: Findings, *, keep_cache: bool) -> int | None:
-    """The damage at a segment's end; gives the offset after its last batch, its base offset if there is none."""
+    """Report the damage at a segment's end; return the offset after its last batch, or its base offset without one."""
     tail = read_tail(segment, keep_cache=keep_cache)
     if tail.damage is not None:
         finding_id = id_of_damage(tail.damage.kind, is_last=partition.is_last(segment))

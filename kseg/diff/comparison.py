@@ -1,4 +1,4 @@
-"""Goes through copies of partitions side by side: each with all others, and with what Kafka would make of them."""
+"""A comparison of copies of partitions side by side: each with all others, and with Kafka's truncation."""
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -38,8 +38,8 @@ from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 class HeldRecords(NamedTuple):
     """Records of a batch that not every copy has: those from one offset to another.
 
-    log, run: where the batch is, the only one of a run. copies: which ones have them. is_lost: whether followers cut
-    them off, and the leader lacks them; None without a leader.
+    log, run: the place of the batch, the only one of a run. copies: the copies that have them. is_lost: followers
+    truncate them, and the leader lacks them; None without a leader.
     """
 
     log: Path
@@ -51,7 +51,7 @@ class HeldRecords(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """Records that some copies have the same, and how many they are."""
+    """Records that some copies have the same, and their number."""
 
     heads: tuple[CopyHead, ...]
     header: BatchHeader
@@ -61,9 +61,9 @@ class Holding(NamedTuple):
 
 
 class Follower:
-    """A copy under a leader: from which offset on it cuts off its log, and what it loses by that.
+    """A copy under a leader: its truncation offset, and its losses.
 
-    kept: what it has before that offset, and the leader lacks.
+    kept: its records before that offset that the leader lacks.
     """
 
     def __init__(self, to_offset: int | None) -> None:
@@ -71,12 +71,15 @@ class Follower:
         self.lost, self.kept = RecordsByEpoch(), RecordsByEpoch()
 
     def cuts_off(self, header: BatchHeader) -> bool:
-        """Whether a batch goes: as a whole, if any of it is at or above the offset. Source: LogSegment.truncateTo."""
+        """Return whether a batch is truncated: completely, if any of it is at or above the offset.
+
+        Source: LogSegment.truncateTo.
+        """
         return self.to_offset is not None and header.last_offset >= self.to_offset
 
 
 class CopyTally:
-    """What is found in one copy."""
+    """The results of one copy."""
 
     def __init__(self) -> None:
         self.only_here = RecordsByEpoch()
@@ -84,11 +87,10 @@ class CopyTally:
 
 
 class CopyComparison:
-    """Compares copies from an offset on.
+    """A comparison of copies from an offset on.
 
-    tallies: of each copy. has_holes: whether one lacks records before its end. is_short: whether one ends before
-    another's last record. divergence, first_difference, epochs_differ_from: as in PartitionDiff.
-    lost_records: likewise.
+    tallies: of each copy. has_holes: one lacks records before its end. is_short: one ends before another's last
+    record. divergence, first_difference, epochs_differ_from, lost_records: as in PartitionDiff.
     """
 
     def __init__(
@@ -101,15 +103,15 @@ class CopyComparison:
         followers: dict[int, Follower] | None = None,
         gives_held: bool = False,
     ) -> None:
-        """Takes cursors at the first batches that don't end below `start`.
+        """Take cursors at the first batches that don't end below `start`.
 
         Args:
             cursors: of the copies.
             start: records below aren't compared.
-            superseded: knows what compaction takes.
-            leader: which copy is the leader.
+            superseded: knows the records that compaction removes.
+            leader: the number of the leader's copy.
             followers: the others, by their number, if there is a leader.
-            gives_held: whether `run` gives records.
+            gives_held: `run` yields records.
         """
         self.tallies = [CopyTally() for _ in cursors]
         self.has_holes = self.is_short = False
@@ -129,7 +131,7 @@ class CopyComparison:
         self._together = 1
 
     def run(self) -> Iterator[HeldRecords]:
-        """Compares all; gives the records that not every copy has, batch by batch.
+        """Compare all; yield the records that not every copy has, batch by batch.
 
         A record that several copies have comes once.
         """
@@ -141,7 +143,7 @@ class CopyComparison:
     # --- batches that are the same ------------------------------------------------------------------------------------
 
     def _pass_same_bytes(self) -> bool:
-        """Passes batches that are the same in all copies, byte for byte; False if there is none."""
+        """Pass batches that are the same in all copies, byte for byte; False if there is none."""
         last: BatchHeader | None = None
         if len(self._cursors) == 1:
             return False
@@ -165,7 +167,7 @@ class CopyComparison:
         return True
 
     def _are_same(self, count: int) -> bool:
-        """Whether the next batches are the same bytes."""
+        """Return whether the next batches are the same bytes."""
         views = [
             cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row + count - 1)]
             for cursor in self._cursors
@@ -178,7 +180,7 @@ class CopyComparison:
     # --- records ------------------------------------------------------------------------------------------------------
 
     def _compare_records(self) -> Iterator[HeldRecords]:
-        """Compares records until all copies are between batches again."""
+        """Compare records until all copies are between batches again."""
         while heads := [head for head in self._heads if head.header is not None]:
             self._compare_lowest(heads)
             yield from self._told
@@ -204,7 +206,7 @@ class CopyComparison:
             head.pass_records(1)
 
     def _take_batch(self, at: list[CopyHead], bound: int | None) -> bool:
-        """Takes a batch that some copies have the same, and the others have nothing of; False if it has to be read."""
+        """Pass a batch that some copies have the same, and the others lack completely; False if it has to be read."""
         first, *others = at
         if any(head.is_loaded for head in at) or not all(map(first.has_same_records, others)):
             return False
@@ -224,7 +226,7 @@ class CopyComparison:
         return True
 
     def _pass_same_loaded(self, at: list[CopyHead]) -> bool:
-        """Passes records that all copies have the same, as far as they are loaded; False if there is none."""
+        """Pass loaded records that all copies have the same; False if there is none."""
         first, *others = at
         if not others or len(at) < len(self._heads):
             return False
@@ -256,7 +258,7 @@ class CopyComparison:
             self._lack(Holding(tuple(group), header, offset, offset, 1), at)
 
     def _note_epochs(self, offset: int, heads: list[CopyHead]) -> None:
-        """The same record of two leaders: their lineages have parted. Formats without epochs say nothing."""
+        """Note the same record of two leaders: their lineages have parted. Formats without epochs show nothing."""
         epochs = {head.header.partition_leader_epoch for head in heads if head.header is not None} - {-1}
         if len(epochs) > 1:
             self._note_divergence(offset, heads)
@@ -273,7 +275,7 @@ class CopyComparison:
     # --- what is lacking ----------------------------------------------------------------------------------------------
 
     def _lack(self, holding: Holding, at: list[CopyHead]) -> None:
-        """Some copies lack records; those in `at` have others at that offset."""
+        """Note that some copies lack records; those in `at` have others at that offset."""
         has = {head.number for head in holding.heads}
         in_conflict = {head.number for head in at} - has
         lacking = []
@@ -292,7 +294,7 @@ class CopyComparison:
             self._count(holding, sorted(has), lacking)
 
     def _is_explained(self, number: int, holding: Holding) -> bool:
-        """Whether compaction explains that a copy lacks a record; counts that."""
+        """Return whether compaction explains that a copy lacks a record; count the record accordingly."""
         head, tally = holding.heads[0], self.tallies[number]
         match self._superseded.judge(head):
             case Supersession.NONE:
@@ -317,7 +319,7 @@ class CopyComparison:
             self._hold(holding, tuple(has), None if self._leader is None else is_lost)
 
     def _count_lost(self, holding: Holding) -> bool:
-        """Counts what followers cut off, and what they keep, of records that the leader lacks; whether they cut any."""
+        """Count the records that followers truncate or keep, and the leader lacks; return whether they truncate any."""
         first, last, count = holding.first_offset, holding.last_offset, holding.record_count
         is_lost, is_control = False, holding.header.is_control
         for head in holding.heads:
@@ -332,7 +334,7 @@ class CopyComparison:
         return is_lost
 
     def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
-        """Hands on records that not every copy has, those of a batch together: others may come between them."""
+        """Yield records that not every copy has, those of a batch together: others may come between them."""
         cursor, first, last = holding.heads[0].cursor, holding.first_offset, holding.last_offset
         held = self._held.get((has, is_lost))
         place = (cursor.path, holding.header.position, first - 1)
@@ -344,7 +346,7 @@ class CopyComparison:
 
 
 def _copied(cursor: BatchCursor) -> Run:
-    """The next batch as a run of its own, which stays as it is."""
+    """Return the next batch as a run of its own, which stays valid."""
     run, row = cursor.run, cursor.row
     raw = bytes(run.buffer[cursor.start_of(row) : cursor.end_of(row)])
     return Run(
@@ -363,16 +365,16 @@ def diff_partition(
     on_read: Callable[[int], None] | None = None,
     gives_records: bool = False,
 ) -> Iterator[HeldRecords | PartitionDiff]:
-    """Compares the copies of a partition: what they are to each other comes last.
+    """Compare the copies of a partition; the result comes last.
 
     Args:
-        copies: which ones.
-        keep_cache: leave what was read in the page cache.
+        copies: the copies to compare.
+        keep_cache: leave the read data in the page cache.
         on_read: takes the size of each log that was read.
-        gives_records: whether the records that not every copy has come before it.
+        gives_records: first yield the records that not every copy has.
 
     Raises:
-        OpenError: a directory's files have gone.
+        OpenError: a directory's files were deleted.
     """
     partitions = copies.partitions
     if not partitions:
@@ -440,7 +442,7 @@ def _missing(copies: Copies) -> PartitionDiff:
 
 
 def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, TruncationEnd]:
-    """Where the others truncate under the leader, by their numbers; nothing without one."""
+    """Return the truncation of the other copies under the leader, by their numbers; empty without one."""
     if copies.leader is None:
         return {}
     lineages = [read_lineage(partition, end.offset) for partition, end in zip(copies.partitions, ends, strict=True)]
@@ -479,7 +481,7 @@ def _verdict(copies: Copies, comparison: CopyComparison, compared: Sequence[Comp
 
 
 Show = Callable[[Copies, HeldRecords], bytes]
-"""Gives the text of records that not every copy has; a function of a module, or partial."""
+"""Returns the text of records that not every copy has; a function of a module, or partial."""
 
 
 def diff_partitions(
@@ -491,15 +493,15 @@ def diff_partitions(
     on_read: OnRead | None = None,
     is_far: bool = False,
 ) -> Iterator[PartitionDiff | UnreadableError | bytes]:
-    """What the copies of each partition are to each other, in order; an error instead of those that have gone.
+    """Yield the result for the copies of each partition, in order; an error for deleted ones.
 
     Args:
         found: the partitions.
-        keep_cache: leave what was read in the page cache.
-        show: what it makes of the records that not every copy has comes before their partition.
-        processes: how many work at once; None takes as many as there are processors where there is enough to read.
-        on_read: called with how many bytes of logs were read since the last call.
-        is_far: whether copies lie in stores.
+        keep_cache: leave the read data in the page cache.
+        show: its text of the records that not every copy has comes before their partition.
+        processes: the number of worker processes; None: one per processor if there is enough to read.
+        on_read: called with the bytes of logs read since the last call.
+        is_far: copies are in stores.
     """
     work = partial(_diff, keep_cache, show)
     with shared_work(work, found, _cost_of, processes=processes, on_read=on_read, is_far=is_far) as results:

@@ -1,4 +1,4 @@
-"""Copies of a cluster's partitions: which are given, which are missing, and whether they are enough."""
+"""Copies of a cluster's partitions: the given and the missing ones, and whether they are enough."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,25 +35,25 @@ COPY_ABSENT = "copy-absent"
 
 
 class CopiesVerdict(StrEnum):
-    """Whether a partition's copies are enough to bring it back."""
+    """The verdict whether a partition's copies are enough to restore it."""
 
     ENOUGH = "enough"
-    "One of an in-sync replica is here, and no offsets are missing in all of them."
+    """An in-sync replica's copy is here, and no offsets are missing in all copies."""
     GAPS = "gaps"
-    "There are offsets that no copy has."
+    """There are offsets that no copy has."""
     BEHIND = "behind"
-    "None of an in-sync replica is here: acknowledged records may be missing."
+    """No in-sync replica's copy is here: acknowledged records may be missing."""
     MISSING = "missing"
-    "None is here."
+    """No copy is here."""
 
 
 class ClusterCopy(NamedTuple):
-    """A copy of a partition, and what it reaches to.
+    """A copy of a partition, and its extent.
 
-    broker: whose log directory it is in; None if its `meta.properties` doesn't say. agreed_end: the offset before which
-    its records are the partition's; None: all of them are. extents: where its segments begin and end, the end not
-    included, as far as their records are the partition's; one if the cleaner was at work, which leaves gaps. tier: the
-    remote tier, None if it has none.
+    broker: of its log directory; None if its `meta.properties` doesn't have it. agreed_end: the offset below which it
+    has the partition's records; None: all of its records are the partition's. extents: first offsets and ends
+    (excluded) of its segments up to agreed_end; one extent after the cleaner, which leaves gaps. tier: the remote
+    tier, None if it has none.
     """
 
     path: Path
@@ -67,7 +67,7 @@ class ClusterCopy(NamedTuple):
     tier: RemoteTier | None
 
     def text(self) -> str:
-        """Whose it is, and what it reaches to, for people."""
+        """Return its broker and its extent, for people."""
         broker = "a broker that isn't known" if self.broker is None else f"broker {self.broker}"
         offsets = f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
         if self.log_end_offset == self.log_start_offset:
@@ -90,7 +90,7 @@ class PartitionCopies:
 
     @property
     def name(self) -> str:
-        """Of its directories."""
+        """The name of its directories."""
         return f"{self.expected.topic}-{self.expected.partition}"
 
     @property
@@ -100,12 +100,12 @@ class PartitionCopies:
 
     @property
     def in_sync(self) -> tuple[int, ...]:
-        """Replicas that have all acknowledged records; none if that isn't known."""
+        """Replicas that have all acknowledged records; none if unknown."""
         return in_sync_replicas(self.expected, (copy.last_epoch for copy in self.copies))
 
     @property
     def has_in_sync(self) -> bool:
-        """Whether a copy of an in-sync replica is here, or may be: not every log directory says whose it is."""
+        """True if an in-sync replica's copy is here, or may be: not every log directory shows its broker."""
         return None in self._brokers or not self.in_sync or not self._brokers.isdisjoint(self.in_sync)
 
     @cached_property
@@ -121,7 +121,7 @@ class PartitionCopies:
 
     @property
     def verdict(self) -> CopiesVerdict:
-        """Whether it can be brought back."""
+        """The verdict whether it can be restored."""
         if not self.copies:
             return CopiesVerdict.MISSING
         if not self.has_in_sync:
@@ -135,9 +135,9 @@ class PartitionCopies:
 
 @dataclass(frozen=True)
 class ClusterCopies:
-    """The cluster's partitions with their copies, and directories of partitions that the cluster doesn't know.
+    """The cluster's partitions with their copies, and directories of partitions unknown to the cluster.
 
-    metadata: the furthest that were found; path: the directory where they are looked for first.
+    metadata: the furthest found; path: the directory searched for them first.
     """
 
     metadata: ClusterMetadata
@@ -147,11 +147,11 @@ class ClusterCopies:
 
 
 def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTITION) -> ClusterCopies:
-    """All copies in some brokers' log directories of the chosen partitions that their cluster has.
+    """Return all copies in some brokers' log directories of the chosen partitions that their cluster has.
 
     Raises:
-        OpenError: there are no metadata here that can be read.
-        UsageError: there are those of several clusters.
+        OpenError: there are no readable metadata here.
+        UsageError: the metadata are of several clusters.
     """
     metadata = cluster.own_metadata
     if metadata is None:
@@ -172,7 +172,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
 
 
 _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
-"""What a broker would use if the topic were that one; not what it moves or has put aside."""
+"""Copies that a broker would use if the topic were that one, without moved or set-aside ones."""
 
 
 def _counted(found: Iterable[PartitionReplicas[PartitionLog]]) -> Iterator[Copy[PartitionLog]]:
@@ -215,7 +215,7 @@ def _with_copies(expected: ClusterPartition, found: Iterable[ClusterCopy]) -> Pa
 
 
 def verified_copies(copies: ClusterCopies) -> Verified:
-    """What the copies of a cluster's partitions lack."""
+    """Return the problems of a cluster's partition copies as findings."""
     findings = tuple(finding for each in copies.partitions for finding in _findings(each, copies.path))
     return Verified(copies.path, findings, effects=tuple(effects_on_node(findings)))
 
@@ -243,9 +243,10 @@ def _numbers(brokers: Iterable[int]) -> str:
 def as_the_cluster_has_them(
     found: Sequence[Copies], sides: Sides, choice: PartitionChoice = EVERY_PARTITION
 ) -> list[Copies]:
-    """The same copies: absent from sides whose broker has a replica; and, without a copy, partitions that none has.
+    """Return the same copies with absent sides by the cluster: their brokers have a replica.
 
-    Nothing changes if no side has metadata, or if it isn't known of which broker one is, or they are of two clusters.
+    Adds partitions without any copy. Nothing changes if no side has metadata, if a side's broker is unknown, or if
+    they are of two clusters.
     """
     brokers = [
         frozenset(each.identity.broker for each in side.log_dirs if each.identity.broker is not None)
@@ -270,10 +271,10 @@ def all_diffs(
     leader: Path | None = None,
     processes: int | None = None,
 ) -> tuple[PartitionDiff, ...]:
-    """What the copies of all partitions of some sides are to each other; arguments as for `find_copies`.
+    """Compare the copies of all partitions of some sides; arguments as for `find_copies`.
 
     Raises:
-        UsageError: as `Sides` and `find_copies`.
+        UsageError: like `Sides` and `find_copies`.
         OpenError: a side, or a partition on it, can't be opened.
     """
     sides = Sides(paths, _raise)
@@ -292,7 +293,7 @@ def _raise(error: KsegError) -> None:
 
 
 def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPartition]:
-    """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
+    """Return the cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
         metadata = cluster.own_metadata
     except (FileError, UsageError):  # of several clusters
@@ -321,5 +322,5 @@ def _missing(
 
 
 def _sides_of(partition: ClusterPartition, sides: Sequence[Path], brokers: Sequence[frozenset[int]]) -> Iterator[Path]:
-    """The sides whose brokers have a replica of it."""
+    """Yield the sides whose brokers have a replica of it."""
     return (side for side, own in zip(sides, brokers, strict=True) if not own.isdisjoint(partition.replicas))

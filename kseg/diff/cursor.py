@@ -1,4 +1,4 @@
-"""A copy's batches in the order of its log, run by run, from an offset on; what can't be read is noted on the way."""
+"""A copy's batches in the order of its log, run by run, from an offset on; unreadable parts are noted."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterator
@@ -21,15 +21,15 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 
 MOST_TOLD = 1000
-"""Damages that are kept one by one; the others are counted."""
+"""The most damages kept one by one; the others are counted."""
 MOST_TOGETHER = 64
-"""Batches that are decoded at once."""
+"""The most batches decoded at once."""
 OFFSETS_FALL = "offsets-fall"
 _position_of = attrgetter("position")
 
 
 class FoundDamage(NamedTuple):
-    """Bytes of a copy's log that weren't compared: a finding's id, as `kseg verify` has it, and what is wrong."""
+    """Bytes of a copy's log that weren't compared: the id of `kseg verify`'s finding, and the problem."""
 
     log: Path
     id: str
@@ -39,10 +39,10 @@ class FoundDamage(NamedTuple):
 
 
 class BatchCursor:
-    """Where the comparison is in a copy.
+    """The place of the comparison in a copy.
 
-    path: the log that is read. run, row: the batch that comes next, unless `is_at_end`; rows before it are done.
-    damages: what wasn't compared, the first ones; damage_count: of all.
+    path: the log that is read. run, row: the next batch, unless `is_at_end`; rows before it are done. damages: the
+    first parts that weren't compared; damage_count: of all.
     """
 
     path: Path
@@ -57,7 +57,7 @@ class BatchCursor:
         keep_cache: bool = False,
         on_read: Callable[[int], None] | None = None,
     ) -> None:
-        """Begins with the first batch that doesn't end below offset `start`."""
+        """Begin with the first batch that doesn't end below offset `start`."""
         self.partition = partition
         self.damages: list[FoundDamage] = []
         self.damage_count = 0
@@ -73,38 +73,38 @@ class BatchCursor:
         self._take_run()
 
     def close(self) -> None:
-        """Closes the log that is open."""
+        """Close the open log."""
         self._runs.close()
 
     @property
     def rows_left(self) -> int:
-        """Batches of the run that come next."""
+        """The number of the run's remaining batches."""
         return self.run.row_count - self.row
 
     def header(self) -> BatchHeader:
-        """The header of the next batch."""
+        """Return the header of the next batch."""
         return header_of(self.run, self.row)
 
     def start_of(self, row: int) -> int:
-        """Where a row begins in the run's buffer."""
+        """Return the start of a row in the run's buffer."""
         start: int = self.run.rows[row * ROW + START]
         return start
 
     def end_of(self, row: int) -> int:
-        """Where a row ends in the run's buffer."""
+        """Return the end of a row in the run's buffer."""
         end: int = self.run.rows[row * ROW + START] + self.run.rows[row * ROW + SIZE]
         return end
 
     def advance(self, count: int) -> None:
-        """Passes some batches of the run."""
+        """Pass some batches of the run."""
         self.row += count
         if self.row == self.run.row_count:
             self._take_run()
 
     def records(self) -> list[Record]:
-        """The readable records of the next batch; what is wrong with the others is noted once.
+        """Return the readable records of the next batch; the problem of the others is noted once.
 
-        Some batches after it are decoded along with it: whoever asks for one most often asks for more.
+        Some later batches are decoded with it: callers usually need several.
         """
         if not self._decoded_row <= self.row < self._decoded_to:
             self._decode()
@@ -121,12 +121,12 @@ class BatchCursor:
             self._decoded = following
 
     def begin_records(self) -> None:
-        """Few batches are decoded together at first: often the copies agree again soon."""
+        """Reset the number of batches decoded together: often the copies soon agree again."""
         self._together = 1
         self._decoded_to = 0
 
     def note(self, finding_id: str, position: int, size: int, detail: str) -> None:
-        """Notes what isn't compared."""
+        """Note a part that isn't compared."""
         self.damage_count += 1
         if len(self.damages) < MOST_TOLD:
             self.damages.append(FoundDamage(self.path, finding_id, position, size, detail))
@@ -190,7 +190,7 @@ class BatchCursor:
                 yield run
 
     def _from_start(self, run: Run) -> Run:
-        """A run without the batches before the first offset; rows that are kept stay in their order."""
+        """Return a run without the batches before the first offset; the other rows keep their order."""
         if self._start == 0 or header_of(run, 0).first_offset >= self._start:
             return run
         wanted = BatchFilter(first_offset=self._start, last_offset=MOST)

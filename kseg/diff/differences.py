@@ -1,4 +1,4 @@
-"""Differences between copies of a partition as values, and the sides that are compared."""
+"""Differences between copies of a partition as values, and the compared sides."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,31 +20,31 @@ from kseg.reading.batch import BatchHeader
 from kseg.reading.other_files import refusal_of
 
 MOST_RANGES = 10_000
-"""Ranges of offsets of an epoch that are kept; what comes after them is counted."""
+"""The most ranges of offsets kept per epoch; later ones are counted."""
 
 
 class DiffVerdict(StrEnum):
-    """What copies of a partition are to each other; of several that are so, the last one."""
+    """The relation of a partition's copies; if several apply, the last one."""
 
     IDENTICAL = "identical"
-    "All have the same records at the same offsets, of the same leader epochs as far as they have any."
+    """All have the same records at the same offsets, of the same leader epochs as far as they have any."""
     ONLY_HERE = "onlyHere"
-    "Not every side that should have the partition has it; the copies that are there have the same records."
+    """A side that should have the partition lacks it; the existing copies have the same records."""
     MISSING = "missing"
-    "The cluster has it, and no side does."
+    """The cluster has it, and no side does."""
     AHEAD = "ahead"
-    "One goes on where another has ended, all else is the same."
+    """One continues after another's end, all else is the same."""
     HOLES = "holes"
-    "One lacks records in its middle that another has, or has bytes that can't be read."
+    """One lacks records in its middle that another has, or has unreadable bytes."""
     DIVERGED = "diverged"
-    "At an offset they have different records, or the same one of different leader epochs."
+    """At an offset they have different records, or the same one of different leader epochs."""
 
 
 @dataclass(slots=True)
 class EpochRecords:
-    """Records of a leader epoch, -1 for none: how many, control records apart, and their offsets.
+    """Records of a leader epoch, -1 for none: their number without control records, and their offsets.
 
-    ranges: first and last offsets; at most MOST_RANGES. ranges_left_out: how many more there are.
+    ranges: first and last offsets; at most MOST_RANGES. ranges_left_out: the number of further ranges.
     """
 
     leader_epoch: int
@@ -55,7 +55,7 @@ class EpochRecords:
     last_offset: int = -1
 
     def add(self, first: int, last: int, count: int, *, is_control: bool) -> None:
-        """Adds records from one offset to another; later calls have later offsets."""
+        """Add records from one offset to another; later calls have later offsets."""
         if is_control:
             self.control_records += count
         else:
@@ -76,23 +76,23 @@ class RecordsByEpoch:
         self._epochs: dict[int, EpochRecords] = {}
 
     def add(self, leader_epoch: int, first: int, last: int, count: int, *, is_control: bool) -> None:
-        """Adds records from one offset to another; later calls have later offsets."""
+        """Add records from one offset to another; later calls have later offsets."""
         if leader_epoch not in self._epochs:
             self._epochs[leader_epoch] = EpochRecords(leader_epoch)
         self._epochs[leader_epoch].add(first, last, count, is_control=is_control)
 
     @property
     def records(self) -> int:
-        """How many there are, without control records."""
+        """The number of records without control records."""
         return sum(each.records for each in self._epochs.values())
 
     def by_epoch(self) -> tuple[EpochRecords, ...]:
-        """Those of each epoch, the earliest first."""
+        """Return the records of each epoch, the earliest first."""
         return tuple(each for _, each in sorted(self._epochs.items()))
 
 
 class BatchAt(NamedTuple):
-    """The batch of a copy, and the log that it is in."""
+    """The batch of a copy, and its log."""
 
     path: Path
     log: Path
@@ -100,7 +100,7 @@ class BatchAt(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """Where the copies first diverge: the offset, the largest leader epoch there, and the batches."""
+    """The first divergence of the copies: the offset, the largest leader epoch there, and the batches."""
 
     offset: int
     leader_epoch: int
@@ -108,10 +108,10 @@ class Divergence(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """What a follower would cut off under a leader.
+    """A follower's truncation under a leader.
 
-    to_offset: the log end offset that it gets; None if that can't be known. rule: by what the broker decides. lost: its
-    records from there on that the leader doesn't have. kept: those before it that the leader doesn't have.
+    to_offset: the resulting log end offset; None if unknown. rule: the broker's rule. lost: its records from there on
+    that the leader doesn't have. kept: its earlier records that the leader doesn't have.
     """
 
     path: Path
@@ -122,24 +122,24 @@ class Truncation(NamedTuple):
 
     @property
     def lost_records(self) -> int:
-        """Records that are lost, without control records."""
+        """The number of lost records, without control records."""
         return sum(each.records for each in self.lost)
 
     @property
     def kept_records(self) -> int:
-        """Records that are kept and the leader doesn't have, without control records."""
+        """The number of kept records that the leader doesn't have, without control records."""
         return sum(each.records for each in self.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedCopy:
-    """One copy, and what became of its comparison.
+    """One copy, and its comparison's result.
 
-    high_watermark: None if its log directory doesn't say. last_epoch: the latest leader epoch, -1 if there is none.
-    tier: the remote tier, whose records aren't compared; None if it has none.
-    only_here: records that no other copy has. missing: how many records it lacks that another one has; superseded: how
-    many more that compaction takes. unjudged: how many more where that isn't known, since there are too many keys.
-    damages: what wasn't compared, the first ones; damage_count: of all.
+    high_watermark: None if its log directory doesn't have it. last_epoch: the latest leader epoch, -1 if there is
+    none. tier: the remote tier, whose records aren't compared; None if it has none. only_here: records that no other
+    copy has. missing: the number of records that another copy has and this one lacks; superseded: further ones that
+    compaction removes. unjudged: further ones of unknown status, since there are too many keys. damages: the first
+    parts that weren't compared; damage_count: of all.
     """
 
     path: Path
@@ -163,13 +163,13 @@ class ComparedCopy:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDiff:
-    """What copies of a partition are to each other.
+    """The relation of a partition's copies, with their differences.
 
-    name: of its directory. compared_from: the latest of the local start offsets; what is below isn't compared.
+    name: of its directory. compared_from: the latest of the local start offsets; earlier offsets aren't compared.
     absent_from: sides that don't have it. first_difference: the first offset where not all have the same; None if all
     have. epochs_differ_from: the first offset where they have the same record, written in other leader epochs.
-    lost_records: records that the leader lacks and followers cut off; each once, if several have it. lacks_leader:
-    whether the side that leads has no copy.
+    lost_records: records that the leader lacks and followers truncate; each once, if several have it. lacks_leader:
+    the leading side has no copy.
     """
 
     name: str
@@ -195,8 +195,8 @@ Refuse = Callable[[KsegError], None]
 class Copies(NamedTuple):
     """A partition's copies: of each side at most one.
 
-    name: of its directory. leader: which of them leads, None if none does. absent_from: sides that have none.
-    lacks_leader: whether the side that leads is one of these. tiers: the remote tier of each copy, None if it has none.
+    name: of its directory. leader: the number of the leading copy, None without one. absent_from: sides without a
+    copy. lacks_leader: the leading side is one of these. tiers: the remote tier of each copy, None if it has none.
     """
 
     name: str
@@ -221,13 +221,13 @@ class _Copy(NamedTuple):
 
 
 class Sides:
-    """What is compared: directories, each listed once.
+    """The compared directories, each listed once.
 
-    clusters: what is at each; None if it can't be listed. whole: all of them together. beside: their metadata.
+    clusters: the contents of each; None if it can't be listed. whole: all of them together. beside: their metadata.
     """
 
     def __init__(self, paths: Iterable[Path], refuse: Refuse) -> None:
-        """Lists them; `refuse` takes the errors of those that can't be listed.
+        """List the directories; `refuse` takes the errors of those that can't be listed.
 
         Raises UsageError if there are fewer than two, or one is a file.
         """
@@ -240,7 +240,7 @@ class Sides:
 
     @property
     def are_single(self) -> bool:
-        """Whether each is a partition's directory."""
+        """True if each is a partition's directory."""
         return all(each is not None and bool(each.given) for each in self.clusters)
 
 
@@ -262,15 +262,15 @@ def find_copies(
     *,
     leader: Path | None = None,
 ) -> list[Copies]:
-    """The copies of all partitions of some sides, in the order of the first side.
+    """Return the copies of all partitions of some sides, in the order of the first side.
 
-    Of a side that has a partition twice, the copy counts that answers for it, by the metadata of all sides; what is
-    left out is told to `note`. Directories of single partitions are compared whatever their names and topic ids are;
-    otherwise copies with two topic ids are told to `note`, and aren't compared.
+    If a side has a partition twice, the answering copy counts, by the metadata of all sides; `note` takes the
+    omissions. Directories of single partitions are compared whatever their names and topic ids are; otherwise `note`
+    takes copies with two topic ids, which aren't compared.
 
     Raises:
         UsageError: the leader isn't one of the sides.
-        NoSuchPartitionError: no partition that is meant is there.
+        NoSuchPartitionError: no chosen partition exists.
     """
     leading = None if leader is None else _leading_side(sides.paths, leader)
     found: dict[str, list[_Copy]] = {}
@@ -292,7 +292,7 @@ def find_copies(
 
 
 def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Callable[[str], None]) -> list[PartitionLog]:
-    """The partitions of a side, each once; what else it has of them is told. whole: all sides, for its metadata."""
+    """Return the partitions of a side, each once; note its other copies. whole: all sides, for its metadata."""
     try:
         if side.given:
             return list(side.directories(choice))
@@ -305,7 +305,7 @@ def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Calla
 
 
 def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:
-    """Says which sides are the same directory: whoever compares it with itself hardly means to."""
+    """Report sides that are the same directory: a comparison with itself is hardly intended."""
     known: dict[Path, Path] = {}
     for side in sides:
         first = known.setdefault(side.resolve(), side)
@@ -314,7 +314,7 @@ def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:
 
 
 def _leading_side(sides: Sequence[Path], leader: Path) -> int:
-    """The side that the leader's directory is, or else is in, or holds."""
+    """Return the number of the side that the leader's directory is, or is in, or holds."""
     wanted = leader.absolute()
     places = [side.absolute() for side in sides]
     inside = [place for place in places if place in wanted.parents or wanted in place.parents]
@@ -327,7 +327,7 @@ def _leading_side(sides: Sequence[Path], leader: Path) -> int:
 def _by_topic_id(
     name: str, copies: list[_Copy], sides: Sequence[Path], leading: int | None, note: Callable[[str], None]
 ) -> list[Copies]:
-    """Copies that can be of one topic: those whose ids are the same, or aren't known."""
+    """Return copies that can be of one topic: their ids are the same, or unknown."""
     ids = list(dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id is not None))
     if len(ids) > 1:
         places = ", ".join(f"{copy.partition.path} {copy.topic_id or 'unknown'}" for copy in copies)

@@ -1,4 +1,4 @@
-"""The next record of each copy in a comparison, and where a follower truncates its log."""
+"""The next record of each copy in a comparison, and a follower's truncation."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
@@ -25,7 +25,7 @@ _content_of = attrgetter("offset", "timestamp", "key", "value", "headers")
 
 
 class RecordContent(NamedTuple):
-    """What makes a record the same in two copies, beside its offset. timestamp: None if its format has none."""
+    """A record's contents without its offset, for comparisons. timestamp: None if its format has none."""
 
     timestamp: int | None
     key: bytes | None
@@ -34,7 +34,7 @@ class RecordContent(NamedTuple):
     is_control: bool
 
     def is_as(self, other: "RecordContent") -> bool:
-        """Whether both are the same record: a time counts if both formats have one."""
+        """Return whether both are the same record: a timestamp counts if both formats have one."""
         if self == other:
             return True
         has_times = self.timestamp is not None and other.timestamp is not None
@@ -42,17 +42,17 @@ class RecordContent(NamedTuple):
 
 
 class CopyHead:
-    """Goes through a copy's records, from where its cursor is.
+    """A walk through a copy's records, from its cursor on.
 
     number: the copy's place among the copies. header: of the next record's batch; None at the end of the log. offset:
-    no more than the next record's.
+    at most the next record's.
     """
 
     header: BatchHeader | None
     offset: int
 
     def __init__(self, number: int, cursor: BatchCursor, start: int) -> None:
-        """Takes a cursor at a batch; records below the offset `start` are passed over."""
+        """Take a cursor at a batch; records below the offset `start` are skipped."""
         self.number = number
         self.cursor = cursor
         self._start = start
@@ -63,22 +63,22 @@ class CopyHead:
 
     @property
     def is_between_batches(self) -> bool:
-        """Whether no record of the next batch is passed."""
+        """True if no record of the next batch is passed."""
         return self._records is None or self._place == 0
 
     @property
     def is_loaded(self) -> bool:
-        """Whether `offset` is the next record's."""
+        """True if `offset` is the next record's."""
         return self._records is not None
 
     @property
     def record(self) -> Record:
-        """The next record, once it is loaded."""
+        """The next record, after it is loaded."""
         assert self._records is not None
         return self._records[self._place]
 
     def read_header(self) -> None:
-        """Takes the batch where the cursor is."""
+        """Read the header of the batch at the cursor."""
         self._records, self._place = None, 0
         if self.cursor.is_at_end:
             self.header = None
@@ -88,13 +88,13 @@ class CopyHead:
         self.offset = self._last_offset + 1 if base is None else max(base, self._last_offset + 1)
 
     def begin_after(self, offset: int) -> None:
-        """Takes the batch where the cursor is, after others that end with an offset were passed."""
+        """Read the header of the batch at the cursor, after other batches up to an offset were passed."""
         self._last_offset = max(self._last_offset, offset)
         self.cursor.begin_records()
         self.read_header()
 
     def load(self) -> None:
-        """Reads the records of the batch; passes on to the next one if there are none."""
+        """Read the records of the batch; continue with the next one if there are none."""
         assert self.header is not None
         records = [each for each in self.cursor.records() if each.offset >= self._start]
         rising = [each for each in records if each.offset > self._last_offset]
@@ -109,14 +109,14 @@ class CopyHead:
         self.offset = rising[0].offset
 
     def content(self) -> RecordContent:
-        """What the next record is."""
+        """Return the contents of the next record."""
         assert self.header is not None
         record = self.record
         time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
         return RecordContent(time, record.key, record.value, record.headers, self.header.is_control)
 
     def same_count(self, other: "CopyHead") -> int:
-        """How many of the next records of both batches are the same, as far as both are loaded."""
+        """Return the number of equal next records of both batches, as far as both are loaded."""
         if self._records is None or other._records is None or self.header is None or other.header is None:
             return 0
         if self.header.is_control is not other.header.is_control:
@@ -127,7 +127,7 @@ class CopyHead:
         return next((number for number, is_same in enumerate(map(eq, own, others)) if not is_same), most)
 
     def pass_records(self, count: int) -> None:
-        """Goes on past some records of the batch."""
+        """Pass some records of the batch."""
         assert self._records is not None
         self._last_offset = self._records[self._place + count - 1].offset
         self._place += count
@@ -137,14 +137,14 @@ class CopyHead:
             self.offset = self.record.offset
 
     def pass_batch(self) -> None:
-        """Goes on to the next batch."""
+        """Pass the batch."""
         assert self.header is not None
         self._last_offset = max(self._last_offset, self.header.last_offset)
         self.cursor.advance(1)
         self.read_header()
 
     def is_whole_below(self, offset: int | None) -> bool:
-        """Whether all of the next batch, whose records its header counts, ends below an offset; None for no bound."""
+        """Return whether the next batch, with a record count in its header, ends below an offset; None for no bound."""
         header = self.header
         if header is None or self._records is not None or header.base_offset is None or header.records_count is None:
             return False
@@ -152,9 +152,9 @@ class CopyHead:
         return is_right and (offset is None or header.last_offset < offset)
 
     def has_same_records(self, other: "CopyHead") -> bool:
-        """Whether the next batches have the same records: all of their bytes but the leader epoch, or their bodies.
+        """Return whether the next batches have the same records: all bytes except the leader epoch, or their bodies.
 
-        False if that takes a look at the records.
+        False if the records must be read.
         """
         header, others = self.header, other.header
         if header is None or others is None or header.is_legacy or _shape(header) != _shape(others):
@@ -171,13 +171,13 @@ class CopyHead:
 
 
 def _shape(header: BatchHeader) -> tuple[int | None, ...]:
-    """What decides, beside its body, which records a v2 batch has."""
+    """Return the header fields that decide, besides its body, about the records of a v2 batch."""
     offsets = header.base_offset, header.last_offset, header.records_count
     return (*offsets, header.base_timestamp, header.max_timestamp, header.attributes & ~CODEC_MASK)
 
 
 def _body(header: BatchHeader, raw: bytes) -> bytes | None:
-    """The bytes of a batch's records; None if they can't be had whole."""
+    """Return the bytes of a batch's records; None if they aren't completely available."""
     body = memoryview(raw)[BATCH_HEADER_SIZE:]
     if header.codec == Codec.NONE:
         return bytes(body)
@@ -186,11 +186,11 @@ def _body(header: BatchHeader, raw: bytes) -> bytes | None:
 
 
 MAP_SIZE = 64 << 20
-"""Bytes of a copy's map of keys; memory is taken for those that are there."""
+"""Bytes of a copy's map of keys; only existing keys take memory."""
 
 
 class Supersession(Enum):
-    """Whether compaction explains that a record is missing."""
+    """The verdict whether compaction explains that a record is missing."""
 
     NONE = auto()
     SUPERSEDED = auto()
@@ -198,26 +198,26 @@ class Supersession(Enum):
 
 
 class Superseded:
-    """Judges records that a copy has and another lacks."""
+    """Judgements about records that a copy has and another lacks."""
 
     def __init__(self, partitions: Sequence[PartitionLog], map_size: int = MAP_SIZE) -> None:
-        """Takes the copies, and the bytes of a map of keys."""
+        """Take the copies, and the bytes of a map of keys."""
         self._partitions = partitions
         self._map_size = map_size
         self._newest: dict[int, _NewestOffsets] = {}
 
     @cached_property
     def is_compacted(self) -> bool:
-        """Whether the cleaner was at work in any copy: then it may have been in all, each at another time.
+        """True if the cleaner cleaned any copy: then it may have cleaned all, each at another time.
 
         Raises OpenError if a log can't be opened.
         """
         return any(map(was_compacted, self._partitions))
 
     def judge(self, head: CopyHead) -> Supersession:
-        """Whether the cleaner may have taken the next record of a copy out of another.
+        """Return whether the cleaner may have removed the next record of a copy from another.
 
-        It takes markers, tombstones after a while, records without a key, those of aborted transactions, and those
+        It removes markers, tombstones after a while, records without a key, records of aborted transactions, and those
         whose key comes again.
         """
         if not self.is_compacted:
@@ -232,7 +232,7 @@ class Superseded:
 
 
 def was_compacted(partition: PartitionLog) -> bool:
-    """Whether the cleaner was at work in a copy: by its topic, the cleaner's checkpoint, or its batches' headers.
+    """Return whether the cleaner cleaned a copy: by its topic, the cleaner's checkpoint, or its batches' headers.
 
     Reads headers up to the first that shows it. Raises OpenError if a log can't be opened.
     """
@@ -240,7 +240,7 @@ def was_compacted(partition: PartitionLog) -> bool:
 
 
 def _cleaned_batches(partition: PartitionLog) -> Iterator[BatchHeader]:
-    """Batches that only the cleaner leaves so: with fewer records than offsets, or a delete horizon."""
+    """Yield batches with signs of the cleaner: fewer records than offsets, or a delete horizon."""
     within = FoldWithin(Event.SPARSE | Event.DELETE_HORIZON, range(MOST + 1))
     for segment in partition.segments:
         with segment.open_log(keep_cache=False) as log_file:
@@ -250,7 +250,7 @@ def _cleaned_batches(partition: PartitionLog) -> Iterator[BatchHeader]:
 
 
 class _NewestOffsets:
-    """The last offset of each key of a copy, of records from an offset on; as many keys as there is room for."""
+    """The last offset of each key of a copy, from an offset on; as many keys as there is room for."""
 
     def __init__(self, partition: PartitionLog, offset: int, map_size: int) -> None:
         self._map = OffsetMap(map_size)
@@ -265,7 +265,7 @@ class _NewestOffsets:
                         return
 
     def judge(self, header: BatchHeader, key: bytes, offset: int) -> Supersession:
-        """Whether a record was aborted, or its key comes again."""
+        """Return whether a record was aborted, or its key comes again."""
         if self._is_aborted(header) or self._map.table.get(key) > offset:
             return Supersession.SUPERSEDED
         return Supersession.NONE if self._is_whole else Supersession.UNKNOWN
@@ -274,7 +274,7 @@ class _NewestOffsets:
         return header.is_transactional and self._committed.is_aborted(header.producer_id, header.first_offset)
 
     def _add(self, piece: Slice, offset: int) -> bool:
-        """Adds the keys of a slice; False if there is no room."""
+        """Add the keys of a slice; False if there is no room."""
         run, table = piece.run, self._map.table
         for first, last, header in stretches(piece):
             if header is not None and (header.is_control or self._is_aborted(header)):
@@ -284,5 +284,5 @@ class _NewestOffsets:
                 row = table.add(run.buffer, run.rows, row, last, piece.bodies, piece.first, offset)
                 if row < last and table.is_full:
                     return False
-                row += 1  # one whose records can't all be read
+                row += 1  # a batch with unreadable records
         return True

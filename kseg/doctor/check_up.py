@@ -52,7 +52,7 @@ _LAST_YEAR_MS = 253_402_300_799_999
 
 
 def suspect_sentence(suspect: SuspectTimes, zone: tzinfo = UTC) -> str:
-    """Who set which times, from which offset on."""
+    """Return the author, the kind and the first offset of suspect timestamps."""
     who = _author(suspect.author)
     first, last = suspect.first_offset, suspect.last_offset
     offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
@@ -69,7 +69,7 @@ def _author(author: Author) -> str:
 
 
 def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
-    """What the largest time is as Kafka reads it, and as it seems to be meant."""
+    """Return the largest timestamp as Kafka reads it, and as it seems to be meant."""
     taken = time_or_year(suspect.largest, zone)
     unit = _IN_UNIT.get(suspect.id)
     if unit is None:
@@ -79,16 +79,16 @@ def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
 
 
 def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time; beyond the year 9999 about which year."""
+    """Return a time; after the year 9999, only about the year."""
     if timestamp <= _LAST_YEAR_MS:
         return time_text(timestamp, zone, "none")
     return f"the year {1970 + timestamp // 31_556_952_000}"
 
 
 def pinned(found: Examined) -> tuple[SegmentListing, ...]:
-    """The segments that retention by time keeps for a time in the future: that with it, and all after it.
+    """Return the segments that retention by time keeps because of a future timestamp: that segment and all after it.
 
-    None where retention by time doesn't apply, or where that isn't known.
+    None where retention by time doesn't apply, or is unknown.
     """
     if found.listing is None or not _has_age(found):
         return ()
@@ -99,7 +99,7 @@ def pinned(found: Examined) -> tuple[SegmentListing, ...]:
 
 
 def expired_by_seconds(found: Examined) -> tuple[SegmentListing, ...]:
-    """The segments that retention by time would delete now because all their times are seconds."""
+    """Return the segments that retention by time would delete now because all their timestamps are seconds."""
     rows = () if found.listing is None else found.listing.segments
     return tuple(
         row
@@ -116,7 +116,7 @@ def _has_age(found: Examined) -> bool:
 
 
 def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[str, int | None]:
-    """What these times do, in words, and to how many bytes; None if to none that is known."""
+    """Return the effect of these timestamps in words, and the bytes concerned; None if none are known."""
     listing = found.listing
     assert listing is not None
     if suspect.id == SECONDS:
@@ -148,7 +148,7 @@ def _segments(rows: tuple[SegmentListing, ...], listing: PartitionListing) -> st
 
 
 def _rule(found: Examined) -> str:
-    """Which retention that is, and how it is known."""
+    """Return the retention, and its source."""
     kept = duration_text(found.retention.retention_ms)
     return f"by {_RETENTION_OF[found.time_source]} of {kept}"
 
@@ -163,27 +163,27 @@ _RETENTION_OF = {
 
 
 _NEARLY_FULL, _FREE_ENOUGH = 20, 10
-"""Less than one in so many bytes is free; one in so many is enough."""
+"""Less than a 20th of the bytes is free; a 10th is enough."""
 
 
 def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
-    """The file systems of log directories, the fullest first; of those that tell their size."""
+    """Return the file systems of log directories, the fullest first; of those with a known size."""
     homes: dict[int, list[Path]] = {}
     sizes: dict[int, tuple[int, int]] = {}
     for log_dir in log_dirs:
         try:
             device, status = log_dir.stat().st_dev, os.statvfs(log_dir)
         except (OSError, AttributeError):
-            continue  # it has gone, or the system can't tell
+            continue  # deleted meanwhile, or the system doesn't report it
         homes.setdefault(device, []).append(log_dir)
-        usable = status.f_blocks - status.f_bfree + status.f_bavail  # without what only root may fill, as `df` counts
+        usable = status.f_blocks - status.f_bfree + status.f_bavail  # without root's reserve, as in `df`
         sizes[device] = usable * status.f_frsize, status.f_bavail * status.f_frsize
     disks = [Disk(tuple(homes[device]), size, available) for device, (size, available) in sizes.items() if size]
     return tuple(sorted(disks, key=lambda disk: disk.available / disk.size))
 
 
 def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
-    """Those that are full, or nearly; `size` is what has to be freed on them."""
+    """Yield the full or nearly full file systems; `size`: bytes to free on them."""
     for disk in disks:
         if disk.available * _NEARLY_FULL >= disk.size:
             continue
@@ -196,10 +196,10 @@ _WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transacti
 
 
 class CheckUpInWork:
-    """Takes partitions as they are examined; at any time gives what is known so far."""
+    """A check-up of partitions as they are examined; gives the results so far at any time."""
 
     def __init__(self, plan: VerificationPlan, *, now: Now, is_quick: bool, zone: tzinfo = UTC) -> None:
-        """Looks at log directories and their disks.
+        """Take the plan's log directories and their disks.
 
         `now`, `is_quick`: of the examination; `zone`: of times in sentences.
         """
@@ -227,7 +227,7 @@ class CheckUpInWork:
             self._take_findings(verified, None)
 
     def take(self, found: Examined) -> None:
-        """Takes a partition."""
+        """Add a partition."""
         self._partitions += 1
         self._read += found.verified.size
         verified = self._judge.judged(found.verified)
@@ -244,7 +244,7 @@ class CheckUpInWork:
             self._add(Trouble("empty-directory", partition.path, "there is nothing of a log in it"), found.listing)
 
     def take_commits(self) -> None:
-        """Compares the groups' commits with the ends of logs, unless it is to be quick: their topic is read again."""
+        """Compare the groups' commits with the ends of logs, unless it is quick: their topic is read again."""
         if self._is_quick:
             return
         for place, commit in _beyond_end(self._plan):
@@ -252,7 +252,7 @@ class CheckUpInWork:
             self._add(Trouble(COMMIT_BEYOND_END, place, sentence, topic=commit.topic, partition=commit.partition))
 
     def result(self) -> CheckUp:
-        """All that is known so far."""
+        """Return all results so far."""
         ends = [*self._due_troubles(), *self._clock_troubles()]
         troubles = sorted([*self._troubles, *map(self._with_command, ends)], key=badness)
         topics = sorted(self._topics.values(), key=lambda use: (-use.size, use.topic))
@@ -348,7 +348,7 @@ class CheckUpInWork:
             yield Trouble("retention-due", home, due.sentence(source), size=due.size)
 
     def _take_newest(self, found: Examined) -> None:
-        """A partition whose newest file was written later than this machine says that it is."""
+        """Note a partition whose newest file has a later time than this machine's."""
         if found.newest_ms > found.began_ms + AHEAD_MS and (self._behind is None or found.newest_ms > self._behind[0]):
             self._behind = found.newest_ms, found.began_ms, found.verified.path
 
@@ -362,7 +362,7 @@ class CheckUpInWork:
 
 
 def _beyond_end(plan: VerificationPlan) -> Iterator[tuple[Path, OffsetCommit]]:
-    """The chosen commits beyond the ends of logs, each with the directory that has it, of each cluster that is here."""
+    """Yield the chosen commits beyond the ends of logs, each with its directory, of each cluster found."""
     if not any(order.path.name.startswith(f"{OFFSETS_TOPIC}-") for order in plan.orders):
         return
     by_cluster: dict[str | None, list[Path]] = {}
@@ -379,19 +379,19 @@ def _beyond_end(plan: VerificationPlan) -> Iterator[tuple[Path, OffsetCommit]]:
 
 
 class _Due:
-    """What retention would delete in a log directory."""
+    """The segments that retention would delete in a log directory."""
 
     def __init__(self) -> None:
         self.size = 0
         self._segments: Counter[str] = Counter()
 
     def add(self, topic: str, size: int) -> None:
-        """Takes a segment."""
+        """Add a segment."""
         self.size += size
         self._segments[topic] += 1
 
     def sentence(self, source: SettingSource) -> str:
-        """How much, of how many topics, and by which rule; source: of the retention."""
+        """Return the size, the number of topics, and the rule; source: of the retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
         what = f"{segments} of {topics}, {human_size(self.size)},"
         match source:
@@ -404,7 +404,7 @@ class _Due:
 
 
 def _abandoned_records(finding: Finding) -> int | None:
-    """The most records of a lineage that the cluster abandoned; None of other findings, or if that isn't known."""
+    """Return the most records of a lineage that the cluster abandoned; None for other findings, or if unknown."""
     first, last = finding.first_offset, finding.last_offset
     return last - first + 1 if finding.id == "copies-diverged" and first is not None and last is not None else None
 

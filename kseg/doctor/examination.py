@@ -1,4 +1,4 @@
-"""The examination of partitions and directories that a check-up is made of."""
+"""The examination of partitions and directories for a check-up."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,12 +45,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class ExaminationSettings:
-    """How to examine.
+    """The depth of an examination.
 
-    now: the time to judge by; the clock's goes on, and gives way to that of a file that was written later. is_quick:
-    read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache. tells_cleaning:
-    say what the log cleaner would do. counts_records: count records and batches from all headers. static: what the
-    broker's server.properties sets.
+    now: the current time; the clock's continues, and a later file's replaces it. is_quick: read only names, small
+    files and ends of logs. keep_cache: leave the read data in the page cache. tells_cleaning: report the cleaner's
+    next step. counts_records: count records and batches from all headers. static: settings in the broker's
+    server.properties.
     """
 
     now: Now
@@ -62,12 +62,11 @@ class ExaminationSettings:
 
 
 class Examined(NamedTuple):
-    """What is known of a partition.
+    """The results for a partition.
 
-    listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
-    judged; time_source: where their retention by time comes from. is_in_use: whether a broker uses
-    the directory. newest_ms: when its newest log was written, 0 if it has none; began_ms: what time it was here;
-    judged_ms: by which time all was judged.
+    listing: None if it can't be listed. suspects: impossible timestamps. retention: its settings; time_source: the
+    source of retention by time. is_in_use: a broker uses the directory. newest_ms: the time of its newest log's last
+    write, 0 if it has none; began_ms: the clock's time at the beginning; judged_ms: the time for all judgements.
     """
 
     verified: Verified
@@ -84,9 +83,9 @@ class Examined(NamedTuple):
 def plan_examination(
     paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
 ) -> VerificationPlan:
-    """What there is to examine, as `plan_verification` has it, and directories that have single files of a partition.
+    """Return the plan of `plan_verification`, with directories that have single files of a partition.
 
-    `refuse`, `choice` and what is raised are as there.
+    `refuse`, `choice` and errors are as there.
     """
     paths, refused = tuple(paths), list[OpenError]()
     plan = plan_verification(paths, refused.append, choice)
@@ -106,13 +105,13 @@ def plan_examination(
 
 
 def _has_single_files(path: Path) -> bool:
-    """Whether there are files that can be judged without a log beside them."""
+    """Return whether there are files that can be judged without a log next to them."""
     directory = path if path.is_dir() else path.parent
-    return any(_tells_something(name) for name in os.listdir(directory))  # noqa: PTH208  names will do
+    return any(_tells_something(name) for name in os.listdir(directory))  # noqa: PTH208  names are enough
 
 
 def _tells_something(name: str) -> bool:
-    """Whether a file can be judged without a log beside it: anything of a partition but what is left over."""
+    """Return whether a file can be judged without a log next to it: any file of a partition except leftovers."""
     found = parse_file_name(name)
     return found.suffix is None and (is_of_partition(name) or found.kind in KINDS_BESIDE)
 
@@ -120,9 +119,8 @@ def _tells_something(name: str) -> bool:
 class ExaminationOrder(NamedTuple):
     """A partition to examine, by its topic's settings.
 
-    time_source: where the retention by time comes from. is_in_use: whether a broker uses the directory.
-    cleaning: None unless it is asked for, and the cleaner has to do with the topic. own: what the topic sets itself, by
-    name. tier: None if it has none.
+    time_source: the source of retention by time. is_in_use: a broker uses the directory. cleaning: None unless it is
+    requested and the cleaner cleans the topic. own: the topic's own settings by name. tier: None if it has none.
     """
 
     order: Order
@@ -142,14 +140,14 @@ def examine(
     on_read: OnRead | None = None,
     on_unread: OnUnread | None = None,
 ) -> Iterator[Examined]:
-    """Each partition of a plan, in order.
+    """Yield the examination of each partition of a plan, in order.
 
     Args:
-        plan: what to examine.
-        settings: how.
-        processes: how many share the work, as in `shared_work`.
-        on_read: takes how many bytes of logs were read since the last call.
-        on_unread: takes metadata that are too large for a quick look, or can't be read: retention isn't known then.
+        plan: the partitions to examine.
+        settings: the depth of the examination.
+        processes: the number of worker processes, as in `shared_work`.
+        on_read: takes the bytes of logs read since the last call.
+        on_unread: takes metadata that are too large for a quick look, or can't be read: retention is unknown then.
     """
     cost = _quick_cost if settings.is_quick else reading_cost
     orders = examination_orders(plan, settings, on_unread=on_unread)
@@ -166,14 +164,14 @@ def share_orders(
     on_read: OnRead | None = None,
     is_far: bool = False,
 ) -> Iterator[Found]:
-    """What work on each of some partitions gives, in their order; arguments as for `shared_work`."""
+    """Yield the results of work on some partitions, in their order; arguments as for `shared_work`."""
     with shared_work(work, orders, cost, processes=processes, on_read=on_read, is_far=is_far) as results:
         for _, found in results:
             yield found
 
 
 def reading_cost(each: ExaminationOrder) -> int:
-    """What it costs to read all of a partition's logs, or their headers."""
+    """Return the cost of reading all of a partition's logs, or their headers."""
     return each.order.size + SMALLEST_COST
 
 
@@ -184,7 +182,7 @@ def _quick_cost(_: ExaminationOrder) -> int:
 def examination_orders(
     plan: VerificationPlan, settings: ExaminationSettings, *, on_unread: OnUnread | None = None
 ) -> Iterator[ExaminationOrder]:
-    """The partitions of a plan, each with its topic's settings; arguments as for `examine`."""
+    """Yield the partitions of a plan, each with its topic's settings; arguments as for `examine`."""
     at = settings.now.ms
     largest = CHEAP_METADATA if settings.is_quick else None
     topics = TopicRetention(
@@ -205,7 +203,7 @@ def examination_orders(
                 own=own,
                 tier=find_tier(partition, topics.beside),
             )
-        except OpenError:  # whoever reads it says so
+        except OpenError:  # its readers report it
             yield ExaminationOrder(order, RetentionSettings(at), SettingSource.DEFAULT)
 
 
@@ -214,12 +212,12 @@ def _examined(settings: ExaminationSettings, each: ExaminationOrder, on_read: On
         partition = PartitionLog(each.order.path, each.order.checkpoints)
         yield examine_partition(partition, settings, each, on_read=on_read)
     except OpenError as error:
-        if each.order.path.exists():  # else a broker deleted it meanwhile
+        if each.order.path.exists():  # otherwise a broker deleted it meanwhile
             yield unreadable_partition(each, error)
 
 
 def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
-    """What is known of a partition that can't be opened."""
+    """Return the result for a partition that can't be opened."""
     at = each.retention.now_ms
     return Examined(
         verified=Verified(each.order.path, (), (UnreadableError(error.message, error.path),)),
@@ -235,7 +233,7 @@ def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
 
 
 def _judged_at(now: Now, newest_ms: int) -> int:
-    """The time to judge by: a broker may have written later than when all began, or by a clock ahead of this one."""
+    """Return the current time: a broker may have written after the beginning, or by a clock ahead of this one."""
     return max(now_ms(), newest_ms) if now.source is NowSource.CLOCK else now.ms
 
 
@@ -247,14 +245,14 @@ def examine_partition(
     on_read: OnRead | None = None,
     on_slice: OnSlice | None = None,
 ) -> Examined:
-    """What is known of a partition after its logs were read once, unless that is to be quick.
+    """Return the result for a partition after one reading of its logs, unless it is quick.
 
     Args:
-        partition: which one.
-        settings: how.
-        each: by which settings of its topic.
-        on_read: takes how many bytes of logs were read since the last call.
-        on_slice: takes the batches while they are read, for who wants to know something else about them.
+        partition: the partition.
+        settings: the depth of the examination.
+        each: the settings of its topic.
+        on_read: takes the bytes of logs read since the last call.
+        on_slice: takes the batches while they are read, for other uses.
     """
     newest_ms = max((segment.log.modified_ms for segment in partition.segments if segment.log), default=0)
     began_ms = _judged_at(settings.now, 0)
@@ -275,7 +273,7 @@ def examine_partition(
         cleaning=each.cleaning,
     )
     listing = replace(list_partition(partition, listing_settings), tier=each.tier)
-    # What was written while this was read isn't in the future.
+    # Records written during the reading aren't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings.now, at)) is not None]
     return Examined(
@@ -297,7 +295,7 @@ def _tell_both(one: OnSlice, other: OnSlice, segment: SegmentFiles, piece: Slice
 
 
 def _without_finished_tail(verified: Verified) -> Verified:
-    """The same without half a batch at the log's end that is whole by now: a broker was writing it."""
+    """Return the result without an incomplete last batch that is complete by now: a broker was writing it."""
     torn = [finding for finding in verified.findings if finding.id == _TORN]
     if not torn:
         return verified
@@ -307,7 +305,7 @@ def _without_finished_tail(verified: Verified) -> Verified:
 
 
 def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
-    """Whether the log still ends within the batch in which it did; a log that is gone doesn't."""
+    """Return whether the log still ends within the same batch; False for a deleted log."""
     segment = again.active_segment
     if segment is None or segment.path != finding.file:
         return any(each.path == finding.file for each in again.segments)
@@ -317,12 +315,12 @@ def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that is wrong, or worth knowing.
+    """One problem or fact worth knowing.
 
-    `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; `sentence` says what,
-    with numbers. size: bytes that it is about. held_back: offsets that read_committed consumers can't reach. variant:
-    the ending of a name that is left over. records: at most so many are of an abandoned lineage. command: the line to
-    run next, words: its words; None if nothing is to be done. directory: of the partition.
+    `file` and `position` (bytes in it), `first_offset` and `last_offset`: its place; `sentence`: its description, with
+    numbers. size: bytes concerned. held_back: offsets that read_committed consumers can't reach. variant: the ending
+    of a leftover's name. records: the most records of an abandoned lineage. command: the next line to run, words: its
+    words; None if nothing is needed. directory: of the partition.
     """
 
     id: str
@@ -349,12 +347,12 @@ class Trouble:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """Its severity."""
         return KINDS[self.id].severity
 
 
 def badness(trouble: Trouble) -> tuple[int, int, int, str, int]:
-    """What to sort troubles by, the worst first: severity, urgency, how much it is about; then by place."""
+    """Return the sort key of troubles, most severe first: severity, urgency, size; then place."""
     amount = trouble.size or trouble.held_back or 0
     place = -1 if trouble.position is None else trouble.position
     return trouble.severity.rank, URGENCY[trouble.id], -amount, str(trouble.file), place
@@ -362,7 +360,7 @@ def badness(trouble: Trouble) -> tuple[int, int, int, str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A file system with log directories: bytes, and how many of them a process of the user may still write."""
+    """A file system with log directories: its bytes, and the bytes that an ordinary process may still write."""
 
     log_dirs: tuple[Path, ...]
     size: int
@@ -373,8 +371,8 @@ class Disk:
 class TopicUse:
     """A topic's directories: bytes of all logs, of those not in use, and of those that retention would delete now.
 
-    partitions: how many directories. copies: those in use of a partition that had one already. set_aside: those that
-    aren't in use.
+    partitions: the number of directories. copies: directories in use of a partition that was already counted.
+    set_aside: directories not in use.
     """
 
     topic: str
@@ -389,10 +387,10 @@ class TopicUse:
 
 @dataclass(frozen=True, slots=True)
 class CheckUp:
-    """All that is known, the worst and the largest first.
+    """All results, the most severe and the largest first.
 
-    size: bytes of all logs; read: of those that were read whole. is_quick: names, small files and ends of logs alone
-    were read. now: the time that was judged by. forecast: what a start ends in; None before anything was examined.
+    size: bytes of all logs; read: of completely read ones. is_quick: only names, small files and ends of logs were
+    read. now: the current time. forecast: the result of a start; None before anything was examined.
     """
 
     troubles: tuple[Trouble, ...]
@@ -406,10 +404,10 @@ class CheckUp:
     forecast: StartForecast | None = None
 
     def count(self, severity: Severity) -> int:
-        """How many troubles are of a severity."""
+        """Count the troubles of a severity."""
         return sum(trouble.severity is severity for trouble in self.troubles)
 
     @property
     def is_well(self) -> bool:
-        """Whether there are neither errors nor warnings."""
+        """True without errors and warnings."""
         return all(trouble.severity is Severity.NOTE for trouble in self.troubles)

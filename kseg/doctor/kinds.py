@@ -1,4 +1,4 @@
-"""Kinds of findings of the doctor, what to do next for each, and times that can't be right."""
+"""Kinds of findings of the doctor, the next step for each, and impossible timestamps."""
 
 import os
 import shlex
@@ -25,10 +25,10 @@ _FIRST_RECORDS = 5
 
 
 class Place(NamedTuple):
-    """Where something was found.
+    """The place of a finding.
 
-    directory: of the partition; None of a log directory's own trouble. log_dirs: all that are looked at; none if a
-    partition was given by itself. has_log: whether the partition has any. size: bytes that it is about.
+    directory: of the partition; None for a log directory's own trouble. log_dirs: all examined ones; none if a
+    partition was given directly. has_log: the partition has a log. size: bytes concerned.
     """
 
     id: str
@@ -44,19 +44,19 @@ class Place(NamedTuple):
 
 
 Words: TypeAlias = list[str] | None
-"""The arguments of kseg; None if nothing is to be done."""
+"""The arguments of kseg; None if nothing is needed."""
 NextStep: TypeAlias = Callable[[Place], Words]
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The line that a shell takes for these arguments of kseg; without control characters, whatever names have."""
+    """Return the shell's line for these arguments of kseg; without control characters, whatever names have."""
     return " ".join(["kseg", *map(_quoted, words)])
 
 
 def _quoted(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
-    # bash, zsh and ksh read such a string; nothing in it does harm to a terminal
+    # bash, zsh and ksh read such a string; it is harmless to a terminal
     shown = (
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(word)
     )
@@ -64,7 +64,7 @@ def _quoted(word: str) -> str:
 
 
 def path_word(path: Path) -> str:
-    """A path as it was given, which no command takes for an option."""
+    """Return a path as given, in a form that no command reads as an option."""
     text = str(path)
     return f"./{text}" if text.startswith("-") else text
 
@@ -74,27 +74,27 @@ def _where(place: Place) -> str:
 
 
 def nothing(_: Place) -> Words:
-    """Nothing is to be done."""
+    """Return no command: nothing is needed."""
     return None
 
 
 def explain(place: Place) -> Words:
-    """What to do can only be said in words."""
+    """Return the command that explains the kind of finding: only words can describe the step."""
     return ["doctor", "--explain", place.id]
 
 
 def salvage(place: Place) -> Words:
-    """What can be saved, and what is lost."""
+    """Return the dry run that shows the recoverable and the lost records."""
     return ["salvage", _where(place), "--dry-run"] if place.has_log else explain(place)
 
 
 def salvage_readable(place: Place) -> Words:
-    """The same without batches at which consumers get stuck: the report has the lines that move them past these."""
+    """Return a dry run without batches that block consumers: the report has lines that move consumers past these."""
     return ["salvage", _where(place), "--drop-unreadable", "--dry-run"] if place.has_log else explain(place)
 
 
 def reindex(place: Place) -> Words:
-    """Which files would be rebuilt from the log."""
+    """Return the dry run that shows the files to rebuild from the log."""
     if not place.has_log:
         return explain(place)
     where = path_word(place.file.parent) if place.file.name in _REBUILT else _where(place)
@@ -102,40 +102,40 @@ def reindex(place: Place) -> Words:
 
 
 _REBUILT = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
-"""Small files that can be rebuilt; they may not be there."""
+"""Small files that can be rebuilt; they may be missing."""
 
 
 def mend_text(place: Place) -> Words:
-    """Two of the small files can be rebuilt."""
+    """Return the dry run that rebuilds two of the small files; the explanation for others."""
     return reindex(place) if place.file.name in _REBUILT else explain(place)
 
 
 def mend_tail(place: Place) -> Words:
-    """A broker that runs will have gone on, one that was killed cuts the end off."""
+    """Return a new check: a running broker has continued, a killed one cuts the end off."""
     return ["verify", _where(place)]
 
 
 def look_up(place: Place) -> Words:
-    """What stands around offsets that are missing."""
+    """Return the lookup of the batches around missing offsets."""
     if place.first_offset is None:
         return explain(place)
     return ["lookup", _where(place), "--offset", str(place.first_offset)]
 
 
 def list_ends(place: Place) -> Words:
-    """Offsets and sizes of the partition, to compare its end with the other replicas'."""
+    """Return the listing of offsets and sizes, to compare the partition's end with the other replicas'."""
     return ["ls", _where(place)] if place.has_log else explain(place)
 
 
 def free_space(place: Place) -> Words:
-    """Which topics' retention to lower for so much space; the partitions by size if nobody knows how much."""
+    """Return the command that shows the topics whose retention to lower; without a size, the partitions by size."""
     if not place.size:
         return ["ls", _where(place), "--sort", "size"]
     return ["retain", _where(place), "--free", str(place.size)]
 
 
 def _homes(place: Place) -> list[Path]:
-    """The directories of one partition in all log directories, and the one in question."""
+    """Return the directories of one partition in all log directories, and the one in question."""
     found = parse_partition_directory(place.file)
     name = place.file.name if found is None else f"{found.topic}-{found.partition}"
     homes = (log_dir / name for log_dir in place.log_dirs if (log_dir / name).is_dir())
@@ -143,17 +143,17 @@ def _homes(place: Place) -> list[Path]:
 
 
 def list_homes(place: Place) -> Words:
-    """The directories of one partition on several disks of a broker."""
+    """Return the listing of one partition's directories on several disks of a broker."""
     return ["ls", *map(path_word, _homes(place))]
 
 
 def compare_copies(place: Place) -> Words:
-    """The copies of one partition on several brokers."""
+    """Return the comparison of one partition's copies on several brokers."""
     return ["diff", *map(path_word, _homes(place))]
 
 
 def show_metadata(show: str) -> NextStep:
-    """Make the step that shows a kind of rows of the metadata that are here."""
+    """Return the step that shows a kind of rows of the metadata found."""
 
     def step(place: Place) -> Words:
         if not any((log_dir / f"{METADATA_TOPIC}-0").is_dir() for log_dir in place.log_dirs):
@@ -166,24 +166,24 @@ def show_metadata(show: str) -> NextStep:
 
 
 def open_transactions(place: Place) -> Words:
-    """The topic's open transactions: those that hang with the command that aborts them."""
+    """Return the command that shows the topic's open transactions, hanging ones with the command that aborts them."""
     if not place.log_dirs or place.topic is None:
         return ["txns", _where(place), "--open"]
     return ["txns", *map(path_word, place.log_dirs), "--open", "--topic", place.topic]
 
 
 def keep_commits(place: Place) -> Words:
-    """The groups' commits, as a CSV by which they can be reset."""
+    """Return the command that saves the groups' commits as a CSV for resetting them."""
     return ["groups", _where(place), "-o", "reset-csv"]
 
 
 def show_commits(place: Place) -> Words:
-    """The groups' commits, with the ends of logs and lags."""
+    """Return the command that shows the groups' commits, with the ends of logs and lags."""
     return ["groups", *map(path_word, place.log_dirs or [place.file]), "--show", "commits"]
 
 
 def show_batches(place: Place) -> Words:
-    """The headers of the batches in question."""
+    """Return the command that shows the headers of the batches in question."""
     if place.first_offset is None or place.last_offset is None or parse_file_name(place.file).kind is not FileKind.LOG:
         return explain(place)
     ends = ["--from-offset", str(place.first_offset), "--to-offset", str(place.last_offset + 1)]
@@ -191,7 +191,7 @@ def show_batches(place: Place) -> Words:
 
 
 def show_records(place: Place) -> Words:
-    """The first records in question, whose contents tell the application."""
+    """Return the command that shows the first records in question, whose contents identify the application."""
     words = ["dump", _where(place), "-o", "json", "--only", "records", "--from-offset", str(place.first_offset or 0)]
     if place.producer_id is not None and place.producer_id >= 0:
         words += ["--producer-id", str(place.producer_id)]
@@ -199,25 +199,28 @@ def show_records(place: Place) -> Words:
 
 
 def show_retention(place: Place) -> Words:
-    """Which segments retention would delete, and when; by settings that one log directory has for all."""
+    """Return the command that shows segments to delete by retention, and when.
+
+    By one log directory's settings for all.
+    """
     return ["retain", *map(path_word, place.log_dirs or [place.file])]
 
 
 COMMIT_BEYOND_END = "commit-beyond-end"
 FUTURE, SECONDS, MICROSECONDS, NANOSECONDS = "future-times", "second-times", "microsecond-times", "nanosecond-times"
 AHEAD_MS = 3_600_000
-"""So far may a producer's clock be ahead: the default of `message.timestamp.after.max.ms` from 4.0 on."""
+"""The most that a producer's clock may be ahead: the default of `message.timestamp.after.max.ms` from 4.0 on."""
 MOST_PRODUCERS = 256
-"""The most producers of a partition that are told apart; the batches of others are told together."""
+"""The most producers of a partition that are kept apart; the batches of others are reported together."""
 _FIRST_SECOND = 1_000_000_000
-"""September 2001 in seconds. As milliseconds it is a day of January 1970, at which nobody wrote to Kafka."""
+"""September 2001 in seconds. As milliseconds it is a day of January 1970, before Kafka existed."""
 _UNITS_BY_MS = ((NANOSECONDS, 1_000_000), (MICROSECONDS, 1000))
 
 
 def unit_of(timestamp: int, now_ms: int) -> str | None:
-    """What is wrong with a time that should be in milliseconds; None if nothing is.
+    """Return the problem of a timestamp that should be in milliseconds; None without one.
 
-    A time in other units is recognized by what it would be in these: between 2001 and now.
+    A timestamp in other units is recognised by its value in these: between 2001 and now.
     """
     if timestamp > now_ms + AHEAD_MS:
         for name, factor in _UNITS_BY_MS:
@@ -228,7 +231,7 @@ def unit_of(timestamp: int, now_ms: int) -> str | None:
 
 
 class Author(NamedTuple):
-    """Who set a time: a producer, -1 one without an id, None one of which nothing is known; or a broker itself."""
+    """The author of a timestamp: a producer, -1 one without an id, None an unknown one; or a broker itself."""
 
     producer_id: int | None
     is_broker: bool = False
@@ -236,10 +239,10 @@ class Author(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SuspectTimes:
-    """Batches of one author in a partition with times of one kind.
+    """Batches of one author in a partition with timestamps of one kind.
 
-    id: what is wrong with them. file, position: where the first one stands. first_offset, last_offset: of all.
-    batches: how many; None if only the segments' largest times were looked at. largest: the largest of the times.
+    id: their problem. file, position: of the first one. first_offset, last_offset: of all. batches: the number; None
+    if only the segments' largest timestamps were read. largest: the largest timestamp.
     """
 
     id: str
@@ -262,7 +265,7 @@ class _Tally:
     largest: int = NO_TIMESTAMP
 
     def add(self, header: BatchHeader) -> None:
-        """Takes another batch."""
+        """Add another batch."""
         self.batches += 1
         self.last_offset = max(self.last_offset, header.last_offset)
         self.largest = max(self.largest, header.max_timestamp)
@@ -270,13 +273,13 @@ class _Tally:
 
 @dataclass(slots=True)
 class TimesWatch:
-    """Looks at the times of batches while a partition is read; now_ms: times that are later can't be right."""
+    """A watch on the timestamps of batches while a partition is read; now_ms: later timestamps are impossible."""
 
     now_ms: int
     _tallies: dict[tuple[str, Author], _Tally] = field(default_factory=dict)
 
     def take(self, segment: SegmentFiles, piece: Slice) -> None:
-        """Takes batches of a segment."""
+        """Check batches of a segment."""
         run = piece.run
         columns = kernel.load().header_columns(run.buffer, run.rows, piece.first, piece.last, run.position)
         times = memoryview(columns.column("max_timestamp")).cast("B").cast("q")
@@ -302,7 +305,7 @@ class TimesWatch:
         tally.add(header)
 
     def found(self) -> list[SuspectTimes]:
-        """What was found so far."""
+        """Return the results so far."""
         return [
             SuspectTimes(
                 id=name,
@@ -319,7 +322,7 @@ class TimesWatch:
 
 
 def suspect_segments(partition: PartitionLog, rows: Iterable[SegmentListing], now_ms: int) -> list[SuspectTimes]:
-    """What the segments' largest times alone tell, without their batches: by nobody knows whom."""
+    """Return suspects by the segments' largest timestamps alone, without their batches: the author is unknown."""
     logs = {segment.base_offset: segment.path for segment in partition.segments}
     found: dict[str, SuspectTimes] = {}
     for row in rows:
@@ -413,13 +416,13 @@ OWN: dict[str, FindingKind] = {
         "Set this machine's clock, or give the time to judge by: `--now`.",
     ),
 }
-"""By id: those that `verify` doesn't have."""
+"""By id: the kinds that `verify` doesn't have."""
 
 KINDS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | OWN
 """By id."""
 
 CARE: dict[str, NextStep] = {
-    # a broker stops, or deletes what is there
+    # a broker stops, or deletes data
     "disk-full": free_space,
     "identity-missing": show_metadata("brokers"),
     "identity-differs": show_metadata("brokers"),
@@ -477,7 +480,7 @@ CARE: dict[str, NextStep] = {
     "producer-state-wrong": reindex,
     "producer-state-missing": reindex,
     "unreadable-text": mend_text,
-    # warnings: what grows worse by itself
+    # warnings: problems that grow
     "disk-nearly-full": free_space,
     "directory-unknown": show_metadata("brokers"),
     "copies-diverged": compare_copies,
@@ -516,7 +519,7 @@ CARE: dict[str, NextStep] = {
     "remote-unfinished": explain,
     "remote-deleted": explain,
     "remote-unknown": explain,
-    # notes: what takes space, then what needs nothing
+    # notes: wasted space first, then harmless facts
     "retention-due": show_retention,
     "leftover-directory": list_ends,
     "leftover-file": explain,
@@ -535,10 +538,10 @@ CARE: dict[str, NextStep] = {
     "remote-overlap": nothing,
     "remote-end": nothing,
 }
-"""Of each kind what to run next; those of one severity with the most urgent first."""
+"""The next step of each kind; within a severity, the most urgent first."""
 
 _ALIKE = ("bad-length", "bad-magic", "bad-crc")
-"""What bytes that aren't a batch look like is chance: the first of them is the worst."""
+"""The look of bytes that aren't a batch is chance: the first of these is the most severe."""
 URGENCY: dict[str, int] = {name: place for place, name in enumerate(CARE)}
 URGENCY |= dict.fromkeys(_ALIKE, URGENCY[_ALIKE[0]])
 """The place of each kind among those of its severity."""

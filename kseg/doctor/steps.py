@@ -1,4 +1,4 @@
-"""Next steps of findings of one kind: those that differ only in the partition are joined to one command."""
+"""Next steps of findings of one kind: those that differ only in the partition are joined into one command."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -10,18 +10,18 @@ from kseg.doctor.kinds import command_line, path_word
 JOINED = frozenset({"salvage", "reindex", "ls", "verify", "groups", "txns"})
 """Commands that take several partitions, by paths or by topics and numbers."""
 MOST_PATHS = 3
-"""Directories or topics that one command names."""
+"""The most directories or topics that one command names."""
 
 
 class Step(NamedTuple):
-    """A command to run next, for some troubles: for each of them the same, or one for all their partitions."""
+    """A command to run next, for some troubles: the same for each, or one for all their partitions."""
 
     line: str
     troubles: tuple[Trouble, ...]
 
 
 def steps_of(alike: Iterable[Trouble]) -> list[Step]:
-    """The next steps of some troubles, each once, in the order of the troubles."""
+    """Return the next steps of some troubles, each once, in the order of the troubles."""
     joined: dict[tuple[object, ...], list[Trouble]] = {}
     for each in alike:
         if each.command is not None:
@@ -30,9 +30,9 @@ def steps_of(alike: Iterable[Trouble]) -> list[Step]:
 
 
 def _template(each: Trouble) -> tuple[object, ...] | None:
-    """A step without its partition, in its log directory; None if it isn't one that is joined.
+    """Return a step without its partition, in its log directory; None if it can't be joined.
 
-    Copies in several log directories aren't: commands would read them as one partition.
+    Copies in several log directories can't: commands would read them as one partition.
     """
     if each.directory is None or not each.words or each.words[0] not in JOINED or each.topic is None:
         return None
@@ -57,7 +57,7 @@ def _line(troubles: Sequence[Trouble]) -> str:
 
 
 def _choice(partitions: set[tuple[str, int]]) -> list[str]:
-    """The options that choose some partitions; none if they are of many topics."""
+    """Return the options that choose some partitions; none if they are of many topics."""
     topics = sorted({topic for topic, _ in partitions})
     if len(topics) > MOST_PATHS:
         return []
@@ -66,7 +66,7 @@ def _choice(partitions: set[tuple[str, int]]) -> list[str]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as `--partition` takes them: `0,4-7`."""
+    """Return numbers for `--partition`: `0,4-7`."""
     ordered = sorted(set(numbers))
     starts = [ordered[0], *(after for before, after in pairwise(ordered) if after > before + 1)]
     ends = [*(before for before, after in pairwise(ordered) if after > before + 1), ordered[-1]]

@@ -1,4 +1,4 @@
-"""Consequences of a start, by kind of finding. `golden/start` has what was measured."""
+"""Consequences of a start, by kind of finding. `golden/start` has the measurements."""
 
 from enum import StrEnum
 from fnmatch import fnmatch
@@ -11,32 +11,32 @@ from kseg.system.placed_path import is_far
 
 
 class AtStart(StrEnum):
-    """What becomes of a node and its records, the gravest first."""
+    """The consequences for a node and its records, the most severe first."""
 
     REFUSES = "refuses"
     EMPTY = "empty"
     LEADERLESS = "leaderless"
-    "The broker is up, but fails at a partition, and leads none of those that it comes to after it, if any at all."
+    """The broker runs, but fails at a partition, and leads none of the later ones, if any at all."""
     HIDES = "hides"
-    "Partitions' directories become `-stray` ones, and the partitions begin as empty ones."
+    """Partitions' directories become `-stray` ones, and the partitions begin as empty ones."""
     LOSES = "loses"
-    "No consumer gets them: they are gone, or lie behind what can't be read."
+    """No consumer gets some records: they are deleted, or are after unreadable bytes."""
     NO_GROUPS = "no-groups"
-    "A partition of `__consumer_offsets` can't be loaded."
+    """A partition of `__consumer_offsets` can't be loaded."""
     WRONG = "serves-wrong"
-    "Some are served twice, or where they don't belong, or though they were aborted; or lookups miss them."
+    """Some records are served twice, at wrong offsets, or although they were aborted; or lookups miss them."""
     WELL = "well"
 
     @property
     def rank(self) -> int:
-        """What to sort by, the gravest first."""
+        """The sort key, the most severe first."""
         return list(AtStart).index(self)
 
 
 BAD_BYTES = ("unreadable", "bad-length", "bad-magic", "bad-crc", "changed-as-text", "foreign-content")
 """Findings of bytes that aren't a batch: a recovery cuts the log there."""
 UNREADABLE_RECORDS = ("bad-codec", "bad-body", "bad-record", "bad-count")
-"""Findings of batches that consumers don't get beyond."""
+"""Findings of batches that block consumers."""
 _BY_CONSEQUENCE = {
     AtStart.REFUSES: (
         *("foreign-directory", "misnamed-file", "partition-twice", "other-owner", "disk-full"),
@@ -62,21 +62,21 @@ _BY_CONSEQUENCE = {
     ),
 }
 AT_START = {finding_id: each for each, ids in _BY_CONSEQUENCE.items() for finding_id in ids}
-"""By the finding's id; a start has no trouble with the others."""
+"""By the finding's id; other findings don't disturb a start."""
 _IF_RECOVERED = {"offset-below-base": AtStart.REFUSES}
-"""What a start makes of it if it recovers the log."""
+"""The consequence if the start recovers the log."""
 
 
 def at_start(finding_id: str, *, is_recovered: bool) -> AtStart:
-    """What a start makes of a finding; is_recovered: whether it recovers the log, as it does after a kill."""
+    """Return the consequence of a finding at a start; is_recovered: it recovers the log, as after a kill."""
     usual = AT_START.get(finding_id, AtStart.WELL)
     return _IF_RECOVERED.get(finding_id, usual) if is_recovered else usual
 
 
 def refusal(finding: Finding) -> str | None:
-    """What a broker logs as it refuses to start at a finding, with the names of files; None if that isn't known.
+    """Return a broker's log line when it refuses to start at a finding, with names of files; None if unknown.
 
-    A store's files are no broker's: why they can't be read says nothing of its own disk.
+    A store's files aren't a broker's: their read errors don't apply to its own disk.
     """
     if is_far(finding.file):
         return None
@@ -89,13 +89,13 @@ def refusal(finding: Finding) -> str | None:
 
 
 def _filled(words: str, file: Path, *, is_directory: bool) -> str:
-    """The words with the names that a broker has in them."""
+    """Return the words with a broker's names in them."""
     name = parse_partition_directory(file) or parse_partition_directory(file.parent)
     directory = file if is_directory else file.parent
     partition = file.parent.name if name is None else f"{name.topic}-{name.partition}"
     offset = parse_file_name(file).base_offset
     filled = words.format(file=file, dir=directory, partition=partition, offset=offset)
     if filled.endswith(': "'):
-        return f'{filled}{file.name.partition(".")[0]}"'  # what a broker takes for an offset
+        return f'{filled}{file.name.partition(".")[0]}"'  # the part that a broker reads as an offset
     filled = filled.replace("'…'", f"'{file.name}'")
     return filled.rstrip(": (.")

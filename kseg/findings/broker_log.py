@@ -1,4 +1,4 @@
-"""Lines of a broker's log that tell of findings, and the reading of such a log (`server.log`)."""
+"""Lines of a broker's log that indicate findings, and the reading of such a log (`server.log`)."""
 
 import os
 import re
@@ -16,13 +16,13 @@ from kseg.system.files import open_regular
 
 
 class KnownLine(NamedTuple):
-    """Words of a broker that tell of findings.
+    """Words of a broker that indicate findings.
 
-    words: as the broker says them; `…` is anything, `{file}`, `{dir}`, `{partition}` and `{offset}` are what they
-    name. ids: of the findings, the likeliest first. place: the file or directory to look at. under: words that the
-    entry's first line must have, if its exception alone could be of anything. release: whose words these are, if
-    releases differ. refuses_at: patterns of `PATH: SENTENCE`; a broker says the words as it refuses to start at a
-    finding that has one of them.
+    words: the broker's own; `…` is anything, `{file}`, `{dir}`, `{partition}` and `{offset}` stand for names. ids: of
+    the findings, the likeliest first. place: the file or directory to check. under: words that the entry's first line
+    must have, if its exception alone is ambiguous. release: the release with these words, if releases differ.
+    refuses_at: patterns of `PATH: SENTENCE`; a broker logs the words when it refuses to start at a finding that has
+    one of them.
     """
 
     words: str
@@ -34,7 +34,7 @@ class KnownLine(NamedTuple):
 
     @property
     def readable(self) -> str:
-        """The words with what varies in capitals."""
+        """The words with the variable parts in capitals."""
         words = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), self.words)
         return f"{words} (Kafka {self.release})" if self.release else words
 
@@ -321,13 +321,13 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "cleaner-offset-checkpoint",
     ),
 )
-"""What is exact stands before what is more general: of several that fit a line, the first one counts."""
+"""Exact words before more general ones: of several that fit a line, the first one counts."""
 
 STANDARD_INPUT = Path("-")
 LONGEST_LINE = 1 << 16
-"""Bytes of a line that are looked at; what follows in it is skipped."""
+"""The most bytes read of a line; the rest is skipped."""
 MOST_CAUSES = 200
-"""Causes that are told apart; those after them are counted with one of the same findings, if there is one."""
+"""The most causes kept apart; later ones are counted with one of the same findings, if there is one."""
 _LEVEL = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _LEVEL_WITHIN = 100
 _LOGGER = re.compile(r" \([\w.$]+\)$")
@@ -347,10 +347,10 @@ class LogLine(NamedTuple):
 
 @dataclass(slots=True)
 class NamedCause:
-    """What a broker's log tells of one cause.
+    """A broker's log lines about one cause.
 
-    line: the number of the first line; text: this line. count: how many entries tell of it. ids: of the findings that
-    it may be, the likeliest first. place: the file or directory to look at, empty if the line has none.
+    line: the number of the first line; text: this line. count: the number of entries about it. ids: of the possible
+    findings, the likeliest first. place: the file or directory to check, empty if the line has none.
     """
 
     line: int
@@ -360,25 +360,25 @@ class NamedCause:
     count: int = 1
 
     def fits(self, other: "NamedCause") -> bool:
-        """Whether both may be the same cause."""
+        """Return whether both may be the same cause."""
         return is_same_place(self.place, other.place) and not set(self.ids).isdisjoint(other.ids)
 
     def narrow(self, other: "NamedCause") -> None:
-        """Keeps what both say: findings, and the longer place."""
+        """Keep the common findings, and the longer place."""
         self.ids = tuple(each for each in self.ids if each in other.ids)
         self.place = max(self.place, other.place, key=len)
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Whether two paths may be of the same file: one ends as the other, or isn't known."""
+    """Return whether two paths may be of the same file: one ends like the other, or is unknown."""
     return one == other or not one or not other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def read_broker_log(path: Path) -> Iterator[LogLine]:
-    """The lines of a broker's log that may be known ones: warnings, errors, exceptions.
+    """Yield the lines of a broker's log that may be known: warnings, errors, exceptions.
 
-    `-` is standard input. What gzip compressed is decompressed. Raises OpenError if the file can't be opened,
-    UnreadableError if it can't be read to the end.
+    `-` is standard input. Gzip files are decompressed. Raises OpenError if the file can't be opened, UnreadableError
+    if it can't be read to the end.
     """
     with _opened(path) as file:
         if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
@@ -407,7 +407,7 @@ def _candidates(stream: BufferedIOBase, path: Path) -> Iterator[LogLine]:
     for number, line in enumerate(_lines(stream, path), 1):
         is_first = _LEVEL.search(line, 0, _LEVEL_WITHIN) is not None
         has_levels = has_levels or is_first
-        # words that were copied without their level are looked at too
+        # words copied without their level are searched too
         is_candidate = not has_levels or b"WARN" in line or b"ERROR" in line or b"FATAL" in line or b"Exception" in line
         if is_first:
             under, under_number = _decoded(line) if is_candidate else "", number
@@ -430,7 +430,7 @@ def _decoded(line: bytes) -> str:
 
 
 def named_causes(lines: Iterable[LogLine]) -> list[NamedCause]:
-    """What the lines tell of, in their order: a cause once, however often it is logged."""
+    """Return the causes that the lines indicate, in order: each once, however often it is logged."""
     causes = _Causes()
     entry: list[NamedCause] = []
     entry_number = 0
@@ -446,7 +446,7 @@ def named_causes(lines: Iterable[LogLine]) -> list[NamedCause]:
 
 
 def _add_to_entry(entry: list[NamedCause], cause: NamedCause) -> None:
-    """Adds what a line of an entry tells of, or what it says more exactly of a cause that the entry has."""
+    """Add a line's cause to its entry, or a more exact form of a cause that the entry has."""
     for place, known in enumerate(entry):
         if known.fits(cause):
             exact, other = (cause, known) if len(cause.ids) < len(known.ids) else (known, cause)
@@ -458,7 +458,7 @@ def _add_to_entry(entry: list[NamedCause], cause: NamedCause) -> None:
 
 
 class _Causes:
-    """Causes of a log so far, with those of each place and of each findings, since a log may repeat them very often."""
+    """Causes of a log so far, indexed by place and by findings, since a log may repeat them very often."""
 
     def __init__(self) -> None:
         self.all: list[NamedCause] = []
@@ -466,7 +466,7 @@ class _Causes:
         self._by_ids: dict[tuple[str, ...], NamedCause] = {}
 
     def join(self, entry: Iterable[NamedCause]) -> None:
-        """Adds an entry's causes to those of the entries before it."""
+        """Add an entry's causes to those of earlier entries."""
         for cause in entry:
             known = self._known(cause)
             if known is not None:
@@ -502,13 +502,16 @@ def _place(known: KnownLine, names: dict[str, str]) -> str:
 
 @cache
 def _parts() -> list[tuple[KnownLine, list[str], str]]:
-    """The known lines, each with its words and what varies between them by turns, and the longest of the words."""
+    """Return the known lines, each with its words alternating with variable parts, and the longest of the words."""
     split = [(known, re.split(r"(…|\{\w+\})", known.words)) for known in KNOWN_LINES]
     return [(known, parts, max(parts[::2], key=len)) for known, parts in split]
 
 
 def _names(parts: list[str], text: str) -> dict[str, str] | None:
-    """What a line names; None if it hasn't these words in this order. No way back, so that no line takes long."""
+    """Return the names in a line; None without these words in this order.
+
+    No backtracking, so that no line takes long.
+    """
     end = text.find(parts[0])
     if end < 0:
         return None
@@ -526,13 +529,13 @@ def _names(parts: list[str], text: str) -> dict[str, str] | None:
 
 
 def _end_of_name(text: str, begin: int) -> int:
-    """Where a name at the end of known words ends, if the line goes on."""
+    """Return the end of a name after the last known words, if the line continues."""
     after = _AFTER_NAME.search(text, begin)
     return len(text) if after is None else after.start()
 
 
 def lines_about(finding_id: str) -> list[str]:
-    """The words of a broker's log that tell of a kind of finding, what varies in capitals; those of it alone first."""
+    """Return a broker's words for a kind of finding, variable parts in capitals; those for it alone first."""
     known = sorted(
         (each for each in KNOWN_LINES if finding_id in each.ids), key=lambda each: each.ids.index(finding_id)
     )

@@ -1,4 +1,4 @@
-"""Kinds of findings in directories, on a node's disks, and on those of a cluster taken together."""
+"""Kinds of findings in directories, on a node's disks, and on a cluster's disks taken together."""
 
 from kseg.findings.finding_kind import FindingKind, Severity
 
@@ -201,7 +201,7 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         "Add the log directories that have newer metadata, if there are any. If the topic was deleted, so can this be.",
     ),
 }
-"""By id: what is wrong in a partition's directory, a log directory, or on all disks of a node."""
+"""Kinds by id: problems of a partition's directory, a log directory, or all disks of a node."""
 
 
 CLUSTER_FINDINGS: dict[str, FindingKind] = {
@@ -235,4 +235,4 @@ CLUSTER_FINDINGS: dict[str, FindingKind] = {
         "Nothing.",
     ),
 }
-"""By id: what the disks of a cluster lack, taken together."""
+"""Kinds by id: problems of a cluster's disks taken together."""

@@ -1,11 +1,11 @@
-"""What a kind of findings is: how bad it is, what it means, what may happen, and what to do."""
+"""Kinds of findings: severity, meaning, risk, and advice."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad a finding is; notes don't change the exit status."""
+    """The severity of a finding; notes don't change the exit status."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -13,12 +13,12 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """What to sort by, the worst first."""
+        """The sort key, most severe first."""
         return list(Severity).index(self)
 
 
 class FindingKind(NamedTuple):
-    """One kind of finding: what it means, what may happen, and what to do."""
+    """One kind of finding: its meaning, risk, and advice."""
 
     severity: Severity
     meaning: str

@@ -1,4 +1,4 @@
-"""What `verify` has found in a partition: findings, of many alike the first ones and their count."""
+"""Findings of `verify` in a partition; of many similar ones, the first ones and their count."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,22 +9,22 @@ from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.kinds import ALL_FINDINGS
 
 SHOWN_ALIKE = 20
-"""The number of findings of one id in one file that are kept; the last one says how many more there are."""
+"""The most findings kept of one id in one file; the last one has the number of the others."""
 MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
-"""Of an open transaction, if it may have ended."""
+"""The description of an open transaction that may have ended."""
 
 
 def open_since(first_offset: int | None) -> str:
-    """Of an open transaction, where it begins."""
+    """Return the start of an open transaction in words."""
     return f"open since offset {first_offset}"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a check found.
+    """A check's finding.
 
-    `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; None if there is no
-    such place or offset. `producer_id`: of an open transaction, whose. `sentence` says what is wrong, with both values.
+    `file` and `position` (bytes in it), `first_offset` and `last_offset`: its place; None without one. `producer_id`:
+    the open transaction's. `sentence`: the problem, with both values.
     """
 
     id: str
@@ -42,17 +42,17 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """Its severity."""
         return ALL_FINDINGS[self.id].severity
 
     @property
     def counts(self) -> bool:
-        """Whether it means that something is wrong with the data."""
+        """True if it is a problem of the data."""
         return self.severity is not Severity.NOTE
 
 
 class Findings:
-    """Collects the findings of one partition; a log full of the same error doesn't fill the memory.
+    """The findings of one partition; a log full of the same error doesn't fill the memory.
 
     Findings that compaction explains are marked until it is known whether the log was compacted.
     """
@@ -71,7 +71,7 @@ class Findings:
         offsets: tuple[int | None, int | None] = (None, None),
         unless_compacted: bool = False,
     ) -> None:
-        """Adds a finding; `unless_compacted`: it doesn't count in a log that was compacted."""
+        """Add a finding; `unless_compacted`: it doesn't count in a log that was compacted."""
         alike = self._counts.get((finding_id, file), 0) + 1
         self._counts[finding_id, file] = alike
         if alike <= SHOWN_ALIKE:
@@ -80,11 +80,11 @@ class Findings:
             self._found.append((finding, unless_compacted))
 
     def add_to_judge(self, finding: Finding) -> None:
-        """Adds a finding whose meaning only other partitions can tell: all of these are kept."""
+        """Add a finding whose meaning depends on other partitions: all of these are kept."""
         self._found.append((finding, False))
 
     def all(self, *, is_compacted: bool) -> Iterator[Finding]:
-        """All findings, in the order in which they were added."""
+        """Yield all findings in the order of their addition."""
         shown: dict[tuple[str, Path], int] = {}
         for finding, unless_compacted in self._found:
             if unless_compacted and is_compacted:
@@ -96,7 +96,7 @@ class Findings:
 
 
 def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings that are shown: of many with one id in a file, the last one says how many more there are."""
+    """Yield the findings to print: of many with one id in a file, the last one has the number of the others."""
     counts = Counter((finding.id, finding.file) for finding in findings)
     shown: Counter[tuple[str, Path]] = Counter()
     for finding in findings:

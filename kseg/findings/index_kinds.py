@@ -157,4 +157,4 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
         "Compare the log end offset with the other replicas'. If none has more, do nothing: the next start repairs it.",
     ),
 }
-"""By id."""
+"""Kinds by id."""

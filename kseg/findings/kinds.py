@@ -1,4 +1,4 @@
-"""All kinds of findings by their ids, and what they mean for an exit status and for people."""
+"""All kinds of findings by their ids, their exit statuses, and their explanations."""
 
 from collections.abc import Mapping
 
@@ -11,24 +11,24 @@ from kseg.findings.tier_kinds import TIER_FINDINGS
 from kseg.formats.codes import TAIL_KINDS, DamageKind
 
 FINDINGS: dict[str, FindingKind] = LOG_FINDINGS | INDEX_FINDINGS | DISK_FINDINGS
-"""By id: what is wrong in a partition or a log directory."""
+"""Kinds by id: problems of a partition or a log directory."""
 
 ALL_FINDINGS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | CLUSTER_FINDINGS
-"""By id."""
+"""All kinds by id."""
 
 
 def status_of(finding_id: str) -> int:
-    """The exit status for a finding, or a damage of that kind: 0 for a note, 1 for all others."""
+    """Return the exit status for a finding, or a damage of that kind: 0 for a note, 1 for all others."""
     return int(FINDINGS[finding_id].severity is not Severity.NOTE)
 
 
 def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
-    """The finding for a damage: a tail where no broker can have been writing is a cut segment."""
+    """Return the finding for a damage: a tail where no broker can have been writing is a cut segment."""
     return str(kind) if is_last or kind not in TAIL_KINDS else "cut-segment"
 
 
 def explanation(name: str, kinds: Mapping[str, FindingKind]) -> str:
-    """What `--explain` prints of one of some kinds, or of `all`: meaning, risk, next step, and the words of a broker.
+    """Return the `--explain` text of one of some kinds, or of `all`: meaning, risk, next step, and a broker's words.
 
     Raises UsageError if there is no such kind.
     """

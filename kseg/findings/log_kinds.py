@@ -1,4 +1,4 @@
-"""Kinds of findings in logs: bytes, offsets, times, leader epochs, producers."""
+"""Kinds of findings in logs: bytes, offsets, timestamps, leader epochs, producers."""
 
 from kseg.findings.finding_kind import FindingKind, Severity
 
@@ -269,4 +269,4 @@ LOG_FINDINGS: dict[str, FindingKind] = {
         "`kseg txns PATH --open` prints the command that aborts it (`kafka-transactions.sh abort`).",
     ),
 }
-"""By id."""
+"""Kinds by id."""

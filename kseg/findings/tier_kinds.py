@@ -70,4 +70,4 @@ TIER_FINDINGS: dict[str, FindingKind] = {
         "Nothing.",
     ),
 }
-"""By id."""
+"""Kinds by id."""

@@ -1,1 +1,1 @@
-"""What internal topics add up to: groups, members, transactions."""
+"""The state in internal topics: groups, members, transactions."""

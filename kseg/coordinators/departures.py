@@ -1,4 +1,4 @@
-"""Members that left their groups, as the older records of a partition of `__consumer_offsets` still know them."""
+"""Members that left their groups, by the older records of a partition of `__consumer_offsets`."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, version_range
 from kseg.kernel.record import Record
 
 _KEPT = 8
-"""The latest records of a classic group that are kept: an empty group is often written again and again."""
+"""The number of kept records of a classic group: an empty group is often written again and again."""
 
 
 class Departure(NamedTuple):
-    """The end of a group's last membership: its time by the coordinator's clock, and who left.
+    """The end of a group's last membership: its time by the coordinator's clock, and the member.
 
-    left_ms: None if it isn't known. client_id, client_host: None where no record knows the member any more.
+    left_ms: None if unknown. client_id, client_host: None if no record has the member any more.
     """
 
     left_ms: int | None
@@ -26,16 +26,16 @@ class Departure(NamedTuple):
 
 
 class Departures:
-    """Takes a partition's records in their order; knows of each group without members who left it last."""
+    """The departures in a partition's records, taken in order: for each group without members, the last one."""
 
     def __init__(self) -> None:
-        """Has taken nothing yet."""
+        """Start without records."""
         self._classic: dict[bytes, deque[Record]] = {}
         self._members: dict[bytes, Record] = {}
         self._left: dict[str, Departure] = {}
 
     def take(self, record: Record) -> None:
-        """Takes the next record."""
+        """Take the next record."""
         key = record.key
         if key is None or len(key) < VERSION.size:
             return
@@ -50,13 +50,13 @@ class Departures:
 
     @cached_property
     def last(self) -> Mapping[str, Departure]:
-        """The last departure by group, once all records were taken; of groups that have members it says nothing."""
+        """The last departure by group, after all records; meaningless for groups with members."""
         classic = ((_text_of(records[-1], "group"), _of_classic(records)) for records in self._classic.values())
         return {**{group: departure for group, departure in classic if group is not None}, **self._left}
 
 
 def _of_classic(records: Iterable[Record]) -> Departure:
-    """The departure after the last record with members; without any, the time of the first that is here."""
+    """Return the departure after the last record with members; without any, the time of the first remaining record."""
     members: list[Fields] = []
     left_ms = None
     for record in records:
@@ -76,12 +76,12 @@ def _departure(member: Fields | None, left_ms: int | None) -> Departure:
 
 
 def _time_of(record: Record) -> int | None:
-    """A record's time, which is its coordinator's."""
+    """Return a record's timestamp, which is its coordinator's."""
     return None if record.timestamp == NO_TIMESTAMP else record.timestamp
 
 
 def _text_of(record: Record, name: str) -> str | None:
-    """A text of the record's key; None if it can't be read."""
+    """Return a text of the record's key; None if it can't be read."""
     key = record.key or b""
     try:
         text: str = parse_message(OFFSETS_KEYS[VERSION.read(key)], 0, key, VERSION.size).value[name]
@@ -91,7 +91,7 @@ def _text_of(record: Record, name: str) -> str | None:
 
 
 def _value_of(record: Record | None) -> Fields | None:
-    """The record's value; None for a tombstone, and if it can't be read."""
+    """Return the record's value; None for a tombstone, and if it can't be read."""
     if record is None or record.key is None or record.value is None or len(record.value) < VERSION.size:
         return None
     message = OFFSETS_VALUES[VERSION.read(record.key)]
@@ -106,12 +106,12 @@ def _value_of(record: Record | None) -> Fields | None:
 
 @cache
 def _classic_type() -> int:
-    """The type of keys of classic groups."""
+    """Return the type of keys of classic groups."""
     return next(number for number, message in OFFSETS_KEYS.items() if message.name == "GroupMetadataKey")
 
 
 @cache
 def _member_types() -> frozenset[int]:
-    """The types of keys of newer groups' members."""
+    """Return the types of keys of newer groups' members."""
     names = {f"{kind}GroupMemberMetadataKey" for kind in ("Consumer", "Share", "Streams")}
     return frozenset(number for number, message in OFFSETS_KEYS.items() if message.name in names)

@@ -1,4 +1,4 @@
-"""`kseg txns --explain`: finds one transaction by its producer or transactional id, and what tells of it."""
+"""One transaction by its producer or transactional id, and its evidence, for `kseg txns --explain`."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,7 +19,10 @@ from kseg.times import time_text
 
 
 class _Wanted(NamedTuple):
-    """Whose transaction is meant, and an offset of it; None for the latest. states: of its coordinator, in order."""
+    """The wanted transaction's producer, and an offset of it.
+
+    None for the latest. states: of its coordinator, in order.
+    """
 
     producer_ids: frozenset[int]
     offset: int | None
@@ -29,14 +32,14 @@ class _Wanted(NamedTuple):
 def explain_transaction(
     places: Sequence[PartitionLog], coordinators: Coordinators, judge: Judge, wanted: str
 ) -> Iterator[Clue]:
-    """What tells of a transaction in each partition that has it: the log, then the coordinator, then the outcome.
+    """Yield the evidence of a transaction in each partition that has it: the log, the coordinator, the outcome.
 
     Args:
-        places: the partitions at hand.
-        coordinators: where the states of transactional ids are.
-        judge: says of an open one whether it hangs.
-        wanted: a producer id or a transactional id, with `@OFFSET` the transaction that has this offset; without it the
-            latest of each partition.
+        places: the available partitions.
+        coordinators: the states of transactional ids.
+        judge: decides whether an open transaction hangs.
+        wanted: a producer id or a transactional id; with `@OFFSET`, the transaction that has this offset; without it,
+            the latest of each partition.
 
     Raises:
         UsageError: if there is no such transaction.
@@ -60,7 +63,10 @@ def explain_transaction(
 
 
 def _resolved(coordinators: Coordinators, wanted: str) -> _Wanted:
-    """An offset is cut off only where the whole isn't a transactional id, which may have any characters."""
+    """Parse the wanted transaction; `@OFFSET` counts only if the complete text isn't a transactional id.
+
+    Such an id may have any characters.
+    """
     name, _, offset = wanted.rpartition("@")
     tries = [(wanted, None), (name, int(offset))] if name and _is_number(offset) else [(wanted, None)]
     for given, at in tries:
@@ -74,7 +80,7 @@ def _resolved(coordinators: Coordinators, wanted: str) -> _Wanted:
 
 
 def _is_number(text: str) -> bool:
-    """Whether it may be a producer id or an offset: 64 bits are up to 19 digits."""
+    """Return whether it may be a producer id or an offset: 64 bits are up to 19 digits."""
     return text.isascii() and text.isdecimal() and len(text) <= len(str(MOST))
 
 
@@ -102,7 +108,7 @@ def _has(transaction: Transaction, offset: int | None) -> bool:
 
 
 def _coordinator_clues(states: Sequence[CoordinatorTransaction], transaction: Transaction) -> Iterator[Clue]:
-    """The coordinator's states of the transaction: those that began together, the last ones before its marker."""
+    """Yield the coordinator's states of the transaction: those with its beginning, the last ones before its marker."""
     end = transaction.end_timestamp
     begun = [state.start_timestamp for state in states if end is None or state.start_timestamp <= end]
     for state in states:

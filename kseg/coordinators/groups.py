@@ -39,13 +39,13 @@ from kseg.log.selection import PartitionChoice
 
 TOPIC = "__consumer_offsets"
 LEGACY_KEY_TYPE, KEY_TYPE = b"\0\0", b"\0\1"
-"""Both name the same: offset commits of one group and partition."""
+"""Two types of keys with the same meaning: offset commits of one group and partition."""
 STABLE_MEMBER, STABLE_STREAMS_MEMBER = 0, 1
-"""State of a member that has what it is to have. Source: modern.MemberState, streams.MemberState."""
+"""The state of a member with its complete assignment. Source: modern.MemberState, streams.MemberState."""
 DEFAULT_ASSIGNORS = {"consumer": "uniform", "share": "simple"}
-"""The assignor where no member asks for one: the first of `group.consumer.assignors`, by default."""
+"""The assignor if no member requests one: the first of `group.consumer.assignors`, by default."""
 TASK_KINDS = {"activeTasks": "active", "standbyTasks": "standby", "warmupTasks": "warmup"}
-"""Fields of a streams member's assignment, to what its tasks are."""
+"""Fields of a streams member's assignment, and the kinds of their tasks."""
 
 
 Ending = TypeVar("Ending", OffsetCommit, SharePartition)
@@ -55,9 +55,9 @@ Ending = TypeVar("Ending", OffsetCommit, SharePartition)
 class GroupsView:
     """The groups of one or more partitions of `__consumer_offsets`, by name.
 
-    `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
-    may have been compacted away. `notes`: which partitions brokers don't load, and which aren't here, in words.
-    `partitions`, `records`: how many were read. `unloadable`: how many of the partitions brokers don't load.
+    `later_count`: keys with only records later than the requested time; compaction may have removed earlier ones.
+    `notes`: partitions that brokers don't load, and missing ones, in words. `partitions`, `records`: the numbers read.
+    `unloadable`: the number of partitions that brokers don't load.
     """
 
     groups: tuple[Group, ...]
@@ -69,7 +69,7 @@ class GroupsView:
     unloadable: int = 0
 
     def reading_text(self) -> str:
-        """Return what was read, in words."""
+        """Return the numbers of read partitions and records in words."""
         read = f"{counted(self.partitions, 'partition')} of {TOPIC} read"
         if not self.records:
             return f"{read}, {'all ' if self.partitions > 1 else ''}empty"
@@ -81,7 +81,7 @@ class _Entry(NamedTuple):
     """A key's latest record, decoded."""
 
     name: str
-    """Of the value's message."""
+    """The name of the value's message."""
     key: Fields
     value: Fields
     record: Record
@@ -90,17 +90,17 @@ class _Entry(NamedTuple):
 def read_groups(
     paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None, now: Now | None = None
 ) -> GroupsView:
-    """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
+    """Read the groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
 
-    Topics that records name by their id have their names, if the cluster's metadata lie beside. Where the topics'
-    partitions and `__share_group_state` lie beside too, commits have the ends of logs, which aren't known of an earlier
-    time, and share groups their start offsets.
+    Topics that records name by their id get their names, if the cluster's metadata are next to them. If the topics'
+    partitions and `__share_group_state` are there too, commits get the ends of logs, and share groups their start
+    offsets. The ends are unknown for an earlier time.
 
     Args:
         paths: a directory, or several; parents of log directories too.
         at_ms: milliseconds since 1970; None: at the log's end.
-        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
-        now: the time that ages in reasons of lags are counted to; None leaves them out.
+        refuse: takes the errors of paths that can't be listed while others can; None raises them.
+        now: the current time for ages in reasons of lags; None omits them.
 
     Raises:
         OpenError: there is no such directory, or no such topic in it.
@@ -112,9 +112,9 @@ def read_groups(
 def read_groups_in(
     places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None, now: Now | None = None
 ) -> GroupsView:
-    """The groups in partitions of `__consumer_offsets`; arguments are as for `read_groups`.
+    """Read the groups in partitions of `__consumer_offsets`; arguments are as for `read_groups`.
 
-    The ends of logs are those in the log directories that were searched.
+    The ends of logs are from the searched log directories.
     """
     cluster = Cluster(places.log_dirs, refuse or pass_over, levels=0)
     metadata = cluster.own_metadata
@@ -145,12 +145,12 @@ def read_groups_in(
 
 
 def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
-    """A share group whose partitions have their start offsets, as far as these are here."""
+    """Return a share group with its partitions' start offsets, as far as they are here."""
     return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
 
 
 def _completed(group: Group, beside: PartitionsBeside | None, now: Now | None) -> Group:
-    """A group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
+    """Return a group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
     presence = group.presence._replace(now=now)
 
     def ended(each: Ending) -> Ending:
@@ -168,7 +168,7 @@ def _completed(group: Group, beside: PartitionsBeside | None, now: Now | None) -
 def partition_groups(
     partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
 ) -> GroupsView:
-    """The groups of one partition; `topic_names`: of topics that records name by id."""
+    """Read the groups of one partition; `topic_names`: of topics that records name by id."""
     loading, departures, count = GroupLoading(), Departures(), 0
 
     def see(record: Record) -> None:
@@ -216,13 +216,13 @@ def partition_groups(
 
 
 def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:
-    """That no coordinator loads the partition, and why."""
+    """Yield that no coordinator loads the partition, and the reason."""
     if (found := loading.unloadable) is not None:
         yield f"{partition.path}: offset {found.offset}: brokers don't load these groups: {found.sentence}"
 
 
 def _named(group: Group, topic_names: Mapping[str, str]) -> Group:
-    """A group whose members' topics have the names that are known."""
+    """Return a group with the known names of its members' topics."""
 
     def named(topics: tuple[AssignedTopic, ...] | None) -> tuple[AssignedTopic, ...] | None:
         if topics is None:
@@ -241,7 +241,7 @@ def _key_of(key: bytes) -> bytes:
 
 
 def _time_of(record: Record) -> int:
-    """The record's time; v0 messages (up to 0.9) have none, but commits tell theirs."""
+    """Return the record's timestamp; v0 messages (up to 0.9) have none, but commits contain theirs."""
     if record.timestamp != NO_TIMESTAMP or record.key is None or not record.key.startswith((LEGACY_KEY_TYPE, KEY_TYPE)):
         return record.timestamp
     try:
@@ -252,7 +252,7 @@ def _time_of(record: Record) -> int:
 
 
 def _entries(record: Record) -> Iterator[_Entry]:
-    """The record's key and value; nothing for a tombstone. Raises MessageError."""
+    """Yield the record's key and value; nothing for a tombstone. Raises MessageError."""
     key, value = record.key or b"", record.value
     if value is None:
         return
@@ -304,7 +304,7 @@ def _commit(entry: _Entry) -> OffsetCommit:
 
 
 def _group(bare: Group, entries: list[_Entry], pending: list[OffsetCommit]) -> Group:
-    """The group that its records, in the log's order, tell of."""
+    """Return the group that its records, in the log's order, describe."""
     commits = sorted(_commit(entry) for entry in entries if entry.name == COMMIT)
     described = [entry for entry in entries if entry.name in DESCRIBERS]
     group = replace(bare, commits=tuple(commits), pending_commits=tuple(sorted(pending)))
@@ -356,7 +356,7 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
 
 
 def _embedded(name: str, data: bytes) -> Fields | None:
-    """A message of the consumer protocol, which clients write as they like; None if it can't be read."""
+    """Return a message of the consumer protocol, in which clients may write anything; None if it can't be read."""
     if len(data) < 2:
         return None
     try:
@@ -366,9 +366,9 @@ def _embedded(name: str, data: bytes) -> Fields | None:
 
 
 class _NewGroup(NamedTuple):
-    """The messages' names of a type of groups that came with KIP-848 or later.
+    """The names of messages of a type of groups that came with KIP-848 or later.
 
-    `stable`: a member's state when it has all.
+    `stable`: the state of a member with its complete assignment.
     """
 
     type: str
@@ -411,7 +411,10 @@ def _new_group(kind: _NewGroup) -> "Describe":
 
 
 def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition, ...]:
-    """The partitions that a share group's coordinator has initialized. Source: initializedShareGroupPartitions."""
+    """Return the partitions that a share group's coordinator has initialized.
+
+    Source: initializedShareGroupPartitions.
+    """
     found = [
         SharePartition(group, topic["topicName"], topic["topicId"], partition)
         for entry in entries
@@ -427,7 +430,10 @@ def _by_member(entries: list[_Entry], message: str) -> dict[str, Fields]:
 
 
 def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields | None]) -> str:
-    """The state that a coordinator derives from epochs. Source: ConsumerGroup.maybeUpdateGroupState, StreamsGroup."""
+    """Return the state that a coordinator derives from epochs.
+
+    Source: ConsumerGroup.maybeUpdateGroupState, StreamsGroup.
+    """
     if not assigned:
         return "Empty"
     if kind.type == "share":
@@ -440,13 +446,13 @@ def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields
 
 
 def _is_ready(entry: _Entry, entries: list[_Entry]) -> bool:
-    """Whether a streams group's topology was found valid, with all of its topics there."""
+    """Return whether a streams group's topology is valid, with all of its topics."""
     topology = [other.value["epoch"] for other in entries if other.name == TOPOLOGY]
     return bool(topology) and topology[-1] == entry.value.get("validatedTopologyEpoch", -1)
 
 
 def _assignor(kind: _NewGroup, members: tuple[GroupMember, ...]) -> str | None:
-    """The assignor that most members ask for, or the default. Source: ConsumerGroup.preferredServerAssignor."""
+    """Return the assignor that most members request, or the default. Source: ConsumerGroup.preferredServerAssignor."""
     asked = Counter(member.assignor for member in members if member.assignor is not None)
     return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNORS.get(kind.type)
 
@@ -520,7 +526,7 @@ DESCRIBERS: dict[str, Describe] = {
         )
     ),
 }
-"""The message that says of what type a group is, to how the group follows from its records."""
+"""Functions that build a group from its records, by the message that defines its type."""
 
 
 ALL_GROUPS = "*"
@@ -529,7 +535,7 @@ _SHOWN_GROUPS = 8
 
 
 def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice) -> list[Group]:
-    """The groups whose names match, that read partitions that are meant. Raises UsageError if there are only others."""
+    """Return the groups with matching names that read chosen partitions. Raises UsageError if there are only others."""
     matching = (group for group in groups if fnmatchcase(group.group, pattern))
     found = list(groups_with_commits_for(choice, matching))
     if found or not groups or (pattern == ALL_GROUPS and choice.is_everything):
@@ -542,7 +548,7 @@ def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice
 
 
 def groups_with_commits_for(choice: PartitionChoice, groups: Iterable[Group]) -> Iterator[Group]:
-    """The groups that read partitions that are meant, with these alone; all if nothing is asked."""
+    """Yield the groups that read chosen partitions, with these alone; all without a choice."""
     for group in groups:
         if choice.is_everything:
             yield group

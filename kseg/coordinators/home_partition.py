@@ -10,11 +10,11 @@ from kseg.errors import UsageError, counted
 from kseg.log.partition import PartitionLog
 
 COORDINATOR_PARTITIONS = 50
-"""`offsets.topic.num.partitions` and `transaction.state.log.num.partitions`."""
+"""The default of `offsets.topic.num.partitions` and `transaction.state.log.num.partitions`."""
 MOST_PARTITIONS = 10_000
-"""The largest number of a coordinator's partitions that ids are taken to prove."""
+"""The largest number of a coordinator's partitions that ids can prove."""
 ENOUGH_IDS = 16
-"""So many ids have a further common divisor once in 65,000 times: they prove the number of partitions."""
+"""The number of ids that proves the number of partitions: a further common divisor appears once in 65,000 times."""
 
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C
@@ -22,7 +22,7 @@ _UINT32 = 0xFFFFFFFF
 
 
 class Partitioner(StrEnum):
-    """How a client chooses a key's partition.
+    """A client's function from keys to partitions.
 
     MURMUR2: Java's and most clients', librdkafka's `murmur2`. CRC32: librdkafka's `consistent`, its default for keys.
     """
@@ -32,7 +32,7 @@ class Partitioner(StrEnum):
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode`: over UTF-16 units, as int32."""
+    """Return `String.hashCode`: over UTF-16 units, as int32."""
     units = text.encode("utf-16-be", "surrogatepass")
     number = 0
     for at in range(0, len(units), 2):
@@ -41,7 +41,7 @@ def java_string_hash(text: str) -> int:
 
 
 def murmur2(key: bytes) -> int:
-    """Kafka's murmur2, as uint32. Source: Utils.murmur2."""
+    """Return Kafka's murmur2, as uint32. Source: Utils.murmur2."""
     number = _SEED ^ len(key)
     whole = len(key) & ~3
     for at in range(0, whole, 4):
@@ -55,7 +55,7 @@ def murmur2(key: bytes) -> int:
 
 
 def coordinator_partition(name: str, partition_count: int = COORDINATOR_PARTITIONS) -> int:
-    """The partition for a group's offsets or a transactional id's state.
+    """Return the partition for a group's offsets or a transactional id's state.
 
     Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor.
     """
@@ -74,14 +74,14 @@ _HASHES: dict[Partitioner, Callable[[bytes], int]] = {
 
 
 def key_partition(key: bytes, partition_count: int, partitioner: Partitioner = Partitioner.MURMUR2) -> int:
-    """The partition that a producer chooses for a record with this key. Source: BuiltInPartitioner.partitionForKey."""
+    """Return a producer's partition for a record with this key. Source: BuiltInPartitioner.partitionForKey."""
     return _HASHES[partitioner](key) % partition_count
 
 
 class Home(NamedTuple):
-    """A partition of a topic, None if that isn't known, of so many; the directories that hold it, of those at hand.
+    """A partition of a topic, None if unknown; the number of partitions; the directories found with it.
 
-    note: how the number of partitions was found, where it may be wrong. is_supposed: it isn't known.
+    note: the source of the number of partitions, if it may be wrong. is_supposed: the number isn't known.
     """
 
     topic: str | None
@@ -97,7 +97,7 @@ class Home(NamedTuple):
         return None if self.topic is None else f"{self.topic}-{self.partition}"
 
     def as_object(self) -> dict[str, object]:
-        """The answer as JSON has it."""
+        """Return the answer for JSON."""
         return {
             "type": "where",
             "topic": self.topic,
@@ -108,7 +108,7 @@ class Home(NamedTuple):
         }
 
     def lines(self) -> Iterator[str]:
-        """The answer for people: the partition, and its directories."""
+        """Yield the answer for people: the partition, and its directories."""
         count = self.partition_count
         yield (
             f"partition {self.partition} of {count}"
@@ -125,10 +125,10 @@ def home_of_state(
     partition_count: int | None,
     ids: Iterable[tuple[str, int | None]] = (),
 ) -> Home:
-    """The partition of a coordinator's topic that holds the state of a group or of a transactional id.
+    """Return the partition of a coordinator's topic that holds the state of a group or of a transactional id.
 
-    `places`: its partitions at hand, the copies that answer; None: nobody said where to look. `partition_count`: None:
-    as `internal_count` has it; `ids` are for that.
+    `places`: its available partitions, the copies that answer; None: no path was given. `partition_count`: None: by
+    `internal_count`, which needs `ids`.
     """
     found = places or ()
     count, note, is_supposed = partition_count, None, False
@@ -139,7 +139,7 @@ def home_of_state(
 
 
 def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_supposed: bool) -> str:
-    """How the number of a coordinator's partitions was found."""
+    """Return the source of the number of a coordinator's partitions."""
     if not found:
         return (
             f"{topic}: {counted(count, 'partition is', 'partitions are')} assumed, Kafka's default: --partitions"
@@ -159,7 +159,7 @@ def home_of_key(
     partition_count: int | None,
     partitioner: Partitioner,
 ) -> Home:
-    """The partition of a topic that a producer gives a key to. Raises UsageError if nothing tells how many there are.
+    """Return a producer's partition for a key. Raises UsageError if the number of partitions is unknown.
 
     Arguments are as for `home_of_state`; without a topic `partition_count` is needed.
     """
@@ -181,12 +181,12 @@ def _home(topic: str | None, partition: int, count: int, found: Sequence[Partiti
 
 
 def _shown_count(found: Sequence[PartitionLog]) -> int:
-    """How many partitions the directories of a topic show; 0 without any."""
+    """Return the number of partitions that the directories of a topic show; 0 without any."""
     return max((place.partition for place in found if place.partition is not None), default=-1) + 1
 
 
 class PartitionCount(NamedTuple):
-    """How many partitions a coordinator's topic has; whether that is supposed, since nothing here proves it."""
+    """The number of partitions of a coordinator's topic; whether it is an assumption without proof."""
 
     number: int
     is_supposed: bool = False
@@ -198,14 +198,14 @@ class PartitionCount(NamedTuple):
 
 
 def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int | None]]) -> PartitionCount:
-    """Return how many partitions a coordinator's topic has, if no metadata are here.
+    """Return the number of partitions of a coordinator's topic, without metadata.
 
-    Each id is in the partition that remains when its hash is divided by the number of partitions. So this number
-    divides hash minus partition of each id, and is soon the only common divisor that is large enough. With few ids it
-    is the default if that is one, else the number of directories or the smallest.
+    An id's partition is the remainder of its hash divided by the number of partitions. So this number divides hash
+    minus partition of each id, and is soon the only common divisor that is large enough. With few ids it is the
+    default if that is one, else the number of directories or the smallest.
 
     Args:
-        found: its partitions at hand.
+        found: its available partitions.
         ids: groups or transactional ids, each with the partition that has it; read only as far as they are needed.
     """
     shown = _shown_count(found)
@@ -221,7 +221,7 @@ def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int |
 
 
 def _common_divisor(ids: Iterable[tuple[str, int | None]]) -> tuple[int, int]:
-    """The greatest common divisor of hash minus partition of ids, 0 if all are the same; and how many were read."""
+    """Return the greatest common divisor of hash minus partition of ids, 0 if all are the same; and the number read."""
     divisor, seen = 0, set[str]()
     for name, partition in ids:
         if partition is not None:
@@ -237,7 +237,7 @@ def _smallest_divisor(number: int, least: int) -> int | None:
 
 
 def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
-    """Says how many of a topic's partitions are here, if some aren't."""
+    """Return how many of a topic's partitions are here, if some aren't."""
     return None if here >= count.number else f"{here} of {count.text} partitions of {topic} are here"
 
 

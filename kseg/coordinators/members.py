@@ -23,10 +23,10 @@ from kseg.reading.blocks import Damage
 
 
 class Presence(NamedTuple):
-    """Whether somebody reads for a group.
+    """The readers of a group.
 
-    members: None for a group that only committed, of which no membership is known. last_left: of one without members,
-    who left last, if that is known. now: the time to judge by; None for none.
+    members: None for a group that only committed, without known membership. last_left: of a group without members, the
+    last departure, if known. now: the current time; None for none.
     """
 
     members: int | None = None
@@ -35,12 +35,12 @@ class Presence(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """An offset that a group committed for a partition: the next one that it is to read.
+    """An offset that a group committed for a partition: the next one to read.
 
-    Timestamps are milliseconds since 1970. What a version doesn't have is -1, None for `topic_id`. `record_offset` is
-    the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of the transaction, not ended yet,
-    that it belongs to; None if it counts. `log_end`: of the partition, where it is known, or why it isn't; None at an
-    earlier time. `presence`: of its group.
+    Timestamps are milliseconds since 1970. Fields that a version doesn't have are -1, None for `topic_id`.
+    `record_offset`: the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of its
+    transaction, not ended yet; None if it counts. `log_end`: of the partition, or the reason why it is unknown; None
+    at an earlier time. `presence`: of its group.
     """
 
     group: str
@@ -59,14 +59,14 @@ class OffsetCommit(NamedTuple):
 
     @property
     def known_end(self) -> LogEnd | None:
-        """Where the partition's log ends; None if that isn't known."""
+        """The end of the partition's log; None if unknown."""
         return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the group has still to read, as kafka-consumer-groups.sh has it.
+        """The number of offsets that the group still has to read, as in kafka-consumer-groups.sh.
 
-        Below 0 for an offset beyond the log's end. None if that end isn't known, or the commit doesn't count yet.
+        Below 0 for an offset beyond the log's end. None if that end is unknown, or the commit doesn't count yet.
         """
         if self.known_end is None or self.producer_id is not None or self.offset < 0:
             return None
@@ -74,10 +74,10 @@ class OffsetCommit(NamedTuple):
 
 
 class LagSum(NamedTuple):
-    """The lags of some commits or share-partitions in all, and how many the sum leaves out.
+    """The total lag of some commits or share-partitions, and the number of lags that the sum omits.
 
     lag: of those that aren't negative; None without any. beyond_end: those with a negative lag, whose offset is beyond
-    the log's end: they don't make up for what others have still to read. unknown: those whose lag isn't known.
+    the log's end: they don't reduce the others' lag. unknown: those with an unknown lag.
     """
 
     lag: int | None
@@ -86,14 +86,14 @@ class LagSum(NamedTuple):
 
     @classmethod
     def of(cls, lags: Iterable[int | None]) -> "LagSum":
-        """Adds lags up."""
+        """Return the sum of lags."""
         found = list(lags)
         known = [lag for lag in found if lag is not None]
         counting = [lag for lag in known if lag >= 0]
         return cls(sum(counting) if counting else None, len(known) - len(counting), len(found) - len(known))
 
     def text(self, what: str) -> str:
-        """The sum, a dash without any, and what it leaves out. what: the name of one that has a lag."""
+        """Return the sum, a dash without any, and its omissions. what: the noun for an item with a lag."""
         parts = ["-" if self.lag is None else str(self.lag)]
         if self.beyond_end:
             parts.append(f"{counted(self.beyond_end, what)} beyond the log end")
@@ -121,9 +121,9 @@ class AssignedTasks(NamedTuple):
 class GroupMember(NamedTuple):
     """A member of a group.
 
-    `epoch` is -1 in classic groups. `assignment` None if it isn't known, or not of the consumer protocol; `target` is
-    what the member is to have, None in classic groups. Members of streams groups have `tasks` and `target_tasks`
-    instead. `assignor`: the one that the member asks its coordinator for, None for none.
+    `epoch` is -1 in classic groups. `assignment` is None if unknown, or not of the consumer protocol; `target` is the
+    member's future assignment, None in classic groups. Members of streams groups have `tasks` and `target_tasks`
+    instead. `assignor`: the one that the member requests, None for none.
     """
 
     member_id: str
@@ -142,11 +142,11 @@ class GroupMember(NamedTuple):
 
 
 class SharePartition(NamedTuple):
-    """A partition that a share group reads, and how far it got.
+    """A partition that a share group reads, and its progress.
 
-    `start_offset`: the first offset that isn't done with; `delivery_complete_count`: records above it that are (from
-    4.2 on); `leader_epoch`: of the partition's leader when that was written. None for what isn't known, or not there
-    yet: nothing was read so far. `log_end` as in OffsetCommit.
+    `start_offset`: the first unfinished offset; `delivery_complete_count`: finished records above it (from 4.2 on);
+    `leader_epoch`: of the partition's leader at that write. None for unknown fields, and if nothing was read so far.
+    `log_end` as in OffsetCommit.
     """
 
     group: str
@@ -161,12 +161,12 @@ class SharePartition(NamedTuple):
 
     @property
     def known_end(self) -> LogEnd | None:
-        """Where the partition's log ends; None if that isn't known."""
+        """The end of the partition's log; None if unknown."""
         return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
     def lag(self) -> int | None:
-        """How many records the group has still to finish, as kafka-share-groups.sh has it; None if that isn't known.
+        """The number of records that the group still has to finish, as in kafka-share-groups.sh; None if unknown.
 
         Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse.
         """
@@ -181,10 +181,10 @@ class Group:
 
     `type`: classic, consumer, share, streams. `state`: Empty, Stable; of newer groups also Assigning, Reconciling, of
     streams groups NotReady. `epoch`: the generation of a classic group; -1 for one that only committed.
-    `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default if
-    no member asks for one; None where there is none. `state_timestamp`: -1 if not known.
-    `commits` count; `pending_commits` belong to transactions that have not ended. `share_partitions`: of share groups,
-    those that its coordinator has initialized. `last_left`: the end of its last membership, if records still know it.
+    `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default
+    if no member requests one; None where there is none. `state_timestamp`: -1 if unknown. `commits` count;
+    `pending_commits` belong to transactions that have not ended. `share_partitions`: of share groups, those that its
+    coordinator has initialized. `last_left`: the end of its last membership, if records still have it.
     """
 
     group: str
@@ -206,28 +206,28 @@ class Group:
 
     @property
     def presence(self) -> Presence:
-        """Whether somebody reads for it."""
+        """The group's readers."""
         only_committed = self.type == "classic" and self.epoch < 0 and not self.members
         return Presence(None if only_committed else len(self.members), None if self.members else self.last_left)
 
     @property
     def lags(self) -> LagSum:
-        """The lags of its commits or share-partitions in all."""
+        """The total lag of its commits or share-partitions."""
         return LagSum.of((*(each.lag for each in self.commits), *(each.lag for each in self.share_partitions)))
 
     @property
     def lag(self) -> int | None:
-        """The sum of its lags that are known and not negative; None if there are none. `lags` has what is left out."""
+        """The sum of its known lags that aren't negative; None if there are none. `lags` has the omissions."""
         return self.lags.lag
 
 
 def commits_beyond_end(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
-    """The commits whose offset is beyond the end of the partition's log."""
+    """Yield the commits whose offset is beyond the end of the partition's log."""
     return (commit for group in groups for commit in group.commits if commit.lag is not None and commit.lag < 0)
 
 
 def beyond_end_sentence(commit: OffsetCommit) -> str:
-    """Which commit is beyond which end."""
+    """Return the sentence with the commit's offset and the log's end."""
     end = "" if commit.known_end is None else f" {commit.known_end.log_end_offset}"
     place = f"{commit.topic}-{commit.partition}"
     return f"group {commit.group}: {place}: offset {commit.offset} is committed, beyond the log end{end}"
@@ -235,22 +235,22 @@ def beyond_end_sentence(commit: OffsetCommit) -> str:
 
 TOPIC = "__share_group_state"
 UPDATE = (1).to_bytes(VERSION.size, "big")
-"""What the keys of records begin with that only say what has changed since the share-partition's last snapshot."""
+"""The beginning of the keys of records with changes since the share-partition's last snapshot."""
 UNSET = -1
-"""In an update: as it was before. In a snapshot: not known yet."""
+"""In an update: unchanged. In a snapshot: unknown so far."""
 ShareKey = tuple[str, str, int]
 """Group, topic id, partition."""
 
 
 class ShareState(NamedTuple):
-    """What a share coordinator knows of a share-partition; -1 for what isn't known yet."""
+    """A share coordinator's state of a share-partition; -1 for unknown fields."""
 
     start_offset: int
     delivery_complete_count: int
     leader_epoch: int
 
     def updated(self, update: "ShareState") -> "ShareState":
-        """The state after an update. Source: ShareCoordinatorShard.merge."""
+        """Return the state after an update. Source: ShareCoordinatorShard.merge."""
         return ShareState(
             self.start_offset if update.start_offset == UNSET else update.start_offset,
             update.delivery_complete_count,
@@ -259,20 +259,19 @@ class ShareState(NamedTuple):
 
 
 class ShareStates:
-    """The states of share-partitions in the partitions of `__share_group_state` at hand; read when first asked for.
+    """The states of share-partitions in the available partitions of `__share_group_state`; read when first needed.
 
-    unreadable: what couldn't be read there. A partition of which that is true tells nothing: newer states may have been
-    there.
+    unreadable: their unreadable parts. A partition with one gives no state: newer states may have been there.
     """
 
     def __init__(self, beside: PartitionsBeside, at_ms: int | None = None) -> None:
-        """Takes the partitions at hand, and a time: milliseconds since 1970, None for the logs' ends."""
+        """Take the available partitions, and a time: milliseconds since 1970, None for the logs' ends."""
         self._beside = beside
         self._at_ms = at_ms
         self.unreadable: list[Unreadable] = []
 
     def completed(self, partition: SharePartition) -> SharePartition:
-        """A share-partition with what its state says, if there is one and anything was read."""
+        """Return a share-partition with its state, if there is one and anything was read."""
         state = self._states.get((partition.group, partition.topic_id, partition.partition))
         if state is None or state.start_offset == UNSET:
             return partition
@@ -297,7 +296,7 @@ class ShareStates:
 def partition_states(
     place: PartitionLog, at_ms: int | None = None
 ) -> tuple[dict[ShareKey, ShareState], list[Unreadable]]:
-    """The states in one partition, and what couldn't be read there. Source: ShareCoordinatorShard.replay."""
+    """Return the states in one partition, and its unreadable parts. Source: ShareCoordinatorShard.replay."""
     latest: dict[bytes, list[Record]] = {}
     unreadable: list[Unreadable] = []
     states: dict[ShareKey, ShareState] = {}
@@ -313,7 +312,7 @@ def partition_states(
 
 
 def _records_in(place: PartitionLog, unreadable: list[Unreadable]) -> Iterator[Record]:
-    """A partition's records; adds what can't be read."""
+    """Yield a partition's records; add unreadable parts."""
 
     def note_damage(batch: Batch, damage: Damage) -> None:
         unreadable.append(unreadable_batch(place.directory_name, batch, damage))
@@ -326,7 +325,7 @@ def _records_in(place: PartitionLog, unreadable: list[Unreadable]) -> Iterator[R
 
 
 def _note(record: Record, latest: dict[bytes, list[Record]]) -> None:
-    """Remembers of each share-partition the last snapshot, and the updates after it."""
+    """Note the last snapshot of each share-partition, and the updates after it."""
     key = record.key or b""
     name = key[VERSION.end :]
     if not key.startswith(UPDATE):
@@ -348,7 +347,7 @@ def _share_key(record: Record) -> ShareKey:
 
 
 def _state_in(record: Record) -> ShareState:
-    """What a record says. Raises MessageError."""
+    """Return a record's state. Raises MessageError."""
     number, value = _type_of(record), record.value or b""
     if len(value) < VERSION.size or VERSION.read(value) not in version_range(SHARE_STATE_VALUES[number].versions):
         raise MessageError("a state of unknown version")
@@ -374,13 +373,13 @@ def _share_fields(number: int, value: bytes) -> Fields:
 
 
 LINE_END = "\n"
-"""Kafka's tool takes the file apart at these before it looks for quotes."""
+"""The line end at which Kafka's tool splits the file before it looks for quotes."""
 _TOOL = "kafka-consumer-groups.sh --bootstrap-server localhost:9092"
 _PLAIN = re.compile("[A-Za-z0-9._-]+")
 
 
 class ResetPlan(NamedTuple):
-    """Lines of the file, and what it can't carry, in words."""
+    """Lines of the file, and its omissions, in words."""
 
     lines: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -392,7 +391,7 @@ class ResetPlan(NamedTuple):
 
 
 def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
-    """The plan that brings groups back to what they had committed.
+    """Return the plan that resets groups to their commits.
 
     `names_groups`: each line begins with the group, for several of them; without, it is the form of one group, which
     tools before 2.4 take too. Source: OffsetsUtils.parseResetPlan.
@@ -413,12 +412,12 @@ def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
 
 
 def _group_option(name: str) -> str:
-    """The option that names a group: --all-groups takes only those that the cluster has, none of a new one."""
+    """Return the option that names a group: --all-groups takes only the cluster's groups, no new one."""
     return f"--group{'=' if name.startswith('-') else ' '}{_shell_word(name)}"
 
 
 def _shell_word(name: str) -> str:
-    """A name as a word of bash, of characters that a terminal shows."""
+    """Return a name as a word of bash, of characters that a terminal shows."""
     if name.isprintable():
         return shlex.quote(name)
     return f"$'{''.join(map(_escaped, name))}'"
@@ -431,13 +430,13 @@ def _escaped(character: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A field of CSV in quotes, as in RFC 4180."""
+    """Return a field of CSV in quotes, as in RFC 4180."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
 def _left_out(groups: Iterable[Group]) -> Iterator[str]:
-    """What no line is about, as the tool doesn't reset it."""
+    """Yield the groups without a line, as the tool doesn't reset them."""
     for group in groups:
         if group.type == "share":
             yield f"{group.group} is left out: a share group commits nothing; kafka-share-groups.sh resets it"
@@ -446,7 +445,7 @@ def _left_out(groups: Iterable[Group]) -> Iterator[str]:
 
 
 def _lost(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
-    """What the lines don't say of commits."""
+    """Yield the details of commits that the lines omit."""
     if len(kept) < len(commits):
         yield f"left out commits, since a line of the CSV can't have a line feed in a name: {len(commits) - len(kept)}"
     with_metadata = sum(bool(commit.metadata) for commit in kept)

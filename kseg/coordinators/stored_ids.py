@@ -1,4 +1,4 @@
-"""Groups and transactional ids of a coordinator's topic, which tell how many partitions it has."""
+"""Groups and transactional ids of a coordinator's topic, which show its number of partitions."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Whether a partition's open transaction hangs, as its coordinator's state decides, and findings that depend on it."""
+"""Verdicts whether open transactions hang, by their coordinators' states, and findings that depend on them."""
 
 import os
 import shlex
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """What is known of an open transaction: `is_hanging` None if that can't be known; the reason, in words.
+    """The verdict on an open transaction: `is_hanging` is None if unknown; the reason, in words.
 
     coordinator: the state of its transactional id; None if none is known. is_certain: the coordinators' state decided,
-    and not the age alone. is_coordinated: the coordinator has it in this partition, and is to end it.
+    not only the age. is_coordinated: the coordinator has it in this partition, and must end it.
     """
 
     is_hanging: bool | None
@@ -54,13 +54,13 @@ class Verdict(NamedTuple):
     is_coordinated: bool = False
 
     def sentence(self, zone: tzinfo = UTC) -> str:
-        """The reason, and of an open transaction that its coordinator knows when it ends without anybody's help."""
+        """Return the reason and, if its coordinator knows the open transaction, the time of its end."""
         ends = end_text(self.coordinator, zone) if self.coordinator is not None and self.is_coordinated else None
         return self.reason if ends is None else f"{self.reason}; ends {ends}"
 
 
 def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | None:
-    """How and when a transaction ends that nobody commits or aborts; None if its timeout doesn't end it."""
+    """Return how and when an abandoned transaction ends; None if its timeout doesn't end it."""
     ends_ms = coordinator.timeout_timestamp
     if ends_ms is None:
         return None
@@ -68,10 +68,10 @@ def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | N
 
 
 def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:
-    """The line that aborts an open transaction; None if its topic or first offset isn't known.
+    """Return the command that aborts an open transaction; None if its topic or first offset is unknown.
 
-    by_offset: all brokers are of 3.0 or later. The other form is taken by all, with coordinator epoch 0 where there was
-    no marker yet. Source: TransactionsCommand.AbortTransactionCommand.
+    by_offset: all brokers are of 3.0 or later. All brokers take the other form, with coordinator epoch 0 without an
+    earlier marker. Source: TransactionsCommand.AbortTransactionCommand.
     """
     if opened.topic is None or opened.partition is None or opened.first_offset is None:
         return None
@@ -85,7 +85,7 @@ def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool
 
 
 def find_start_command(topic: str, partition: int, bootstrap_server: str) -> str:
-    """The line that prints where open transactions of a partition begin: what aborts one needs that offset."""
+    """Return the command that prints the first offsets of a partition's open transactions: the abort needs them."""
     return _tool_line("describe-producers", bootstrap_server, topic, partition)
 
 
@@ -95,15 +95,16 @@ def _tool_line(command: str, bootstrap_server: str, topic: str, partition: int) 
 
 
 class Coordinators:
-    """The partitions of `__transaction_state` in some log directories; read when asked for.
+    """The partitions of `__transaction_state` in some log directories; read when needed.
 
-    partitions: one replica of each. count: how many the topic has. clock_ms: the newest time in them, by the brokers'
-    clocks, -1 if there is none.
+    partitions: one replica of each. count: the topic's number of partitions. clock_ms: the newest time in them, by the
+    brokers' clocks, -1 if there is none.
+
     Source: TransactionsCommand.FindHangingTransactionsCommand.
     """
 
     def __init__(self, log_dirs: Iterable[Path]) -> None:
-        """Takes the log directories of a cluster's brokers; those that can't be listed hold nothing."""
+        """Take the log directories of a cluster's brokers; those that can't be listed hold nothing."""
         self._log_dirs = sorted({path.resolve() for path in log_dirs})
         self._sizes: tuple[object, ...] | None = None
         self._by_producer: dict[int, CoordinatorTransaction] = {}
@@ -115,7 +116,7 @@ class Coordinators:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
+        """True if all partitions are completely here, as far as metadata or transactional ids show."""
         return 0 < self.count.number <= len(self.partitions) and not self._problems()
 
     def _problems(self) -> list[str]:
@@ -123,23 +124,23 @@ class Coordinators:
 
     @property
     def were_read(self) -> bool:
-        """Whether all that is here was read once."""
+        """True if everything found here was read once."""
         return self._sizes is not None
 
     @cached_property
     def are_kraft(self) -> bool:
-        """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
+        """True if the brokers are without ZooKeeper, hence of 3.0 or later, by their log directories."""
         return any(
             (path / f"{METADATA_TOPIC}-0").is_dir() or identity_of(path).version == "1" for path in self._log_dirs
         )
 
     def missing_text(self) -> str | None:
-        """How many partitions are here, if some aren't."""
+        """Return the number of partitions that are here, if some aren't."""
         self.read()
         return missing_text(TOPIC, len(self.partitions), self.count) if self.partitions else None
 
     def read(self) -> None:
-        """Reads what is there, unless that was done and nothing has changed since.
+        """Read the partitions, unless that was done and nothing has changed since.
 
         Raises OpenError if a log can't be opened; nothing was read then.
         """
@@ -178,10 +179,10 @@ class Coordinators:
         return None
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
-        """Judges a transaction that is open in a partition, by what was read last.
+        """Return the verdict on a transaction that is open in a partition, by the last reading.
 
-        With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
-        tool has it; without coordinators that age alone decides. Where records of the coordinator's own partition can't
+        With a time, a transaction hangs only if its last record is older than any transaction may last, like in
+        Kafka's tool; without coordinators that age alone decides. If records of the coordinator's own partition can't
         be read, the newest state may be among them.
         """
         is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
@@ -213,7 +214,7 @@ class Coordinators:
 def _verdict_by_age(
     reason: str, is_old: bool | None, timeout_ms: int, coordinator: CoordinatorTransaction | None = None
 ) -> Verdict:
-    """The verdict where the coordinators can't be asked: by the age alone, if there is a time to judge by."""
+    """Return the verdict without coordinators: by the age alone, if there is a current time."""
     age = None if is_old is None else _old_text(timeout_ms) if is_old else _young_text(timeout_ms)
     return Verdict(is_old, reason if age is None else f"{reason}; {age}", coordinator, is_certain=False)
 
@@ -227,32 +228,35 @@ def _old_text(timeout_ms: int) -> str:
 
 
 def _first_offset_problem(place: PartitionLog) -> str | None:
-    """A log that is only compacted begins at offset 0 for ever; one that doesn't has lost transactional ids."""
+    """Return the problem of a log's first offset: a log that is only compacted begins at 0 forever.
+
+    One that doesn't has lost transactional ids.
+    """
     first = place.base_offsets[0] if place.base_offsets else None
     return None if first == 0 else f"{place.directory_name} is here from offset {first} on alone"
 
 
 class Judge:
-    """Judges the open transactions of partitions, also while brokers go on writing to them."""
+    """A judge of partitions' open transactions, also while brokers go on writing to them."""
 
     def __init__(
         self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS
     ) -> None:
-        """Takes the coordinators, a time to judge at, and the longest time allowed.
+        """Take the coordinators, the current time, and the longest time allowed.
 
-        Without a time, None, the newest that brokers wrote into the coordinators' partitions or the partition itself
-        stands for it: it may be earlier than their disks were read or copied, never later.
+        Without a time (None), it is the newest that brokers wrote into the coordinators' partitions or the partition
+        itself. That may be earlier than their disks were read or copied, never later.
         """
         self._coordinators = coordinators
         self._now_ms = now_ms
         self._timeout_ms = timeout_ms
 
     def verdicts(self, partition: PartitionLog, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
-        """The verdict on each open transaction of a partition.
+        """Return the verdict on each open transaction of a partition.
 
-        A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
-        coordinators, read after the partition, don't know it, and it is open still when the partition is read
-        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a
+        A coordinator records a beginning before a partition has it, and an end after. So a transaction hangs under
+        three conditions. The coordinators, read after the partition, don't know it, and it is still open when the
+        partition is read once more; no damage is where its marker may have been; and it is old. Raises OpenError if a
         coordinator's log can't be opened.
         """
         found = list(opened)
@@ -266,7 +270,7 @@ class Judge:
         return verdicts
 
     def _first_verdicts(self, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
-        """By what was read of the coordinators before, if that clears all: they are read again only in doubt."""
+        """Return verdicts by the coordinators' earlier reading, if it clears all: they are read again only in doubt."""
         if self._coordinators.were_read:
             verdicts = {each: self._verdict(each) for each in opened}
             if all(verdict.is_hanging is False for verdict in verdicts.values()):
@@ -292,14 +296,14 @@ class Judge:
 
 
 class _SecondReading(NamedTuple):
-    """What a partition has now: producers and first offsets of open transactions, and its last segments."""
+    """A partition's present state: producers and first offsets of open transactions, and its last segments."""
 
     opened: set[tuple[int, int | None]]
     tail: LogTail
 
 
 def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
-    """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
+    """Read a partition again; None if a file was deleted meanwhile: by retention, or by a move to another disk."""
     try:
         again = PartitionTransactions(partition.relist())
         for _ in again.transactions():
@@ -315,12 +319,12 @@ TO_BE_JUDGED = (OPEN, LONG)
 
 
 class FindingsJudge:
-    """Takes the findings of partitions; adds to those about open transactions whether they hang, and why."""
+    """A judge of partitions' findings, which adds to open transactions whether they hang, and the reason."""
 
     def __init__(self, plan: VerificationPlan, now_ms: int | None = None) -> None:
-        """Takes what is verified, and the time to judge by as Judge has it.
+        """Take the verification's plan, and the current time like Judge.
 
-        The coordinators are those in the log directories that the plan touches.
+        The coordinators are those in the plan's log directories.
         """
         self._now_ms = now_ms
         self._cluster = Cluster.joined((plan.cluster,))
@@ -330,11 +334,10 @@ class FindingsJudge:
         self._recorded: dict[tuple[Path, ...], dict[tuple[Owner, str], RecordedSegment]] = {}
 
     def judged(self, verified: Verified) -> Verified:
-        """The same, with the verdicts, and of many alike those that are shown.
+        """Return the findings with verdicts; of many similar ones, only the printed ones.
 
-        Transactions that ended where their markers are lost, or in the copy that answers, are left out, as `txns` has
-        it. What can't be read again stays as it was found. A remote tier's segments are compared with what was
-        recorded.
+        Transactions that ended where their markers are lost, or in the copy that answers, are omitted, like in `txns`.
+        Findings in parts that can't be read again stay. A remote tier's segments are compared with their records.
         """
         verified = self._with_recorded(verified)
         if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
@@ -361,7 +364,7 @@ class FindingsJudge:
         return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
 
     def _verdicts(self, path: Path) -> dict[int, tuple[int | None, Verdict]]:
-        """Of each producer's open transaction where it begins, as the walk has it, and the verdict."""
+        """Return the first offset of each producer's open transaction by the walk, and the verdict."""
         found = PartitionTransactions(self._log_of(path))
         for _ in found.transactions():
             pass
@@ -369,20 +372,23 @@ class FindingsJudge:
         return {opened.producer_id: (opened.first_offset, verdict) for opened, verdict in verdicts.items()}
 
     def _judge_of(self, path: Path) -> Judge:
-        """Who knows the coordinators of a directory's cluster."""
+        """Return the judge with the coordinators of a directory's cluster."""
         log_dirs = self._dirs_of(path)
         if log_dirs not in self._judges:
             self._judges[log_dirs] = Judge(Coordinators(log_dirs), self._now_ms)
         return self._judges[log_dirs]
 
     def _dirs_of(self, path: Path) -> tuple[Path, ...]:
-        """The log directories of a directory's cluster."""
+        """Return the log directories of a directory's cluster."""
         cluster_of = self._cluster.cluster_of
         own = cluster_of(path.absolute().parent)
         return tuple(each for each in self._log_dirs if cluster_of(each) == own)
 
     def _log_of(self, path: Path) -> PartitionLog:
-        """The log that answers for a partition, if the directory is one of its copies; else the directory's own."""
+        """Return the log that answers for a partition, if the directory is one of its copies.
+
+        Else the directory's own.
+        """
         name = parse_partition_directory(own_name(path))
         if name is None:
             return PartitionLog(path)
@@ -402,7 +408,7 @@ def judged_findings(
     processes: int | None = None,
     on_read: OnRead | None = None,
 ) -> Iterator[Verified]:
-    """What is found in each partition and log directory, with verdicts; arguments are as for `verify_paths`."""
+    """Yield the findings of each partition and log directory, with verdicts; arguments are as for `verify_paths`."""
     read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
     return map(FindingsJudge(plan).judged, read)
 
@@ -422,7 +428,7 @@ def _judged(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, V
 
 
 def _id_of(finding: Finding, verdict: Verdict) -> str:
-    """Where the coordinators don't tell, the age alone counts."""
+    """Return the finding's id; without coordinators, the age alone counts."""
     if verdict.is_hanging is None or not verdict.is_certain:
         return finding.id
     return HANGING if verdict.is_hanging else OPEN

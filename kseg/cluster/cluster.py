@@ -198,9 +198,9 @@ class Cluster:
             joined = [alone(PartitionLog(given[0]))]
         else:
             joined = joined_of([*self.candidates(choice)], self.cluster_id, metadata or self.metadata)
-        return self._chosen(joined, choice)
+        return self._choose(joined, choice)
 
-    def _chosen(
+    def _choose(
         self, joined: Iterable[PartitionReplicas[Place]], choice: PartitionChoice
     ) -> list[PartitionReplicas[Place]]:
         found = [each for each in joined if choice.takes(each.topic, each.partition)]
@@ -255,7 +255,7 @@ class Cluster:
         error; others are raised like in `partitions`.
         """
         choice = PartitionChoice((name,))
-        given, listed = list(self._given()), list(self._listed(choice))
+        given, listed = list(self._given_candidates()), list(self._listed_candidates(choice))
         of_topic = [each for each in given if each.topic == name]
         candidates = (*(of_topic if of_topic or listed else given), *listed)
         found = [each for each in joined_of(candidates, self.cluster_id, self.metadata) if each.copies]
@@ -276,19 +276,19 @@ class Cluster:
 
     def _of_topic(self, topic: str, cluster_id: str | None) -> list[Candidate[Path]]:
         """Return all directories of a topic's name; each is listed when its history is requested."""
-        found = (_unlisted(*each) for each in self._directories_by_topic.get(topic, ()))
+        found = (_path_candidate(*each) for each in self._directories_by_topic.get(topic, ()))
         return [each for each in found if self._cluster_named(each.cluster_id) == cluster_id]
 
     @cached_property
     def _directories_by_topic(self) -> Mapping[str, list["_Owned"]]:
         found: dict[str, list[_Owned]] = defaultdict(list)
-        for each in self._owned():
+        for each in self._owned_directories():
             name = parse_partition_directory(own_name(each[0]))
             if name is not None:
                 found[name.topic].append(each)
         return found
 
-    def _owned(self) -> Iterator["_Owned"]:
+    def _owned_directories(self) -> Iterator["_Owned"]:
         """Yield all directories of partitions."""
         given = {os.path.realpath(path) for path in self.given}
         yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
@@ -303,20 +303,20 @@ class Cluster:
 
     def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
         """Yield all directories of the chosen topics, whatever their state and number. Raises like `log_dirs`."""
-        given = (each for each in self._given() if choice.takes_topic(each.topic))
-        return chain(given, self._listed(choice))
+        given = (each for each in self._given_candidates() if choice.takes_topic(each.topic))
+        return chain(given, self._listed_candidates(choice))
 
-    def _given(self) -> Iterator[Candidate[PartitionLog]]:
+    def _given_candidates(self) -> Iterator[Candidate[PartitionLog]]:
         given = map(PartitionLog, self.given)
-        return (_listed(each, identity_of(each.log_dir), is_given=True) for each in given)
+        return (_log_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
 
-    def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
+    def _listed_candidates(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
         were_given = {os.path.realpath(path) for path in self.given}
         topics = PartitionChoice(choice.topics)
         for log_dir in self.log_dirs:
             for partition in log_dir.partitions(self._refuse, topics):
                 if not were_given or os.path.realpath(partition.path) not in were_given:
-                    yield _listed(partition, log_dir.identity)
+                    yield _log_candidate(partition, log_dir.identity)
 
 
 def joined_of(
@@ -349,12 +349,14 @@ def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
         directory = path / f"{METADATA_TOPIC}-0"
         if directory.is_dir():
             with suppress(OpenError):
-                candidates.append(_listed(PartitionLog(directory), identity_of(path)))
+                candidates.append(_log_candidate(PartitionLog(directory), identity_of(path)))
     cluster_id = only_cluster([(each.path, each.cluster_id) for each in candidates])
     return whole_log(join_replicas(candidates, cluster_id)[0]) if candidates else None
 
 
-def _listed(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False) -> Candidate[PartitionLog]:
+def _log_candidate(
+    partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False
+) -> Candidate[PartitionLog]:
     return _candidate(partition, partition.path, partial(history_of, partition), owner, is_given=is_given)
 
 
@@ -362,7 +364,7 @@ _Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
 """A partition's directory, the identity of its log directory, and whether it was given by its own path."""
 
 
-def _unlisted(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:
+def _path_candidate(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:
     return _candidate(path, path, partial(history_at, path), owner, is_given=is_given)
 
 

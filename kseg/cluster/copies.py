@@ -84,7 +84,7 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
     clusters.
     """
 
-    def refused(error: OpenError) -> None:
+    def pass_on(error: OpenError) -> None:
         if isinstance(error, NoPartitionError):
             return  # a disk may have none, if others have some
         if refuse is None:
@@ -93,10 +93,10 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
 
     paths = [path for source in sources for path in _matching(source, refuse)]
     with RemoteLogs({}, lambda _: None) as stores:
-        here = Cluster([path for path in paths if not _is_remote(path)], refused)
-        there = Cluster(_mirrored(filter(_is_remote, paths), stores, refused), refused)
+        here = Cluster([path for path in paths if not _is_remote(path)], pass_on)
+        there = Cluster(_mirror_urls(filter(_is_remote, paths), stores, pass_on), pass_on)
         for error in stores.refused:
-            refused(error)
+            pass_on(error)
         candidates = [_of_directory(each, os.fspath) for each in here.candidates()]
         candidates += [_of_directory(each, str) for each in there.candidates()]
         known: dict[StrPath, Candidate[PartitionCopy]] = {}
@@ -109,7 +109,7 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
         return [replace(each, copies=tuple(copy for copy in each.copies if copy.place.segments)) for each in joined]
 
 
-def _mirrored(urls: Iterable[StrPath], stores: RemoteLogs, refuse: Refuse) -> Iterator[PlacedPath]:
+def _mirror_urls(urls: Iterable[StrPath], stores: RemoteLogs, refuse: Refuse) -> Iterator[PlacedPath]:
     """Yield directories that mirror the objects at URLs."""
     for url in urls:
         try:

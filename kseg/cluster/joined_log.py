@@ -213,7 +213,7 @@ class _OtherBatches:
         self._ahead: Run | None = None
         self._following = -1
 
-    def between(self, first: int, last: int) -> Iterator[Run | Damage]:
+    def batches_between(self, first: int, last: int) -> Iterator[Run | Damage]:
         """Yield the batches from one offset to another, and damages that may have held some of these."""
         while (item := self._ahead or next(self._items, None)) is not None:
             self._ahead = None
@@ -268,27 +268,27 @@ class _JoinedLog(LogFile):
 
     def join(self, joined: JoinedCopies, others: JoinedCopies, slot: int) -> None:
         """Take the copies, and the slot of the best one's segment."""
-        self._joined, self._others, self._slot = joined, others, slot
-        self._filled: set[tuple[int, int]] = set()
+        self._joined_copies, self._others, self._slot = joined, others, slot
+        self._filled_ranges: set[tuple[int, int]] = set()
 
     def close(self) -> None:
         """Close the file, and report its replacements."""
         super().close()
-        lost = [(first, end) for first, end in self._filled if first >= self._joined.first_kept]
+        lost = [(first, end) for first, end in self._filled_ranges if first >= self._joined_copies.first_kept]
         if lost:
             offsets = counted(sum(end - first for first, end in lost), "offset")
-            self._joined.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
+            self._joined_copies.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """Yield the runs of a log with other copies' batches in its holes.
 
         Their positions are those of the other log.
         """
-        with _Filling(self._joined, self._others, self._filled) as filling:
+        with _Filling(self._joined_copies, self._others, self._filled_ranges) as filling:
             yield from self._filled_runs(start, filling)
 
     def _filled_runs(self, start: int, filling: "_Filling") -> Iterator[Run | Damage]:
-        expected, last = self._joined.bounds(self._slot)
+        expected, last = self._joined_copies.bounds(self._slot)
         is_known = start == 0
         hole = _Hole()
         for item in super().runs(start):
@@ -298,7 +298,7 @@ class _JoinedLog(LogFile):
             first = _first_offset(item)
             if hole.is_open and not is_known:
                 expected = max(expected, self._offset_at(start))
-            if hole.is_open or (is_known and first > expected and not self._joined.is_compacted):
+            if hole.is_open or (is_known and first > expected and not self._joined_copies.is_compacted):
                 yield from filling.instead(hole, expected, first - 1)
                 hole = _Hole()
             yield item
@@ -308,8 +308,8 @@ class _JoinedLog(LogFile):
             return
         if not is_known:
             expected = max(expected, self._offset_at(start))
-        if hole.is_open or last is None or (last >= expected and not self._joined.is_compacted):
-            yield from filling.instead(hole, expected, self._joined.further_end - 1 if last is None else last)
+        if hole.is_open or last is None or (last >= expected and not self._joined_copies.is_compacted):
+            yield from filling.instead(hole, expected, self._joined_copies.further_end - 1 if last is None else last)
 
     def _offset_at(self, start: int) -> int:
         """Return the offset after the intact batches before a position; -1 if there are none."""
@@ -331,7 +331,7 @@ class _Filling:
     """
 
     def __init__(self, joined: JoinedCopies, others: JoinedCopies, filled: set[tuple[int, int]]) -> None:
-        self._joined, self._others, self._filled = joined, others, filled
+        self._joined_copies, self._others, self._filled_ranges = joined, others, filled
         self._batches: _OtherBatches | None = None
 
     def __enter__(self) -> "_Filling":
@@ -346,9 +346,9 @@ class _Filling:
 
         Then the hole's own items, unless all offsets were found.
         """
-        is_compacted = self._joined.is_compacted if last >= first else False
+        is_compacted = self._joined_copies.is_compacted if last >= first else False
         is_whole, following = last >= first, first
-        for item in self._between(first, last):
+        for item in self._batches_between(first, last):
             if isinstance(item, Damage):
                 is_whole &= not is_compacted
                 continue
@@ -356,16 +356,16 @@ class _Filling:
             following = _last_header(item).last_offset + 1
             yield item
         if following > first:
-            self._filled.add((first, following))
+            self._filled_ranges.add((first, following))
         if not (is_whole and (is_compacted or following > last)):
             yield from hole.found
 
-    def _between(self, first: int, last: int) -> Iterator[Run | Damage]:
+    def _batches_between(self, first: int, last: int) -> Iterator[Run | Damage]:
         if last < first:
             return iter(())
         if self._batches is None:
             self._batches = _OtherBatches(self._others, first)
-        return self._batches.between(first, last)
+        return self._batches.batches_between(first, last)
 
 
 def _batches(log_file: LogFile, start: int) -> Iterator[Run | Damage]:

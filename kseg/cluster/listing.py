@@ -29,19 +29,19 @@ class Turns:
     def __init__(self, note: Callable[[str], None]) -> None:
         """Take the function that receives notes when they are found."""
         self.note = note
-        self._unsaid: list[Callable[[], object]] = []
+        self._pending_notes: list[Callable[[], object]] = []
 
     def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
         """Return a function that passes notes on when it is their turn."""
 
         def remember(what: T) -> None:
-            self._unsaid.append(partial(say, what))
+            self._pending_notes.append(partial(say, what))
 
         return remember
 
     def take(self) -> list[Callable[[], object]]:
         """Return the notes since the last call."""
-        taken, self._unsaid = self._unsaid, []
+        taken, self._pending_notes = self._pending_notes, []
         return taken
 
 
@@ -101,7 +101,7 @@ class Lister:
             expect: takes the remaining bytes to read.
         """
         count = processes if self._left is None else 1
-        work = partial(_listed, self._selection)
+        work = partial(_list_partition, self._selection)
         with shared_work(
             work,
             self._orders(partitions, expect),
@@ -119,7 +119,7 @@ class Lister:
                 if self._left is not None:
                     self._left -= listing.selected_records or 0
                 if self._selection.is_everything or listing.segments:
-                    yield self._completed(order.partition, listing)
+                    yield self._complete_listing(order.partition, listing)
         for say in self._turns.take():
             say()
 
@@ -140,7 +140,7 @@ class Lister:
             self._said_before.append(self._turns.take())
             yield _ListOrder(partition, own, self._left)
 
-    def _completed(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
+    def _complete_listing(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
         """Return the listing with the cluster's facts about the partition."""
         listing = replace(listing, tier=find_tier(partition, self._topics.beside))
         is_lost = listing.topic_id is None and partition.state is None
@@ -190,7 +190,9 @@ def _cost_of(selection: Selection, order: _ListOrder) -> int:
     return sum(each.size for each in partition.segments if each.offset_index is None or not each.offset_index.size)
 
 
-def _listed(selection: Selection, order: _ListOrder, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
+def _list_partition(
+    selection: Selection, order: _ListOrder, on_read: OnRead
+) -> Iterator[tuple[PartitionListing, list[str]]]:
     """Yield a partition's listing, and its notes."""
     notes: list[str] = []
     listing = list_partition(order.partition, order.settings, on_read)

@@ -57,7 +57,7 @@ class Mirror:
         asked: list[PlacedPath] = []
         objects = list(objects)
         with_objects = {folder for found in objects for folder in _folders_above(found.key)}
-        needed = self._needed(with_objects)
+        needed = self._needed_folders(with_objects)
         last = None
         for found in objects:
             folder, _, name = found.key.rpartition("/")
@@ -86,7 +86,7 @@ class Mirror:
         for _ in in_threads(_fetch, asked, FAR_AT_ONCE):
             pass
 
-    def _needed(self, folders: Iterable[str]) -> set[str]:
+    def _needed_folders(self, folders: Iterable[str]) -> set[str]:
         """Return the folders whose files may be read: of chosen topics, of names that begin with _, of no partition.
 
         All, if no partition is chosen: then messages list the existing ones.

@@ -141,9 +141,9 @@ class MovePlan:
 
     def reassignment(self) -> dict[str, object]:
         """Return the object that `kafka-reassign-partitions.sh --reassignment-json-file` takes."""
-        return {"version": 1, "partitions": [self._reassigned(move) for move in self.moves]}
+        return {"version": 1, "partitions": [self._reassign(move) for move in self.moves]}
 
-    def _reassigned(self, move: Move) -> dict[str, object]:
+    def _reassign(self, move: Move) -> dict[str, object]:
         replicas = move.partition.replicas
         places = [str(move.target) if replica == self.broker_id else "any" for replica in replicas]
         own = {"topic": move.partition.topic, "partition": move.partition.partition}
@@ -288,9 +288,9 @@ class _Reasons:
         self._twice = {key for each in contents for key in each.twice}
         self._counts = Counter(_STALE for each in contents for key in each.stale if choice.takes(*key))
         brokers = [each for each in found.brokers if each.broker_id == broker_id]
-        self._registered = {log_dir for each in brokers for log_dir in each.log_dirs}
-        self._cordoned = {log_dir for each in brokers for log_dir in each.cordoned_log_dirs}
-        self._closed: list[str] = []
+        self._registered_ids = {log_dir for each in brokers for log_dir in each.log_dirs}
+        self._cordoned_ids = {log_dir for each in brokers for log_dir in each.cordoned_log_dirs}
+        self._closed_notes: list[str] = []
 
     def is_movable(self, key: Key) -> bool:
         """Return whether a partition can be moved; note the reason if not."""
@@ -314,10 +314,10 @@ class _Reasons:
 
     def is_target(self, contents: _Contents) -> bool:
         """Return whether partitions may be moved into a directory; note the reason if not."""
-        if contents.directory_id in self._cordoned:
-            self._closed.append(f"{contents.path} is cordoned: nothing is moved into it")
-        elif self._registered and contents.directory_id not in self._registered:
-            self._closed.append(f"{contents.path} isn't one of the broker's log.dirs: nothing is moved into it")
+        if contents.directory_id in self._cordoned_ids:
+            self._closed_notes.append(f"{contents.path} is cordoned: nothing is moved into it")
+        elif self._registered_ids and contents.directory_id not in self._registered_ids:
+            self._closed_notes.append(f"{contents.path} isn't one of the broker's log.dirs: nothing is moved into it")
         else:
             return True
         return False
@@ -328,7 +328,7 @@ class _Reasons:
 
     def notes(self) -> Iterator[str]:
         """Yield the noted reasons."""
-        yield from self._closed
+        yield from self._closed_notes
         for reason, count in sorted(self._counts.items()):
             yield f"partitions left where they are, since they are {reason}: {count}"
 

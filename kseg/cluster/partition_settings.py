@@ -66,7 +66,7 @@ class TopicCleaning:
         self._settings = settings
         self._given = given
         self._beside = beside
-        self._unknown = replace(settings, is_policy_unknown=True)
+        self._default_settings = replace(settings, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> CleaningSettings | None:
         """Return the settings for a partition; None if the cleaner doesn't clean it.
@@ -77,7 +77,7 @@ class TopicCleaning:
             return None
         policies = policies_of(partition, self._beside)
         if policies is None:
-            return self._unknown if self._beside.was_cleaned(partition) and self._use.has(partition) else None
+            return self._default_settings if self._beside.was_cleaned(partition) and self._use.has(partition) else None
         if COMPACT not in policies or not self._use.has(partition):
             return None
         return as_the_topic_sets(self._beside.topic_settings(partition), self._settings, self._given)
@@ -148,16 +148,16 @@ class SettingSources:
     def __init__(self, beside: MetadataBeside, given: Collection[str] = ()) -> None:
         """Take the metadata that have them, and the fields that options give for all topics."""
         self._beside, self._given = beside, given
-        self._seen: set[tuple[object, ...]] = set()
+        self._seen_values: set[tuple[object, ...]] = set()
         self._counts: dict[str, Counter[str]] = {}
         self._ends: set[int | None] = set()
 
     def take(self, partition: PartitionLog, names: Iterable[str]) -> None:
         """Add settings of a partition's topic, by Kafka's names."""
         key = (partition.log_dir, partition.topic)
-        if key in self._seen:
+        if key in self._seen_values:
             return
-        self._seen.add(key)
+        self._seen_values.add(key)
         self._ends.add(self._beside.metadata_end(partition))
         for name in names:
             is_given = name.replace(".", "_") in self._given
@@ -220,8 +220,8 @@ class TopicRetention:
         self.sources = SettingSources(self.beside, given)
         self._copies = RemoteCopies(cluster.metadata_dirs())
         # The settings of an unknown topic.
-        self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
-        self._compacted = replace(self._unknown, is_policy_unknown=True)
+        self._default_settings = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
+        self._compacted_settings = replace(self._default_settings, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """Return the settings for a partition; nothing expires by age or size where the topic is only compacted.
@@ -237,7 +237,7 @@ class TopicRetention:
         is_policy_unknown = policies is None and self.beside.was_cleaned(partition)
         found = self.beside.topic_settings(partition)
         if not found:
-            return self._compacted if is_policy_unknown else self._unknown
+            return self._compacted_settings if is_policy_unknown else self._default_settings
         is_copied = _is_copied(found)
         limit = self._local_limit if is_copied else self._limit
         return RetentionSettings(

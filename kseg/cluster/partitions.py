@@ -72,7 +72,7 @@ class ReplicaPlaces:
         return None if directory_id is None else self._paths.get(directory_id)
 
     def _path(self, replica: int, directory_id: str | None, own: TopicPartition) -> Path | None:
-        here = self._here.get((*own, replica)) if self._are_of_now else None
+        here = self._local_dirs.get((*own, replica)) if self._are_of_now else None
         return self.path_of(directory_id) if here is None else here
 
     @cached_property
@@ -80,7 +80,7 @@ class ReplicaPlaces:
         return {each.identity.directory_id: each.path for each in reversed(self._cluster.log_dirs)}
 
     @cached_property
-    def _here(self) -> dict[tuple[str, int | None, int | None], Path]:
+    def _local_dirs(self) -> dict[tuple[str, int | None, int | None], Path]:
         """The log directories of replicas, by topic, partition and broker."""
         as_given = {each.path.absolute(): each.path for each in self._cluster.log_dirs}
         return {

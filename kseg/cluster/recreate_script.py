@@ -82,10 +82,10 @@ def _is_for_command_line(name: str, value: str) -> bool:
 
 def _property(text: str) -> str:
     r"""Return a name or value of Java's properties, in ASCII: `\u00e9` for é. Source: java.util.Properties."""
-    return "".join(each if each.isalnum() and each.isascii() else _escaped(each) for each in text)
+    return "".join(each if each.isalnum() and each.isascii() else _escape(each) for each in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in "-_./":
         return character
     return "".join(f"\\u{unit.hex()}" for unit in _UNITS.findall(character.encode("utf-16-be", "surrogatepass")))

@@ -190,7 +190,7 @@ class RemoteCopies:
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
         """Take further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
-        self._recorded: dict[tuple[Path, ...], _Recorded] = {}
+        self._records_by_dirs: dict[tuple[Path, ...], _Recorded] = {}
         self._clusters: dict[Path, tuple[Path, ...]] = {}
         self._topic_ids: dict[Path, TopicIds] = {}
 
@@ -233,9 +233,9 @@ class RemoteCopies:
             self._clusters[log_dir] = tuple(dirs_of_cluster(dirs, identity_of(log_dir).cluster_id, identity_of))
             self._topic_ids[log_dir] = TopicIds(Cluster(dirs, pass_over, levels=0))
         own_dirs = self._clusters[log_dir]
-        if own_dirs not in self._recorded:
-            self._recorded[own_dirs] = _read_recorded(own_dirs)
-        return self._recorded[own_dirs], self._topic_ids[log_dir].of(partition)
+        if own_dirs not in self._records_by_dirs:
+            self._records_by_dirs[own_dirs] = _read_recorded(own_dirs)
+        return self._records_by_dirs[own_dirs], self._topic_ids[log_dir].of(partition)
 
 
 class _Recorded(NamedTuple):

@@ -317,7 +317,7 @@ def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> lis
     found = []
     for partition, in_place, set_aside in partitions:
         known = None if told is None else told.partitions.get(partition)
-        copies = _ranked(in_place, known, histories)
+        copies = _rank_copies(in_place, known, histories)
         topic = candidates[0].topic
         found.append(PartitionReplicas(topic, partition, topic_id, copies, tuple(sorted(set_aside, key=_path_of))))
     return found
@@ -407,7 +407,7 @@ class _Histories(Generic[Place]):
         return self._known[key]
 
 
-def _ranked(
+def _rank_copies(
     own: Sequence[tuple[Candidate[Place], CopyStatus]],
     known: "ClusterPartition | None",
     histories: _Histories[Place],
@@ -436,10 +436,10 @@ def _ranked(
 
     ranked = sorted(_with_duplicates(sorted(own, key=rank)), key=rank)
     chosen = ranked[0][0]
-    is_exact = any(_agreed(each, chosen, histories, is_exact=False) is not None for each, _ in ranked[1:])
+    is_exact = any(_find_agreed_end(each, chosen, histories, is_exact=False) is not None for each, _ in ranked[1:])
     copies: list[Copy[Place]] = []
     for each, status in ranked:
-        agreed = None if each is chosen else _agreed(each, chosen, histories, is_exact=is_exact)
+        agreed = None if each is chosen else _find_agreed_end(each, chosen, histories, is_exact=is_exact)
         history = histories.of(each, is_exact=is_exact)
         copies.append(
             Copy(
@@ -467,7 +467,7 @@ def _with_duplicates(
         brokers |= {each.broker} if is_current else set()
 
 
-def _agreed(
+def _find_agreed_end(
     candidate: Candidate[Place], chosen: Candidate[Place], histories: _Histories[Place], *, is_exact: bool
 ) -> int | None:
     own = histories.of(candidate, is_exact=is_exact).lineage

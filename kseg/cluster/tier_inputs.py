@@ -77,7 +77,7 @@ class RemoteLogs:
         self._stack = ExitStack()
         self._scratch: Path | None = None
         self._found: dict[StrPath, tuple[ObjectStore, list[RemotePartition]]] = {}
-        self._placed: dict[StrPath, PlacedPath] = {}
+        self._placed_paths: dict[StrPath, PlacedPath] = {}
         self._files = StandingFiles(self._keys)
         self._mirror = Mirror(self._files, choice)
         self._listings: dict[StrPath, tuple[ObjectStore, list[StoredObject]]] = {}
@@ -98,11 +98,11 @@ class RemoteLogs:
     def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
         """Return the store at a root, and the tiers' partitions in it; none if it holds no tier. Raises like stores."""
         if root not in self._found:
-            store, objects = self._listed(root)
+            store, objects = self._list_objects(root)
             self._found[root] = store, find_remote_partitions(store, objects, self._choice.takes)
         return self._found[root]
 
-    def _listed(self, root: StrPath) -> tuple[ObjectStore, list[StoredObject]]:
+    def _list_objects(self, root: StrPath) -> tuple[ObjectStore, list[StoredObject]]:
         """Return the store at a root, and all of its objects."""
         if root not in self._listings:
             store = store_at(root)
@@ -129,7 +129,7 @@ class RemoteLogs:
 
         Raises like stores.
         """
-        store, objects = self._listed(url)
+        store, objects = self._list_objects(url)
         folder, name = parted(url)
         if not objects and leads_inside(url):
             raise OpenError("archives are read on this machine only: copy it here first", url)
@@ -169,11 +169,11 @@ class RemoteLogs:
 
         Raises OpenError if there is none at the root, and like stores.
         """
-        if root not in self._placed:
-            store, objects = self._listed(root)
+        if root not in self._placed_paths:
+            store, objects = self._list_objects(root)
             if isinstance(root, str) and is_remote(root) and not holds_tier(store, objects):
-                self._placed[root] = self.mirrored(root)
-                return self._placed[root]
+                self._placed_paths[root] = self.mirrored(root)
+                return self._placed_paths[root]
             store, partitions = self.partitions_at(root)
             if not partitions:
                 raise OpenError("no segments of tiered storage here", root)
@@ -183,8 +183,8 @@ class RemoteLogs:
                 is_only = names[partition.directory_name] == 1
                 log_dir = directory if is_only else _free_folder(directory, partition)
                 self._place(store, partition, log_dir / partition.directory_name)
-            self._placed[root] = directory
-        return self._placed[root]
+            self._placed_paths[root] = directory
+        return self._placed_paths[root]
 
     def fetch_all(self) -> None:
         """Fetch all bytes of the placed files. Raises OpenError if they aren't available."""
@@ -203,7 +203,7 @@ class RemoteLogs:
         Raises OpenError if there is no local partition, and like stores.
         """
         key = "\0".join((os.fspath(local), *roots))
-        if key not in self._placed:
+        if key not in self._placed_paths:
             remote = {
                 (each.topic, each.partition): (store, each)
                 for root in roots
@@ -212,10 +212,10 @@ class RemoteLogs:
             }
             if not remote:
                 raise OpenError("no segments of tiered storage here", ", ".join(roots))
-            self._placed[key] = self._joined(as_path(local).absolute(), str(local), remote)
-        return self._placed[key]
+            self._placed_paths[key] = self._join_local(as_path(local).absolute(), str(local), remote)
+        return self._placed_paths[key]
 
-    def _joined(
+    def _join_local(
         self, path: Path, name: str, remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]]
     ) -> PlacedPath:
         found = find_log_dirs(path) if path.is_dir() else []
@@ -261,7 +261,7 @@ class RemoteLogs:
     ) -> None:
         """Create the directory of a partition, of its remote segments and the local ones that follow."""
         target.mkdir()
-        segments = self._measured(store, partition)
+        segments = self._measure_segments(store, partition)
         partition = replace(partition, segments=segments)
         own = None if local is None else noted_epochs(local, MOST).starts
         lineage = lineage_of((each.history for each in segments), own or ())
@@ -281,7 +281,7 @@ class RemoteLogs:
         else:
             _link(local.path, target, sorted(os.listdir(local.path)))  # noqa: PTH208  names alone
 
-    def _measured(self, store: ObjectStore, partition: RemotePartition) -> tuple[RemoteSegment, ...]:
+    def _measure_segments(self, store: ObjectStore, partition: RemotePartition) -> tuple[RemoteSegment, ...]:
         """Return the segments, with their last offsets if only the records show these and others may overlap."""
         if partition.layout not in _TELLING:
             return partition.segments

@@ -46,10 +46,10 @@ def explain_transaction(
         OpenError: if a log can't be opened.
     """
     coordinators.read()
-    known = _resolved(coordinators, wanted)
+    known = _resolve(coordinators, wanted)
     has_any = False
     for place in places:
-        transaction = _chosen(place, known)
+        transaction = _choose_transaction(place, known)
         if transaction is None:
             continue
         has_any = True
@@ -62,7 +62,7 @@ def explain_transaction(
         raise UsageError(f"--explain {wanted}: no such transaction; `kseg txns` lists producers and first offsets")
 
 
-def _resolved(coordinators: Coordinators, wanted: str) -> _Wanted:
+def _resolve(coordinators: Coordinators, wanted: str) -> _Wanted:
     """Parse the wanted transaction; `@OFFSET` counts only if the complete text isn't a transactional id.
 
     Such an id may have any characters.
@@ -91,7 +91,7 @@ def _states(coordinators: Coordinators, given: str) -> Iterator[CoordinatorTrans
         )
 
 
-def _chosen(place: PartitionLog, wanted: _Wanted) -> Transaction | None:
+def _choose_transaction(place: PartitionLog, wanted: _Wanted) -> Transaction | None:
     chosen = None
     for each in PartitionTransactions(place).transactions():
         if each.producer_id in wanted.producer_ids and _has(each, wanted.offset):

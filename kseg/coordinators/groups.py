@@ -131,7 +131,7 @@ def read_groups_in(
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]
     return GroupsView(
-        tuple(_completed(group, None if at_ms is not None else beside, now) for group in groups),
+        tuple(_complete_group(group, None if at_ms is not None else beside, now) for group in groups),
         sum(view.later_count for view in views),
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         (
@@ -149,19 +149,19 @@ def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
     return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
 
 
-def _completed(group: Group, beside: PartitionsBeside | None, now: Now | None) -> Group:
+def _complete_group(group: Group, beside: PartitionsBeside | None, now: Now | None) -> Group:
     """Return a group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
     presence = group.presence._replace(now=now)
 
-    def ended(each: Ending) -> Ending:
+    def with_end(each: Ending) -> Ending:
         end = None if beside is None else beside.end_of(each.topic, each.partition, each.topic_id)
         return each._replace(log_end=end, presence=presence)
 
     return replace(
         group,
-        commits=tuple(map(ended, group.commits)),
-        pending_commits=tuple(map(ended, group.pending_commits)),
-        share_partitions=tuple(map(ended, group.share_partitions)),
+        commits=tuple(map(with_end, group.commits)),
+        pending_commits=tuple(map(with_end, group.pending_commits)),
+        share_partitions=tuple(map(with_end, group.share_partitions)),
     )
 
 
@@ -201,7 +201,7 @@ def partition_groups(
             commit = _commit(entry)._replace(producer_id=producer_id)
             pending.setdefault(commit.group, []).append(commit)
     found = (
-        _named(
+        _name_topics(
             _group(
                 Group(name, partition.partition, last_left=departures.last.get(name)),
                 groups.get(name, []),
@@ -221,17 +221,18 @@ def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]
         yield f"{partition.path}: offset {found.offset}: brokers don't load these groups: {found.sentence}"
 
 
-def _named(group: Group, topic_names: Mapping[str, str]) -> Group:
+def _name_topics(group: Group, topic_names: Mapping[str, str]) -> Group:
     """Return a group with the known names of its members' topics."""
 
-    def named(topics: tuple[AssignedTopic, ...] | None) -> tuple[AssignedTopic, ...] | None:
+    def with_names(topics: tuple[AssignedTopic, ...] | None) -> tuple[AssignedTopic, ...] | None:
         if topics is None:
             return None
         known = (each._replace(topic=each.topic or topic_names.get(each.topic_id or "")) for each in topics)
         return tuple(sorted(known, key=lambda each: (each.topic or "" if each.topic_id else "", each.topic_id or "")))
 
     members = (
-        member._replace(assignment=named(member.assignment), target=named(member.target)) for member in group.members
+        member._replace(assignment=with_names(member.assignment), target=with_names(member.target))
+        for member in group.members
     )
     return replace(group, members=tuple(members))
 
@@ -334,8 +335,8 @@ def _classic(group: Group, entry: _Entry, _: list[_Entry]) -> Group:
 
 
 def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
-    subscription = _embedded("ConsumerProtocolSubscription", member["subscription"]) if is_consumer else None
-    assignment = _embedded("ConsumerProtocolAssignment", member["assignment"]) if is_consumer else None
+    subscription = _parse_embedded("ConsumerProtocolSubscription", member["subscription"]) if is_consumer else None
+    assignment = _parse_embedded("ConsumerProtocolAssignment", member["assignment"]) if is_consumer else None
     assigned = None
     if assignment is not None:
         assigned = tuple(
@@ -355,7 +356,7 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
     )
 
 
-def _embedded(name: str, data: bytes) -> Fields | None:
+def _parse_embedded(name: str, data: bytes) -> Fields | None:
     """Return a message of the consumer protocol, in which clients may write anything; None if it can't be read."""
     if len(data) < 2:
         return None
@@ -553,11 +554,11 @@ def groups_with_commits_for(choice: PartitionChoice, groups: Iterable[Group]) ->
         if choice.is_everything:
             yield group
             continue
-        commits, pending = _chosen(choice, group.commits), _chosen(choice, group.pending_commits)
+        commits, pending = _choose_commits(choice, group.commits), _choose_commits(choice, group.pending_commits)
         shared = tuple(each for each in group.share_partitions if choice.takes(each.topic, each.partition))
         if commits or pending or shared:
             yield replace(group, commits=commits, pending_commits=pending, share_partitions=shared)
 
 
-def _chosen(choice: PartitionChoice, commits: tuple[OffsetCommit, ...]) -> tuple[OffsetCommit, ...]:
+def _choose_commits(choice: PartitionChoice, commits: tuple[OffsetCommit, ...]) -> tuple[OffsetCommit, ...]:
     return tuple(commit for commit in commits if choice.takes(commit.topic, commit.partition))

@@ -266,7 +266,7 @@ class ShareStates:
 
     def __init__(self, beside: PartitionsBeside, at_ms: int | None = None) -> None:
         """Take the available partitions, and a time: milliseconds since 1970, None for the logs' ends."""
-        self._beside = beside
+        self._partitions_beside = beside
         self._at_ms = at_ms
         self.unreadable: list[Unreadable] = []
 
@@ -285,7 +285,7 @@ class ShareStates:
     @cached_property
     def _states(self) -> dict[ShareKey, ShareState]:
         found: dict[ShareKey, ShareState] = {}
-        for place in self._beside.of_topic(TOPIC):
+        for place in self._partitions_beside.of_topic(TOPIC):
             states, unreadable = partition_states(place, self._at_ms)
             self.unreadable += unreadable
             if all(each.is_tail for each in unreadable):
@@ -406,7 +406,7 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
 
 def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
     for name in (commit.group, commit.topic) if names_groups else (commit.topic,):
-        yield name if _PLAIN.fullmatch(name) else _quoted(name)
+        yield name if _PLAIN.fullmatch(name) else _quote(name)
     yield str(commit.partition)
     yield str(commit.offset)
 
@@ -420,16 +420,16 @@ def _shell_word(name: str) -> str:
     """Return a name as a word of bash, of characters that a terminal shows."""
     if name.isprintable():
         return shlex.quote(name)
-    return f"$'{''.join(map(_escaped, name))}'"
+    return f"$'{''.join(map(_escape, name))}'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
     return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return a field of CSV in quotes, as in RFC 4180."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'

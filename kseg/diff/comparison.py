@@ -121,14 +121,14 @@ class CopyComparison:
         self.lost_records = 0
         self._cursors = cursors
         self._start = start
-        self._superseded = superseded
+        self._supersession = superseded
         self._leader = leader
         self._followers = followers or {}
         self._gives_held = gives_held
         self._held: dict[tuple[tuple[int, ...], bool | None], HeldRecords] = {}
         self._told: list[HeldRecords] = []
         self._heads: list[CopyHead] = []
-        self._together = 1
+        self._batch_count = 1
 
     def run(self) -> Iterator[HeldRecords]:
         """Compare all; yield the records that not every copy has, batch by batch.
@@ -148,18 +148,18 @@ class CopyComparison:
         if len(self._cursors) == 1:
             return False
         while not any(cursor.is_at_end for cursor in self._cursors):
-            count = min(self._together, *(cursor.rows_left for cursor in self._cursors))
+            count = min(self._batch_count, *(cursor.rows_left for cursor in self._cursors))
             if not self._are_same(count):
                 if count == 1:
                     break
-                self._together = 1
+                self._batch_count = 1
                 continue
-            self._together *= 2
+            self._batch_count *= 2
             cursor = self._cursors[0]
             last = header_of(cursor.run, cursor.row + count - 1)
             for each in self._cursors:
                 each.advance(count)
-        self._together = 1
+        self._batch_count = 1
         if last is None:
             return False
         for head in self._heads:
@@ -214,7 +214,7 @@ class CopyComparison:
         assert header is not None
         if 1 < len(at) == len(self._heads):
             self._note_epochs(first.offset, at)
-        elif bound is not None and self._superseded.is_compacted:
+        elif bound is not None and self._supersession.is_compacted:
             return False
         elif first.is_whole_below(bound) and header.records_count is not None:
             self._note_epochs(first.offset, at)
@@ -296,7 +296,7 @@ class CopyComparison:
     def _is_explained(self, number: int, holding: Holding) -> bool:
         """Return whether compaction explains that a copy lacks a record; count the record accordingly."""
         head, tally = holding.heads[0], self.tallies[number]
-        match self._superseded.judge(head):
+        match self._supersession.judge(head):
             case Supersession.NONE:
                 return False
             case Supersession.UNKNOWN:
@@ -342,10 +342,10 @@ class CopyComparison:
             self._held[has, is_lost] = held._replace(last_offset=last)
             return
         self._told += () if held is None else (held,)
-        self._held[has, is_lost] = HeldRecords(cursor.path, _copied(cursor), first, last, has, is_lost)
+        self._held[has, is_lost] = HeldRecords(cursor.path, _copy_batch(cursor), first, last, has, is_lost)
 
 
-def _copied(cursor: BatchCursor) -> Run:
+def _copy_batch(cursor: BatchCursor) -> Run:
     """Return the next batch as a run of its own, which stays valid."""
     run, row = cursor.run, cursor.row
     raw = bytes(run.buffer[cursor.start_of(row) : cursor.end_of(row)])
@@ -394,7 +394,9 @@ def diff_partition(
             cursors, start, superseded, leader=copies.leader, followers=followers, gives_held=gives_records
         )
         yield from comparison.run()
-    compared = tuple(_compared(copies, end, comparison, number, cursors[number]) for number, end in enumerate(ends))
+    compared = tuple(
+        _compared_copy(copies, end, comparison, number, cursors[number]) for number, end in enumerate(ends)
+    )
     named = next((each for each in partitions if each.topic is not None), partitions[0])
     yield PartitionDiff(
         name=copies.name,
@@ -450,7 +452,7 @@ def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, Trun
     return {number: truncation(each, leading) for number, each in enumerate(lineages) if number != copies.leader}
 
 
-def _compared(
+def _compared_copy(
     copies: Copies, end: PartitionEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
 ) -> ComparedCopy:
     partition, tier, tally = copies.partitions[number], copies.tiers[number], comparison.tallies[number]

@@ -165,9 +165,10 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
     copy_of = partial(_copy, MetadataBeside(cluster=cluster))
     partitions = tuple(
-        _with_copies(each, map(copy_of, _counted(found.pop(f"{each.topic}-{each.partition}", [])))) for each in expected
+        _with_copies(each, map(copy_of, _counted_copies(found.pop(f"{each.topic}-{each.partition}", []))))
+        for each in expected
     )
-    unknown = (copy_of(copy) for of_name in found.values() for copy in _counted(of_name))
+    unknown = (copy_of(copy) for of_name in found.values() for copy in _counted_copies(of_name))
     return ClusterCopies(metadata, cluster.paths[0], partitions, tuple(unknown))
 
 
@@ -175,7 +176,7 @@ _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
 """Copies that a broker would use if the topic were that one, without moved or set-aside ones."""
 
 
-def _counted(found: Iterable[PartitionReplicas[PartitionLog]]) -> Iterator[Copy[PartitionLog]]:
+def _counted_copies(found: Iterable[PartitionReplicas[PartitionLog]]) -> Iterator[Copy[PartitionLog]]:
     return (copy for each in found for copy in (*each.copies, *each.set_aside) if copy.status in _COUNTED)
 
 
@@ -254,10 +255,10 @@ def as_the_cluster_has_them(
         if side is not None
     ]
     is_known = len(brokers) == len(sides.paths) and all(brokers)
-    expected = _expected(sides.whole, choice) if is_known else {}
+    expected = _expected_partitions(sides.whole, choice) if is_known else {}
     if not expected:
         return list(found)
-    judged = [_judged(copies, expected, sides.paths, brokers) for copies in found]
+    judged = [_judge_absence(copies, expected, sides.paths, brokers) for copies in found]
     there = {copies.name for copies in found}
     absent = (partition for name, partition in expected.items() if name not in there)
     return [*judged, *_missing(absent, sides.paths, brokers)]
@@ -292,7 +293,7 @@ def _raise(error: KsegError) -> None:
     raise error
 
 
-def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPartition]:
+def _expected_partitions(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPartition]:
     """Return the cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
         metadata = cluster.own_metadata
@@ -302,7 +303,7 @@ def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPar
     return {f"{each.topic}-{each.partition}": each for each in partitions if choice.takes(each.topic, each.partition)}
 
 
-def _judged(
+def _judge_absence(
     copies: Copies, expected: dict[str, ClusterPartition], sides: Sequence[Path], brokers: Sequence[frozenset[int]]
 ) -> Copies:
     partition = expected.get(copies.name)

@@ -66,9 +66,9 @@ class BatchCursor:
         self._keep_cache = keep_cache
         self._on_read = on_read
         self._lists: Iterator[list[Record]] = iter(())
-        self._decoded: list[Record] = []
+        self._decoded_records: list[Record] = []
         self._decoded_row = self._decoded_to = 0
-        self._together = 1
+        self._decode_count = 1
         self._runs = self._all_runs()
         self._take_run()
 
@@ -111,18 +111,18 @@ class BatchCursor:
         position = self.run.position + self.start_of(self.row)
         found: list[Record] = []
         while True:
-            first = bisect_left(self._decoded, position, key=_position_of)
-            last = bisect_right(self._decoded, position, first, key=_position_of)
-            found += self._decoded[first:last]
-            self._decoded = self._decoded[last:]
-            following = None if self._decoded else next(self._lists, None)
+            first = bisect_left(self._decoded_records, position, key=_position_of)
+            last = bisect_right(self._decoded_records, position, first, key=_position_of)
+            found += self._decoded_records[first:last]
+            self._decoded_records = self._decoded_records[last:]
+            following = None if self._decoded_records else next(self._lists, None)
             if following is None:
                 return found
-            self._decoded = following
+            self._decoded_records = following
 
     def begin_records(self) -> None:
         """Reset the number of batches decoded together: often the copies soon agree again."""
-        self._together = 1
+        self._decode_count = 1
         self._decoded_to = 0
 
     def note(self, finding_id: str, position: int, size: int, detail: str) -> None:
@@ -132,12 +132,12 @@ class BatchCursor:
             self.damages.append(FoundDamage(self.path, finding_id, position, size, detail))
 
     def _decode(self) -> None:
-        first, last = self.row, min(self.row + self._together, self.run.row_count)
-        self._together = min(2 * self._together, MOST_TOGETHER)
+        first, last = self.row, min(self.row + self._decode_count, self.run.row_count)
+        self._decode_count = min(2 * self._decode_count, MOST_TOGETHER)
         self._decoded_row, self._decoded_to = first, last
         part = self.run._replace(rows=self.run.rows[first * ROW : last * ROW], row_count=last - first)
         pieces = with_bodies(iter((part,)), 0)
-        self._decoded = []
+        self._decoded_records = []
         self._lists = (
             records
             for piece in pieces

@@ -234,7 +234,7 @@ class Sides:
         self.paths = tuple(paths)
         if len(self.paths) < 2:
             raise UsageError("give at least two directories or archives to compare")
-        self.clusters = [_listed(path, refuse) for path in self.paths]
+        self.clusters = [_list_side(path, refuse) for path in self.paths]
         self.whole = Cluster.joined(each for each in self.clusters if each is not None)
         self.beside = MetadataBeside(cluster=self.whole)
 
@@ -244,7 +244,7 @@ class Sides:
         return all(each is not None and bool(each.given) for each in self.clusters)
 
 
-def _listed(path: Path, refuse: Refuse) -> Cluster | None:
+def _list_side(path: Path, refuse: Refuse) -> Cluster | None:
     if path.is_file():
         raise UsageError(refusal_of(path), path)
     cluster = Cluster([path], once(only_below(refuse)))

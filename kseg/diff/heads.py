@@ -255,7 +255,7 @@ class _NewestOffsets:
     def __init__(self, partition: PartitionLog, offset: int, map_size: int) -> None:
         self._map = OffsetMap(map_size)
         self._is_whole = True
-        self._committed = read_committed(partition.segments, partition, offset)
+        self._committed_reads = read_committed(partition.segments, partition, offset)
         first = partition.floor_slot(offset) or 0
         for segment in partition.segments[first:]:
             with segment.open_log(keep_cache=False) as log_file:
@@ -271,7 +271,7 @@ class _NewestOffsets:
         return Supersession.NONE if self._is_whole else Supersession.UNKNOWN
 
     def _is_aborted(self, header: BatchHeader) -> bool:
-        return header.is_transactional and self._committed.is_aborted(header.producer_id, header.first_offset)
+        return header.is_transactional and self._committed_reads.is_aborted(header.producer_id, header.first_offset)
 
     def _add(self, piece: Slice, offset: int) -> bool:
         """Add the keys of a slice; False if there is no room."""

@@ -214,9 +214,9 @@ class CheckUpInWork:
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []
         self._topics: dict[str, TopicUse] = {}
-        self._counted: set[tuple[str, int | None]] = set()
+        self._counted_partitions: set[tuple[str, int | None]] = set()
         self._due: dict[tuple[Path, SettingSource], _Due] = {}
-        self._behind: tuple[int, int, Path] | None = None
+        self._clock_behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
         self._forecast = StartForecast(plan.cluster, plan.choice)
         self.disks = disks_of(home for home in self._homes if not isinstance(home, PlacedPath))
@@ -332,9 +332,9 @@ class CheckUpInWork:
             use.set_aside += 1
             use.not_in_use += listing.size
             return
-        if (listing.topic, number) in self._counted:
+        if (listing.topic, number) in self._counted_partitions:
             use.copies += 1
-        self._counted.add((listing.topic, number))
+        self._counted_partitions.add((listing.topic, number))
         for row in listing.segments:
             if row.retention is None or not row.retention.is_deletion:
                 continue
@@ -349,12 +349,14 @@ class CheckUpInWork:
 
     def _take_newest(self, found: Examined) -> None:
         """Note a partition whose newest file has a later time than this machine's."""
-        if found.newest_ms > found.began_ms + AHEAD_MS and (self._behind is None or found.newest_ms > self._behind[0]):
-            self._behind = found.newest_ms, found.began_ms, found.verified.path
+        if found.newest_ms > found.began_ms + AHEAD_MS and (
+            self._clock_behind is None or found.newest_ms > self._clock_behind[0]
+        ):
+            self._clock_behind = found.newest_ms, found.began_ms, found.verified.path
 
     def _clock_troubles(self) -> Iterator[Trouble]:
-        if self._behind is not None:
-            newest, clock, path = self._behind
+        if self._clock_behind is not None:
+            newest, clock, path = self._clock_behind
             sentence = (
                 f"written at {time_or_year(newest, self._zone)}, but here it is {time_or_year(clock, self._zone)}"
             )

@@ -151,7 +151,7 @@ def examine(
     """
     cost = _quick_cost if settings.is_quick else reading_cost
     orders = examination_orders(plan, settings, on_unread=on_unread)
-    work = partial(_examined, settings)
+    work = partial(_examine_order, settings)
     return share_orders(work, orders, cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
 
 
@@ -207,7 +207,7 @@ def examination_orders(
             yield ExaminationOrder(order, RetentionSettings(at), SettingSource.DEFAULT)
 
 
-def _examined(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
+def _examine_order(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
     try:
         partition = PartitionLog(each.order.path, each.order.checkpoints)
         yield examine_partition(partition, settings, each, on_read=on_read)

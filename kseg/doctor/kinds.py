@@ -50,10 +50,10 @@ NextStep: TypeAlias = Callable[[Place], Words]
 
 def command_line(words: Sequence[str]) -> str:
     """Return the shell's line for these arguments of kseg; without control characters, whatever names have."""
-    return " ".join(["kseg", *map(_quoted, words)])
+    return " ".join(["kseg", *map(_quote, words)])
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
     # bash, zsh and ksh read such a string; it is harmless to a terminal

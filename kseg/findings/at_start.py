@@ -84,11 +84,11 @@ def refusal(finding: Finding) -> str | None:
         if finding.id in known.ids and any(
             fnmatch(f"/{finding.file}: {finding.sentence}", each) for each in known.refuses_at
         ):
-            return _filled(known.words, finding.file, is_directory=known.place == "{dir}")
+            return _fill_words(known.words, finding.file, is_directory=known.place == "{dir}")
     return None
 
 
-def _filled(words: str, file: Path, *, is_directory: bool) -> str:
+def _fill_words(words: str, file: Path, *, is_directory: bool) -> str:
     """Return the words with a broker's names in them."""
     name = parse_partition_directory(file) or parse_partition_directory(file.parent)
     directory = file if is_directory else file.parent

@@ -380,7 +380,7 @@ def read_broker_log(path: Path) -> Iterator[LogLine]:
     `-` is standard input. Gzip files are decompressed. Raises OpenError if the file can't be opened, UnreadableError
     if it can't be read to the end.
     """
-    with _opened(path) as file:
+    with _open_log(path) as file:
         if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
             yield from _candidates(file, path)
             return
@@ -394,7 +394,7 @@ def read_broker_log(path: Path) -> Iterator[LogLine]:
                 raise UnreadableError(f"can't be decompressed: {reason(error)}; give a complete file", path) from error
 
 
-def _opened(path: Path) -> AbstractContextManager[BufferedReader]:
+def _open_log(path: Path) -> AbstractContextManager[BufferedReader]:
     if path != STANDARD_INPUT:
         return os.fdopen(open_regular(path)[0], "rb")
     if sys.stdin is None:
@@ -410,9 +410,9 @@ def _candidates(stream: BufferedIOBase, path: Path) -> Iterator[LogLine]:
         # words copied without their level are searched too
         is_candidate = not has_levels or b"WARN" in line or b"ERROR" in line or b"FATAL" in line or b"Exception" in line
         if is_first:
-            under, under_number = _decoded(line) if is_candidate else "", number
+            under, under_number = _decode_line(line) if is_candidate else "", number
         if is_candidate:
-            yield LogLine(number, under if is_first else _decoded(line), under, under_number)
+            yield LogLine(number, under if is_first else _decode_line(line), under, under_number)
 
 
 def _lines(stream: BufferedIOBase, path: Path) -> Iterator[bytes]:
@@ -425,7 +425,7 @@ def _lines(stream: BufferedIOBase, path: Path) -> Iterator[bytes]:
         raise UnreadableError(f"can't be read: {error.strerror or reason(error)}", path) from error
 
 
-def _decoded(line: bytes) -> str:
+def _decode_line(line: bytes) -> str:
     return _LOGGER.sub("", line.decode("utf-8", "replace").rstrip())
 
 

@@ -253,8 +253,8 @@ class CleanedTransactions:
         self.kept: list[Aborted] = []
         self._coming = list(aborted)
         heapify(self._coming)
-        self._aborted: dict[int, _Ongoing] = {}
-        self._committed: set[int] = set()
+        self._aborted_by_producer: dict[int, _Ongoing] = {}
+        self._committed_producers: set[int] = set()
 
     def can_discard(self, batch: Batch) -> bool:
         """Add the next batch; return whether it is of an aborted transaction, or a marker without a remaining batch."""
@@ -271,9 +271,9 @@ class CleanedTransactions:
         if not header.is_transactional:
             return False
         self._begin(header.last_offset)
-        ongoing = self._aborted.get(header.producer_id)
+        ongoing = self._aborted_by_producer.get(header.producer_id)
         if ongoing is None:
-            self._committed.add(header.producer_id)
+            self._committed_producers.add(header.producer_id)
             return False
         ongoing.has_batches = True
         return True
@@ -282,7 +282,7 @@ class CleanedTransactions:
         """Begin the transactions whose first offset is in a batch, or before it."""
         while self._coming and self._coming[0].first_offset <= last_offset:
             transaction = heappop(self._coming)
-            self._aborted.setdefault(transaction.producer_id, _Ongoing(transaction))
+            self._aborted_by_producer.setdefault(transaction.producer_id, _Ongoing(transaction))
 
     def _can_discard_marker(self, batch: Batch) -> bool:
         if not batch.count:
@@ -291,10 +291,10 @@ class CleanedTransactions:
         if marker is None:
             return False
         if marker.control_type is ControlType.COMMIT:
-            had_batches = batch.producer_id in self._committed
-            self._committed.discard(batch.producer_id)
+            had_batches = batch.producer_id in self._committed_producers
+            self._committed_producers.discard(batch.producer_id)
             return not had_batches
-        ongoing = self._aborted.pop(batch.producer_id, None)
+        ongoing = self._aborted_by_producer.pop(batch.producer_id, None)
         if ongoing is None or not ongoing.has_batches:
             return True
         self.kept.append(ongoing.transaction)
@@ -418,7 +418,7 @@ class BatchCleaner:
         self._gone.update(reason for reason in reasons if reason is not None)
         self._kept += len(left)
         if not left:
-            return self._emptied(batch)
+            return self._drop_or_empty(batch)
         has_deletes = any(record.value is None for record in left) or (can_discard and batch.is_control)
         horizon = batch.delete_horizon_ms
         if not batch.is_legacy and has_deletes and horizon is None:
@@ -427,7 +427,7 @@ class BatchCleaner:
             return batch.raw
         return cleaned_batch(batch, {record.offset for record in left}, horizon)
 
-    def _emptied(self, batch: Batch) -> bytes:
+    def _drop_or_empty(self, batch: Batch) -> bytes:
         if batch.is_legacy or not (self._is_last_of_producer(batch) or self._is_last(batch)):
             return b""
         self.emptied += 1

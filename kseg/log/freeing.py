@@ -48,9 +48,9 @@ class FreeablePartition(NamedTuple):
         """Return the segments deleted with this retention by time or, if shorter, the present one."""
         present = self.settings.retention_ms
         lowered = retention_ms if present == UNLIMITED else min(present, retention_ms)
-        return self._deleted(replace(self.settings, retention_ms=lowered))
+        return self._find_deleted(replace(self.settings, retention_ms=lowered))
 
-    def _deleted(self, settings: RetentionSettings) -> list[RetainedSegment]:
+    def _find_deleted(self, settings: RetentionSettings) -> list[RetainedSegment]:
         decisions = retention_of(self.segments, settings, self.log_start_offset, self.high_watermark)
         return [each for each, decision in zip(self.segments, decisions, strict=True) if decision.is_deletion]
 
@@ -194,13 +194,13 @@ def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> Freein
     if wanted <= size_now:
         return plan
     if wanted > most_size:
-        return replace(plan, pinned=_pinned(open_ones, ages[0] if ages else 0))
+        return replace(plan, pinned=_find_pinned(open_ones, ages[0] if ages else 0))
     missing = wanted - size_now
     # The greatest sufficient age: the smaller the age, the more is deleted.
     place = bisect_left(ages, 1, key=lambda age: int(_gain(open_ones, age) < missing))
-    age_ms = _rounded(open_ones, ages[place - 1])
-    lowered = _without_needless(_lowered(open_ones, age_ms), missing)
-    return replace(plan, lowered=lowered, pinned=_pinned(open_ones, age_ms), age_ms=age_ms)
+    age_ms = _round_age(open_ones, ages[place - 1])
+    lowered = _without_needless(_lower_topics(open_ones, age_ms), missing)
+    return replace(plan, lowered=lowered, pinned=_find_pinned(open_ones, age_ms), age_ms=age_ms)
 
 
 def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_size: int) -> Wanted:
@@ -223,14 +223,14 @@ def _gain(partitions: Sequence[FreeablePartition], retention_ms: int) -> int:
     return sum(sum(each.size for each in one.going(retention_ms)) - one.size_now for one in partitions)
 
 
-def _rounded(partitions: Sequence[FreeablePartition], age_ms: int) -> int:
+def _round_age(partitions: Sequence[FreeablePartition], age_ms: int) -> int:
     """Return the age in complete days, hours, minutes or seconds, the largest unit that deletes nothing more."""
     gain = _gain(partitions, age_ms)
     rounded = (age_ms - age_ms % unit for unit in _ROUND_MS)
     return next(each for each in rounded if each == age_ms or (each > 0 and _gain(partitions, each) == gain))
 
 
-def _lowered(partitions: Sequence[FreeablePartition], age_ms: int) -> list[LoweredTopic]:
+def _lower_topics(partitions: Sequence[FreeablePartition], age_ms: int) -> list[LoweredTopic]:
     """Return the topics that lose more than now, the largest gain first."""
     by_topic: dict[str, list[FreeablePartition]] = {}
     for each in partitions:
@@ -270,7 +270,7 @@ def _without_needless(lowered: list[LoweredTopic], missing: int) -> list[Lowered
     return needed[::-1]
 
 
-def _pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[PinnedSegment]:
+def _find_pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[PinnedSegment]:
     """Return the segments with future timestamps that keep others from deletion at this age."""
     found = []
     for each in partitions:

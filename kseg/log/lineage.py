@@ -215,7 +215,7 @@ def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
         end = min(follower.high_watermark, follower.log_end, leader.log_end)
         return TruncationEnd(end, Rule.HIGH_WATERMARK)
     newest = max(follower.epochs.latest, leader.epochs.latest) + 1
-    return TruncationEnd(_common_end(follower, _elected(leader, newest), leader.log_end), Rule.LEADER_EPOCHS)
+    return TruncationEnd(_common_end(follower, _elect_leader(leader, newest), leader.log_end), Rule.LEADER_EPOCHS)
 
 
 def agreed_end(copy: Lineage, chosen: Lineage) -> int:
@@ -227,11 +227,11 @@ def agreed_end(copy: Lineage, chosen: Lineage) -> int:
     if not copy.epochs.starts or not chosen.epochs.starts or copy.log_end <= chosen.log_start:
         return copy.log_end
     if copy.epochs.latest > chosen.epochs.latest:
-        return _common_end(copy, _elected(chosen, copy.epochs.latest + 1), chosen.log_end)
+        return _common_end(copy, _elect_leader(chosen, copy.epochs.latest + 1), chosen.log_end)
     return _common_end(copy, chosen.epochs, max(copy.log_end, chosen.log_end))
 
 
-def _elected(leader: Lineage, epoch: int) -> EpochStarts:
+def _elect_leader(leader: Lineage, epoch: int) -> EpochStarts:
     """Return the epochs of a leader that was elected for one more."""
     return EpochStarts((*leader.epochs.starts, (epoch, leader.log_end)))
 

@@ -410,7 +410,7 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: boo
                     producer_ids.add(header.producer_id)
                     in_segment.put(ProducerState(header.producer_id, header.producer_epoch, current_txn_first_offset=0))
                 if header.codec != Codec.NONE:
-                    count, compressed_size, size = _compressed(log_file, header, bounds)
+                    count, compressed_size, size = _measure_compressed(log_file, header, bounds)
                     corrections += count - (header.records_count or 0)
                     stored, whole = stored + compressed_size, whole + size
     if fold.batches > stops:
@@ -428,7 +428,7 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: boo
     )
 
 
-def _compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
+def _measure_compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
     """Return records, stored bytes and decompressed bytes of a compressed batch.
 
     Nothing decompressed if it is damaged.

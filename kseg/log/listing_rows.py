@@ -145,7 +145,7 @@ class ListingSum:
     cleanable_size: int = 0
     selected: SelectedRow | None = None
     cached_size: int | None = None
-    _seen: set[tuple[str, int | None]] = field(default_factory=set)
+    _seen_partitions: set[tuple[str, int | None]] = field(default_factory=set)
 
     def add(self, row: PartitionSummary) -> None:
         """Add a partition's directory."""
@@ -154,8 +154,8 @@ class ListingSum:
         if row.state is not None:
             self.not_in_use += 1
         else:
-            self.copies += (row.topic, row.partition) in self._seen
-            self._seen.add((row.topic, row.partition))
+            self.copies += (row.topic, row.partition) in self._seen_partitions
+            self._seen_partitions.add((row.topic, row.partition))
         self.incomplete += bool(row.problems)
         self.segments += row.segments
         self.size += row.size
@@ -311,7 +311,7 @@ class Rows:
         elif self._top is None:
             yield from sorted(rows, key=self._rank)
         else:
-            shown = nsmallest(self._top, self._counted(rows), key=self._rank)
+            shown = nsmallest(self._top, self._count_cut(rows), key=self._rank)
             self.cut.rows -= len(shown)
             self.cut.size -= sum(row.size for row in shown)
             yield from shown
@@ -330,7 +330,7 @@ class Rows:
                 sums.setdefault(name, ListingSum(name, set())).add(row)
         yield from (sums[name] for name in sorted(sums))
 
-    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _count_cut(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
             self.cut.rows += 1
             self.cut.size += row.size

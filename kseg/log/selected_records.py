@@ -49,29 +49,29 @@ class RecordPicker:
 
     def __init__(self, wanted: RecordFilter | None) -> None:
         """Take the filter; None takes every record."""
-        self._wanted = wanted or RecordFilter()
-        self.takes_all = self._wanted == RecordFilter()
+        self._filter = wanted or RecordFilter()
+        self.takes_all = self._filter == RecordFilter()
 
     @property
     def left(self) -> int | None:
         """The number of records that are still wanted; None for all."""
-        return self._wanted.limit
+        return self._filter.limit
 
     @property
     def is_full(self) -> bool:
         """True if the limit is reached."""
-        return self._wanted.limit == 0
+        return self._filter.limit == 0
 
     def columns(self, piece: Slice) -> Columns:
         """Return the filtered records of a slice, column by column."""
-        wanted = self._wanted
+        wanted = self._filter
         taken = _columns(piece, wanted)
         if wanted.skip:
             count = _columns(piece, wanted._replace(skip=0, limit=None)).count
             wanted = wanted._replace(skip=wanted.skip - min(wanted.skip, count))
         if wanted.limit is not None:
             wanted = wanted._replace(limit=wanted.limit - taken.count)
-        self._wanted = wanted
+        self._filter = wanted
         return taken
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
@@ -304,11 +304,11 @@ def selected_records(log: SelectedLog, on_damage: OnDamage) -> Iterator[list[Rec
     """
     met = meeting(log, on_damage)
     for piece in log.intact_slices(met):
-        lists = record_lists(piece, met) if log.picker.takes_all else _picked(piece, log.picker, met)
+        lists = record_lists(piece, met) if log.picker.takes_all else _pick_records(piece, log.picker, met)
         yield from _with_right_checksums(lists, met) if _may_hold_messages(piece) else lists
 
 
-def _picked(piece: Slice, picker: RecordPicker, met: MeetDamage) -> Iterator[list[Record]]:
+def _pick_records(piece: Slice, picker: RecordPicker, met: MeetDamage) -> Iterator[list[Record]]:
     """Yield the picked records of a slice, created only if there are any."""
     taken = picker.columns(piece)
     if not taken.count:

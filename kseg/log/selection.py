@@ -378,10 +378,10 @@ class NoSuchPartitionError(UsageError):
 
     def __init__(self, choice: PartitionChoice, directories: Iterable[str | os.PathLike[str]]) -> None:
         """Take the choice, and the directories of the existing partitions."""
-        super().__init__(f"{choice}: no such partition here; there are {_listed(directories)}")
+        super().__init__(f"{choice}: no such partition here; there are {_list_topics(directories)}")
 
 
-def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
+def _list_topics(directories: Iterable[str | os.PathLike[str]]) -> str:
     """Return topics with the numbers of their partitions; of many, the first ones, and the number of others."""
     found: dict[str, set[int]] = defaultdict(set)
     for own in map(own_name, directories):

@@ -157,9 +157,9 @@ class Selector:
                 yield item
                 continue
             size = _size_of(item)
-            run, earliest, is_behind = _selected(item, wanted)
+            run, earliest, is_behind = _select_rows(item, wanted)
             if isolation is not None and isolation.aborted:
-                run = _committed(run, isolation)
+                run = _without_aborted(run, isolation)
             is_valid = bool(item.rows[VALID])
             if run.row_count or not is_valid:
                 yield run
@@ -188,7 +188,7 @@ def starts_from_end(log_file: LogFile, selector: Selector) -> Iterator[int]:
     yield first
 
 
-def _selected(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
+def _select_rows(run: Run, wanted: BatchFilter) -> tuple[Run, int, bool]:
     """Return a run with only the wanted rows, the least timestamp, and whether a row is after the last offset.
 
     An unwanted batch with a wrong CRC leaves an empty run, so that its damage is reported.
@@ -203,7 +203,7 @@ def _size_of(run: Run) -> int:
     return run.rows[last + START] + run.rows[last + SIZE] - run.rows[START]
 
 
-def _committed(run: Run, isolation: ReadCommitted) -> Run:
+def _without_aborted(run: Run, isolation: ReadCommitted) -> Run:
     """Return a run without the batches of aborted transactions."""
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):

@@ -164,13 +164,13 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
                     continue
                 fold.offset_bound = min(left[0], MOST)
                 for header, _ in events(fold, item):
-                    wrong.update(_compared(partition, known, left, header.first_offset))
+                    wrong.update(_compare_snapshots(partition, known, left, header.first_offset))
                     if not left or _has_gap(fold, header):
                         return wrong
                     known.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
                     fold.offset_bound = min(left[0], MOST)
                     fold.next_offset = LEAST  # the next one follows this batch, whatever was before it
-    wrong.update(_compared(partition, known, left, fold.last_offset + 1 if fold.batches else None))
+    wrong.update(_compare_snapshots(partition, known, left, fold.last_offset + 1 if fold.batches else None))
     return wrong
 
 
@@ -179,7 +179,7 @@ def _has_gap(fold: HeaderFold, header: BatchHeader) -> bool:
     return bool(fold.batches) and header.base_offset not in (None, fold.last_offset + 1)
 
 
-def _compared(
+def _compare_snapshots(
     partition: PartitionLog, known: KnownProducers, left: deque[int], offset: int | None
 ) -> Iterator[tuple[int, str]]:
     """Compare the snapshots up to an offset, and remove them from `left`."""

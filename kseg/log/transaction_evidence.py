@@ -118,14 +118,14 @@ class _Clues:
                         told = f"{item.kind}: {counted(item.size, 'byte')}, {item.detail}"
                         yield None, self._clue(ClueKind.DAMAGE, None, told, name, item.position)
                 elif not item.rows[VALID]:
-                    yield from self._broken(header_of(item, 0), name)
+                    yield from self._damage_clues(header_of(item, 0), name)
                 else:
                     count, _, _, _ = kernel.load().select(item.buffer, item.rows, item.row_count, wanted)
                     for header in headers_of(item._replace(row_count=count)) if count else ():
                         if header.is_transactional and header.first_offset >= self._first:
                             yield header.first_offset, self._batch(header, item, log_file, name)
 
-    def _broken(self, header: BatchHeader, name: str) -> Iterator[tuple[None, Clue]]:
+    def _damage_clues(self, header: BatchHeader, name: str) -> Iterator[tuple[None, Clue]]:
         if not self._began and header.producer_id != self._transaction.producer_id:
             return
         what = "a marker" if header.is_control else "a batch"

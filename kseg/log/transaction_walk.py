@@ -130,7 +130,7 @@ class TransactionWalk:
         self._fold.passes_legacy = True
         self.alone: list[BatchHeader] = []
         self._begins: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
-        self._carried: dict[int, int | None] = {}
+        self._carried_starts: dict[int, int | None] = {}
         self._doubtful: dict[int, _MaybeEnded] = {}
         self._next_offset = 0
         self._ends_damaged = False
@@ -241,8 +241,8 @@ class TransactionWalk:
         producer_id = header.producer_id
         if producer_id in self.begun:
             self._begins.pop(producer_id, None)
-            if self._carried.get(producer_id, first) is None:
-                self._carried[producer_id] = first
+            if self._carried_starts.get(producer_id, first) is None:
+                self._carried_starts[producer_id] = first
         else:
             self.begun[producer_id] = first
             self._begins[producer_id] = segment, header
@@ -255,7 +255,7 @@ class TransactionWalk:
 
     def _forget(self, producer_id: int) -> None:
         self._begins.pop(producer_id, None)
-        self._carried.pop(producer_id, None)
+        self._carried_starts.pop(producer_id, None)
         self.begun.pop(producer_id, None)
 
     def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
@@ -353,7 +353,7 @@ class TransactionWalk:
         """Add transactions that were open where the log begins; the log may have none of them."""
         carried = carried_transactions(partition)
         self.begun = carried.begun
-        self._carried = dict.fromkeys(carried.begun.keys() - carried.confirmed)
+        self._carried_starts = dict.fromkeys(carried.begun.keys() - carried.confirmed)
         if carried.doubted_file is not None:
             begun = min(carried.begun.values())
             self.notes.append(
@@ -363,7 +363,7 @@ class TransactionWalk:
 
     def _forget_carried(self) -> None:
         """Let transactions that one snapshot alone has begin with their first batch here, or drop them."""
-        for producer_id, first in self._carried.items():
+        for producer_id, first in self._carried_starts.items():
             if producer_id in self.begun:
                 if first is None:
                     del self.begun[producer_id]
@@ -437,7 +437,7 @@ class _IndexBeside:
         self._next: AbortedTransaction | None = None
         self.next_offset = MOST
         if is_wanted and segment.transaction_index is not None:
-            self._open(segment.base_offset)
+            self._open_index(segment.base_offset)
             self._advance()
 
     def __enter__(self) -> "_IndexBeside":
@@ -447,7 +447,7 @@ class _IndexBeside:
         if self._index is not None:
             self._index.close()
 
-    def _open(self, base_offset: int) -> None:
+    def _open_index(self, base_offset: int) -> None:
         try:
             self._index = TransactionIndex(self._path, base_offset)
             problem = self._index.sanity_problem()

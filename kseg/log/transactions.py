@@ -107,7 +107,7 @@ class PartitionTransactions:
         self.partition = partition
         self.unreadable: list[Unreadable] = []
         self._walk = TransactionWalk(partition)
-        self._open: dict[int, Transaction] = {}
+        self._open_by_producer: dict[int, Transaction] = {}
         self._coordinator_epochs: dict[int, int] = {}
 
     @cached_property
@@ -128,7 +128,7 @@ class PartitionTransactions:
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
         """Transactions that no marker ends, by first offset."""
-        return tuple(sorted(self._open.values(), key=lambda transaction: transaction.first_offset or 0))
+        return tuple(sorted(self._open_by_producer.values(), key=lambda transaction: transaction.first_offset or 0))
 
     @property
     def last_stable_offset(self) -> int:
@@ -141,20 +141,22 @@ class PartitionTransactions:
 
         Raises OpenError if a segment can't be opened.
         """
-        self._walk, self._open = TransactionWalk(self.partition), {}
+        self._walk, self._open_by_producer = TransactionWalk(self.partition), {}
         for event in self._walk.over(self.partition.segments):
             if isinstance(event, Lost):
                 self._add_damage(event.segment.path.name, event.damage)
             elif isinstance(event, Begun):
                 self._add_records(event.header)
             else:
-                yield self._ended(event)
+                yield self._end_transaction(event)
         for header in self._walk.alone:
             reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
             self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
         unknown = self._walk.maybe_ended
-        self._open = {
-            producer_id: self._caught_up(self._open.get(producer_id) or self._carried(producer_id, first))._replace(
+        self._open_by_producer = {
+            producer_id: self._caught_up(
+                self._open_by_producer.get(producer_id) or self._carry_transaction(producer_id, first)
+            )._replace(
                 first_offset=first,
                 outcome=Outcome.UNKNOWN if producer_id in unknown else Outcome.OPEN,
             )
@@ -171,7 +173,7 @@ class PartitionTransactions:
     def _bare(self, producer_id: int, epoch: int) -> Transaction:
         return Transaction(self.partition.topic, self.partition.partition, producer_id, epoch)
 
-    def _carried(self, producer_id: int, first_offset: int | None) -> Transaction:
+    def _carry_transaction(self, producer_id: int, first_offset: int | None) -> Transaction:
         """Return a transaction that was open where the log begins, from the first producer snapshot."""
         state = self._carried_states.get(producer_id)
         if state is None:
@@ -206,12 +208,12 @@ class PartitionTransactions:
 
     def _add_records(self, header: BatchHeader) -> None:
         first = self._walk.begun[header.producer_id]
-        known = self._open.get(header.producer_id)
+        known = self._open_by_producer.get(header.producer_id)
         if known is None and first == header.first_offset:
-            self._open[header.producer_id] = self._begun(header)
+            self._open_by_producer[header.producer_id] = self._begun(header)
             return
-        known = self._carried(header.producer_id, first) if known is None else self._caught_up(known)
-        self._open[header.producer_id] = known._replace(
+        known = self._carry_transaction(header.producer_id, first) if known is None else self._caught_up(known)
+        self._open_by_producer[header.producer_id] = known._replace(
             producer_epoch=header.producer_epoch,
             last_offset=header.last_offset,
             batches=known.batches + 1,
@@ -236,13 +238,15 @@ class PartitionTransactions:
             has_broker_times=header.is_log_append_time,
         )
 
-    def _ended(self, event: Ended) -> Transaction:
-        known = self._open.pop(event.producer_id, None)
+    def _end_transaction(self, event: Ended) -> Transaction:
+        known = self._open_by_producer.pop(event.producer_id, None)
         if known is None and event.header is not None and event.first_offset is None:
             known = self._bare(event.producer_id, event.header.producer_epoch)._replace(
                 has_broker_times=event.header.is_log_append_time,
             )
-        known = self._carried(event.producer_id, event.first_offset) if known is None else self._caught_up(known)
+        known = (
+            self._carry_transaction(event.producer_id, event.first_offset) if known is None else self._caught_up(known)
+        )
         marker = event.marker
         if marker is not None:
             self._coordinator_epochs[event.producer_id] = marker.coordinator_epoch

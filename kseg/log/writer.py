@@ -180,7 +180,7 @@ class _OpenSegment:
         self.indexes = indexes
         self.batch_count = 0
         self._first_timestamp = -1
-        self._copied: tuple[LogFile, int, int] | None = None
+        self._copy_range: tuple[LogFile, int, int] | None = None
 
     def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
         """Return the rule that requires a new segment before this batch; UNKNOWN if none does."""
@@ -219,19 +219,19 @@ class _OpenSegment:
 
         A large stretch is copied at once, so that the disk works while the next one is checked.
         """
-        if self._copied is not None and self._copied[0] is source and sum(self._copied[1:]) == position:
-            self._copied = (source, self._copied[1], self._copied[2] + size)
+        if self._copy_range is not None and self._copy_range[0] is source and sum(self._copy_range[1:]) == position:
+            self._copy_range = (source, self._copy_range[1], self._copy_range[2] + size)
         else:
             self.finish_copy()
-            self._copied = (source, position, size)
-        if self._copied[2] >= COPIED_AT_ONCE:
+            self._copy_range = (source, position, size)
+        if self._copy_range[2] >= COPIED_AT_ONCE:
             self.finish_copy()
 
     def finish_copy(self) -> None:
         """Copy the noted stretch."""
-        if self._copied is not None:
+        if self._copy_range is not None:
             self.log.flush()
-            source, position, size = self._copied
+            source, position, size = self._copy_range
             source.copy_to(self.log.fileno(), position, size)
             self.log.seek(0, os.SEEK_END)
-            self._copied = None
+            self._copy_range = None

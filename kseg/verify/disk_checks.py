@@ -142,7 +142,7 @@ def _is_read(name: str) -> bool:
 
 def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) -> None:
     """Report directories without log files, of partitions that had records by the checkpoints; not in a skeleton."""
-    emptied = _emptied(log_dir)
+    emptied = _find_emptied(log_dir)
     if 2 * len(emptied) > len(log_dir.directories):
         return
     for path, known in emptied.items():
@@ -151,7 +151,7 @@ def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) 
             findings.add("log-end-lost", path, f"there is nothing of a log in it, but {told}")
 
 
-def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
+def _find_emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
     """Return directories without any log, of partitions that had records by the checkpoints."""
     found: dict[Path, Checkpoints] = {}
     for path in log_dir.directories:
@@ -263,7 +263,7 @@ def _is_whole(log_dir: LogDir) -> bool:
     And not a skeleton of one.
     """
     has_sign = any((log_dir.path / str(kind)).exists() for kind in (FileKind.CLEAN_SHUTDOWN, FileKind.LOCK))
-    return has_sign and 2 * len(_emptied(log_dir)) <= len(log_dir.directories)
+    return has_sign and 2 * len(_find_emptied(log_dir)) <= len(log_dir.directories)
 
 
 def _size_of_metadata(own: Sequence[LogDir]) -> int:

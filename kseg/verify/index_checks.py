@@ -83,13 +83,13 @@ class OffsetIndexCheck:
         while (entry := self._entry()) is not None:
             self._add(entry, f"points beyond the last batch, which ends at {end}")
             self._state.next += 1
-        passed = self._passed
+        passed = self._passed_entry
         if passed is not None and passed.offset > self._fold.last_offset:
             self._add(passed, f"has an offset after the log's last one, {self._fold.last_offset}")
         self._check_stretch(end)
 
     @property
-    def _passed(self) -> OffsetIndexEntry | None:
+    def _passed_entry(self) -> OffsetIndexEntry | None:
         """The last entry whose batch was passed, unless damage came after it."""
         state = self._state
         return None if state.passed_offset < 0 else OffsetIndexEntry(state.passed_offset, state.last_position)
@@ -110,7 +110,7 @@ class OffsetIndexCheck:
     def _take_entry(self, entry: OffsetIndexEntry, batch: CheckedBatch) -> None:
         if entry.offset < batch.base_offset:
             self._add(entry, f"points at a batch that begins with offset {batch.base_offset}")
-        passed = self._passed
+        passed = self._passed_entry
         if passed is not None and passed.offset >= batch.base_offset:
             self._add(passed, f"has an offset of the next entry's batch, which begins with {batch.base_offset}")
         self._check_stretch(entry.position)

@@ -298,13 +298,13 @@ class ProducerChecks:
         self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
         self._log_start = partition.log_start_offset()
         self._known = known
-        self._open: dict[int, _OpenTransaction] = {}
+        self._open_by_producer: dict[int, _OpenTransaction] = {}
         carried = carried_transactions(partition)
         self._is_doubted = False
-        self._carried = {each: carried.begun[each] for each in carried.confirmed}
-        self._unseen: set[int] = set()
+        self._carried_starts = {each: carried.begun[each] for each in carried.confirmed}
+        self._untimed_producers: set[int] = set()
         self._first_readable: dict[int, int] = {}
-        self._aborted: dict[tuple[int, int], _Aborted] = {}
+        self._aborted_starts: dict[tuple[int, int], _Aborted] = {}
         self._without_records: set[tuple[int, int]] = set()
         self._is_whole = True
         self._clock = -1
@@ -315,7 +315,7 @@ class ProducerChecks:
     def begin(self, segment: SegmentFiles) -> None:
         """Continue with a segment."""
         self._file = segment.path
-        self._aborted.clear()
+        self._aborted_starts.clear()
         self._without_records.clear()
 
     def forget(self) -> None:
@@ -342,7 +342,7 @@ class ProducerChecks:
         """Note the batches that the fold has passed: consecutive ones of known producers, and others."""
         self._next_offset = max(self._next_offset, self._fold.next_offset)
         for producer_id, seen_at in self._fold.continued():
-            self._see(producer_id, seen_at, self._open[producer_id])
+            self._see(producer_id, seen_at, self._open_by_producer[producer_id])
         self._clock = max(self._clock, self._fold.append_time)
 
     def take(self, batch: CheckedBatch) -> None:
@@ -355,7 +355,7 @@ class ProducerChecks:
     def watched(self) -> int:
         """The relevant events now: the broker's times while a batch waits for one, readable beginnings."""
         watched = JUDGED
-        if self._unseen:
+        if self._untimed_producers:
             watched |= Event.APPEND_TIME
         if len(self._first_readable) < len(self._known.states.open_transactions):
             watched |= Event.TRANSACTIONAL
@@ -363,8 +363,8 @@ class ProducerChecks:
 
     def _see(self, producer_id: int, seen_at: int | None, opened: _OpenTransaction) -> None:
         """Note a batch of an open transaction, with the broker's time if it has one."""
-        self._open[producer_id] = opened._replace(seen_at=seen_at)
-        (self._unseen.add if seen_at is None else self._unseen.discard)(producer_id)
+        self._open_by_producer[producer_id] = opened._replace(seen_at=seen_at)
+        (self._untimed_producers.add if seen_at is None else self._untimed_producers.discard)(producer_id)
 
     def _take_producer(self, batch: CheckedBatch) -> None:
         header = batch.header
@@ -378,10 +378,10 @@ class ProducerChecks:
         if batch.marker is not None:
             if completed is None:
                 self._without_records.add((header.producer_id, batch.last_offset))
-            self._open.pop(header.producer_id, None)
-            self._carried.pop(header.producer_id, None)
+            self._open_by_producer.pop(header.producer_id, None)
+            self._carried_starts.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
-            opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
+            opened = self._open_by_producer.get(header.producer_id) or _OpenTransaction(self._file, header.position)
             self._see(header.producer_id, header.max_timestamp if header.is_log_append_time else None, opened)
             if batch.last_offset >= self._log_start:
                 self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
@@ -390,7 +390,7 @@ class ProducerChecks:
             if batch.marker.control_type is ControlType.ABORT and completed is not None:
                 is_whole = completed.first_offset >= self._log_start
                 first_offset = completed.first_offset if is_whole else first_readable
-                self._aborted[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
+                self._aborted_starts[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
 
     def end(self, segment: SegmentFiles, size: int) -> None:
         """Compare a segment's transaction index after all its batches; size: bytes of its log then."""
@@ -400,15 +400,22 @@ class ProducerChecks:
     def finish(self) -> None:
         """Report problems known only at the end."""
         self._compare_snapshots(None)
-        before = sorted(self._carried.keys() - self._open.keys())
+        before = sorted(self._carried_starts.keys() - self._open_by_producer.keys())
         if before:
             last = self._partition.snapshots[max(self._partition.snapshots)].path
-            self._open |= dict.fromkeys(before, _OpenTransaction(last, None, may_have_ended=self._is_doubted))
-        for producer_id, transaction in self._open.items():
+            self._open_by_producer |= dict.fromkeys(
+                before, _OpenTransaction(last, None, may_have_ended=self._is_doubted)
+            )
+        for producer_id, transaction in self._open_by_producer.items():
             self._tell_open(producer_id, transaction)
         is_trusted = all(each.offset_index is not None for each in self._partition.segments)  # else some are recovered
-        if self._open and is_trusted and not self._partition.snapshots and stop_of(self._partition) is Stop.CLEAN:
-            sentence = f"no snapshot, and {counted(len(self._open), 'open transaction')}"
+        if (
+            self._open_by_producer
+            and is_trusted
+            and not self._partition.snapshots
+            and stop_of(self._partition) is Stop.CLEAN
+        ):
+            sentence = f"no snapshot, and {counted(len(self._open_by_producer), 'open transaction')}"
             self._findings.add("producer-state-missing", self._partition.path, sentence)
 
     # --- sequences ---------------------------------------------------------------------------------------------------
@@ -452,18 +459,18 @@ class ProducerChecks:
     def _read_clock(self, timestamp: int) -> None:
         """Note a time of the broker's clock: transactions that are open now are older."""
         self._clock = max(self._clock, timestamp)
-        for producer_id in self._unseen:
-            if producer_id in self._open:
-                self._open[producer_id] = self._open[producer_id]._replace(seen_at=timestamp)
-        self._unseen.clear()
+        for producer_id in self._untimed_producers:
+            if producer_id in self._open_by_producer:
+                self._open_by_producer[producer_id] = self._open_by_producer[producer_id]._replace(seen_at=timestamp)
+        self._untimed_producers.clear()
 
     def _doubt_open(self) -> None:
         self._is_doubted = True
-        for producer_id, opened in self._open.items():
-            self._open[producer_id] = opened._replace(may_have_ended=True)
+        for producer_id, opened in self._open_by_producer.items():
+            self._open_by_producer[producer_id] = opened._replace(may_have_ended=True)
 
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
-        first_offset = self._carried.get(producer_id, self._known.states.open_transactions.get(producer_id))
+        first_offset = self._carried_starts.get(producer_id, self._known.states.open_transactions.get(producer_id))
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
         is_long = waited > MAXIMUM_TRANSACTION_MS
         since = f", for {waited} ms at least" if is_long else ""
@@ -500,7 +507,7 @@ class ProducerChecks:
 
     def _find_unindexed(self, path: Path, indexed: dict[tuple[int, int], int]) -> None:
         """Report aborts that aren't indexed, and remove the others from `indexed`."""
-        for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
+        for (producer_id, last_offset), (first_offset, is_whole) in self._aborted_starts.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:
                 continue  # all its records are below the log start offset

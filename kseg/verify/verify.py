@@ -289,7 +289,7 @@ def verify_partition(
         from kseg.verify.metadata_checks import without_superseded
 
         found = without_superseded(found, checkpoint_end)
-    return _verified(partition, found, problems, partition.size)
+    return _conclude(partition, found, problems, partition.size)
 
 
 def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
@@ -552,10 +552,10 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
             findings.add("snapshot-unreadable", file.path, problem)
     if end is not None and not problems:
         check_checkpoints(partition, end, findings)
-    return _verified(partition, judged_at_start(partition, findings.all(is_compacted=False)), problems, 0)
+    return _conclude(partition, judged_at_start(partition, findings.all(is_compacted=False)), problems, 0)
 
 
-def _verified(partition: PartitionLog, found: Iterable[Finding], problems: Sequence[KsegError], size: int) -> Verified:
+def _conclude(partition: PartitionLog, found: Iterable[Finding], problems: Sequence[KsegError], size: int) -> Verified:
     findings = tuple(with_likeness(found))
     effects = tuple(effects_on_partition(partition, findings))
     return Verified(partition.path, findings, tuple(problems), size, effects=effects)

@@ -16,9 +16,9 @@ Setting = tuple[int, str, str, str]
 def write_metadata(
     log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = (), count: int = 1, broker: int = 1
 ) -> None:
-    """Writes metadata to a log directory.
+    """Write metadata to a log directory.
 
-    topics: their ids by name. count: how many partitions each has. broker: the one that is registered.
+    topics: their ids by name. count: the number of partitions of each. broker: the registered one.
     """
     records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0)]
     for name, topic_id in topics.items():
@@ -38,5 +38,5 @@ def write_metadata(
 
 
 def write_id(directory: Path, topic_id: str) -> None:
-    """Gives a partition's directory a topic's id."""
+    """Give a partition's directory a topic's id."""
     (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Questions about a cluster's disks, and the ways to ask kseg: what each answers must be the same."""
+"""Questions about a cluster's disks, and the ways to ask kseg: all answers must be the same."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ def dumped_as_csv(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Fo
 
 
 def _beside(root: Path, what: str, paths: Sequence[str], choice: Sequence[str]) -> Path:
-    """A new directory outside of all that is read, also if the disks' parent is."""
+    """Return a new directory outside of all paths read, even if the disks' parent is read."""
     return root.parents[1] / f"{what}-{'-'.join(paths).replace('/', '_')}-{len(choice)}"
 
 

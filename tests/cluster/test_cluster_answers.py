@@ -1,4 +1,4 @@
-"""One directory alone would answer otherwise: the answer is the cluster's, whichever command gives it."""
+"""Answers of a cluster that one directory alone would contradict: every command gives them."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ from tests.serve.test_server import connected
 from tests.serve.test_settings import DEFAULT, OF_TOPIC, STATIC, TOPIC, setting
 
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
-"""Ids of the topic, and of the one that had its name before."""
+"""Ids of the topic, and of an earlier topic of the same name."""
 TRANSACTIONS = Path("transactions-0")
 LAST_MARKER = 78
 """Bytes of the last batch of the golden partition: the marker that commits its last transaction."""
@@ -38,7 +38,7 @@ def is_about_open(row: dict[str, object]) -> bool:
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """A broker, and a follower that stopped before the marker of the last transaction came."""
+    """A broker, and a follower that stopped before it received the marker of the last transaction."""
     shutil.copytree(golden.ROOT / "logs" / "4.4.0-made", tmp_path / "b1")
     shutil.copytree(tmp_path / "b1" / TRANSACTIONS, tmp_path / "b2" / TRANSACTIONS)
     identity = (tmp_path / "b1" / "meta.properties").read_text(encoding="utf-8").replace("node.id=1", "node.id=2")
@@ -84,7 +84,7 @@ def test_settings_are_those_of_the_broker_whose_partitions_are_given(tmp_path: P
 def test_topic_id_of_given_directories_is_that_of_their_files(
     ids: tuple[str | None, ...], topic_id: str, tmp_path: Path
 ) -> None:
-    """The metadata know another id of that name; only what has none has that one."""
+    """The metadata have another id for this name; only a directory without its own id gets that one."""
     for number, own in enumerate(ids):
         write_segment(tmp_path / f"x-{number}", [NewBatch([NewRecord(b"k", b"v", 1000)])])
         if own is not None:
@@ -105,7 +105,7 @@ def test_topic_id_of_given_directories_is_that_of_their_files(
 
 @pytest.mark.parametrize("of_brokers", [None, "delete", "compact,delete"])
 def test_policy_that_only_the_disks_show_is_the_same_for_all(of_brokers: str | None, tmp_path: Path) -> None:
-    """A topic was compacted if the cleaner has been over any partition of it, whatever a broker sets for the others."""
+    """A topic was compacted if the cleaner has cleaned any of its partitions, whatever a broker sets for the others."""
     for name in ("orders-0", "clean-0", "clean-1", "__consumer_offsets-0"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)])])
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)], 1)], 1)
@@ -134,7 +134,7 @@ def test_policy_that_only_the_disks_show_is_the_same_for_all(of_brokers: str | N
 
 
 def test_groups_are_those_of_what_was_given_and_their_lags_those_of_all_of_it(tmp_path: Path) -> None:
-    """A partition that is given by its own path is looked at in its log directory, whose other topics aren't given."""
+    """A partition given by its own path is read in its log directory, whose other topics aren't given."""
     write_segment(tmp_path / "b1" / "x-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 9)])
     for broker, topic in (("b1", "x"), ("b2", "y")):
         write_segment(tmp_path / broker / "__consumer_offsets-0", [NewBatch([commit(topic, 4, group=broker)])])
@@ -218,7 +218,7 @@ def test_served_transactional_ids_are_those_of_all_directories(choice: Partition
 
 
 def test_copy_whose_logs_are_gone_does_not_answer(tmp_path: Path) -> None:
-    """It is in sync, by the metadata alone."""
+    """It is in sync by the metadata, but has no records."""
     for node_id in (1, 2):
         identity(tmp_path / f"b{node_id}", node_id)
         write_segment(tmp_path / f"b{node_id}" / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 3)])
@@ -264,7 +264,10 @@ def test_directory_given_by_two_names_is_listed_once(tmp_path: Path) -> None:
 
 @pytest.fixture
 def lagging(tmp_path: Path) -> list[Path]:
-    """Two brokers with a topic, damaged on the first one, which has the commits too; the second one's ends later."""
+    """Return two brokers with a topic; the first one's copy is damaged, the second one's ends later.
+
+    The first broker also has the commits.
+    """
     for node_id, count in ((1, 7), (2, 9)):
         directory = tmp_path / f"b{node_id}" / "x-0"
         write_segment(directory, [NewBatch([NewRecord(b"k", b"v", 1000)], base) for base in range(count)])
@@ -306,7 +309,7 @@ def test_topic_id_of_an_opened_partition_is_found_in_all_that_was_opened(tmp_pat
 
 @pytest.fixture
 def tiered(tmp_path: Path) -> Path:
-    """A broker whose metadata are large; its topic's remote tier begins at 10, and its first segment at 100."""
+    """A broker with large metadata; its topic's remote tier begins at 10, and its first segment at 100."""
     write_id(replica(tmp_path / "b1", [Part(0, 100, 30)], [(0, 10)]), CURRENT)
     identity(tmp_path / "b1", 1)
     padding = [(2, "orders", f"x{number}", "y" * 30000) for number in range(CHEAP_METADATA // 30000 + 1)]

@@ -1,4 +1,4 @@
-"""The same question gets the same answer: whatever command is asked, in whatever order the brokers are named."""
+"""The same question gets the same answer from every command, and for every order of the brokers."""
 
 import json
 import re
@@ -50,20 +50,20 @@ from tests.run import kseg as run
 
 BROKERS = ("b1", "b2", "b3")
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
-"""Ids of the topic, and of the one that had its name before."""
+"""Ids of the topic, and of an earlier topic of the same name."""
 RECORDS = {
     ("orders", 0): [*((n, f"kept {n}") for n in range(80)), *((n, f"new {n}") for n in range(80, 105))],
     ("orders", 1): [(n, f"kept {n}") for n in range(30)],
 }
-"""The truth: of each partition the offsets and the values."""
+"""The expected offsets and values of each partition."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three brokers after an unclean election: the third one's log has 120 records, and the cluster went on with 105.
+    """Three brokers after an unclean election: the third one's log has 120 records, the cluster continued with 105.
 
-    The first one was down when the topic was created anew, and has the old one's partition 1; the third has a
-    directory that it put aside, and the groups' commits.
+    The first one was down when the topic was re-created, and has the old one's partition 1. The third has a directory
+    that it set aside, and the groups' commits.
     """
     root = tmp_path_factory.mktemp("cluster") / "bundle" / "disks"
     kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 40, "lost")
@@ -96,7 +96,7 @@ def test_each_record_is_there_once_and_none_of_an_abandoned_lineage(ask: Ask, cl
 
 
 def _packed(cluster: Path) -> Path:
-    """The cluster as an archive, beside its directory."""
+    """The cluster as an archive, next to its directory."""
     archive = cluster.parents[1] / "bundle.tar"
     if not archive.exists():
         with tarfile.open(archive, "w") as tar:
@@ -114,7 +114,7 @@ def _packed(cluster: Path) -> Path:
 def test_every_way_to_ask_gets_the_same_answer(
     ask: Ask, paths: tuple[str, ...] | None, choice: tuple[str, ...], cluster: Path
 ) -> None:
-    """In every order of the brokers, of their parents, and of an archive of them."""
+    """The brokers, their parents, and an archive of them, in every order."""
     truth: Mapping[Any, Any] = RECORDS
     if ask not in RECORDS_ASKED:
         truth = {key: 0 if ask in STARTS_ASKED else records[-1][0] + 1 for key, records in RECORDS.items()}
@@ -123,7 +123,7 @@ def test_every_way_to_ask_gets_the_same_answer(
 
 @contextmanager
 def uploaded(directory: Path) -> Iterator[str]:
-    """A directory in an object store; gives its URL."""
+    """Yield the URL of a directory's copy in an object store."""
     with serving(DomainDispatcherApplication(create_backend_app)) as url, meant(url):
         place = url.removeprefix("http://")
         store = fs.S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
@@ -132,7 +132,7 @@ def uploaded(directory: Path) -> Iterator[str]:
         try:
             yield "s3://disks/up"
         finally:
-            store.delete_dir_contents("disks")  # the server's store is the process's
+            store.delete_dir_contents("disks")  # the server's store belongs to the process
 
 
 def test_the_end_of_a_copy_in_a_store_is_told_as_on_disks(cluster: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_end_of_a_copy_in_a_store_is_told_as_on_disks(cluster: Path, tmp_pat
 
 
 def test_of_copies_in_a_store_the_one_with_the_furthest_segment_answers(tmp_path: Path) -> None:
-    """Not the one whose segment has the most bytes."""
+    """The segment with the most bytes doesn't decide."""
     best, larger = (Part(0, 0, 90, "best"), Part(0, 100, 5, "best")), (Part(0, 0, 90, "large" * 200),)
     for broker, parts in enumerate((best, larger)):
         for part in parts:
@@ -177,7 +177,7 @@ def test_an_object_store_answers_as_the_directories_do(cluster: Path, tmp_path: 
     [path.name for path in sorted((golden.ROOT / "logs").iterdir()) if not re.search("remote|classes", path.name)],
 )
 def test_recorded_disks_get_the_same_answer_whoever_is_asked(name: str, tmp_path: Path) -> None:
-    """Control records are in what is printed and saved, and in no table."""
+    """Control records are printed and saved, but are in no table."""
     root = tmp_path / "bundle" / "disks"
     root.mkdir(parents=True)
     (root / name).symlink_to(golden.ROOT / "logs" / name)
@@ -315,7 +315,7 @@ AS_JSON_NOW = ("-o", "json", "--now", "now")
 
 @pytest.fixture
 def told(tmp_path: Path) -> Path:
-    """Two brokers, and a controller whose metadata say that the second one alone is in sync; a tier's records on it."""
+    """Two brokers and a controller; its metadata have only the second broker in sync; a tier's records on it."""
     root = tmp_path / "bundle" / "disks"
     kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 10, "led")
     for number, (broker, parts) in enumerate({"b1": (kept, new), "b2": (kept, lost), "ctl": ()}.items(), 1):
@@ -330,9 +330,9 @@ def told(tmp_path: Path) -> Path:
 
 
 def write_metadata(log_dir: Path, *, epoch: int = 0, settings: int = 1, **of_partition: object) -> None:
-    """The metadata of the two brokers and of the topic `orders`, with some fields of its only partition.
+    """Write the metadata of the two brokers and of the topic `orders`, with some fields of its only partition.
 
-    epoch: the controllers' that wrote them. settings: how often the topic's is set.
+    epoch: the controllers' that wrote them. settings: the number of times that the topic's is set.
     """
     partition = {"partitionId": 0, "topicId": CURRENT, "replicas": [1, 2], "isr": [], "leader": 2, "leaderEpoch": 5}
     empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": [], "directories": [ZERO_UUID, ZERO_UUID]}
@@ -349,7 +349,7 @@ def write_metadata(log_dir: Path, *, epoch: int = 0, settings: int = 1, **of_par
 
 @pytest.mark.parametrize("is_abandoned_in_store", [True, False])
 def test_metadata_of_the_latest_epoch_decide_wherever_they_are(told: Path, *, is_abandoned_in_store: bool) -> None:
-    """The other ones are longer, but no controller goes on with them."""
+    """The other metadata are longer, but no controller continues them."""
     abandoned, right = ("store", "ctl") if is_abandoned_in_store else ("ctl", "store")
     write_metadata(told / right, epoch=2, isr=[2])
     write_metadata(told / abandoned, epoch=1, settings=9, isr=[1])
@@ -368,7 +368,7 @@ def report_table(told: Path, name: str, paths: tuple[str, ...], choice: tuple[st
 
 @pytest.mark.parametrize("paths", permutations(("b1", "b2", "ctl")), ids="/".join)
 def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...], told: Path) -> None:
-    """A directory that names no cluster is of the one beside it."""
+    """A directory without cluster id belongs to the cluster of the one next to it."""
     (told / "ctl" / "meta.properties").unlink()
     for choice in ((), ("--topic", "orders")):
         table = report_table(told, "replicas", paths, choice)
@@ -391,7 +391,7 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
 
 
 def in_sync_finding(told: Path, *paths: str) -> bool:
-    """Whether `verify --cluster` reports that no copy of an in-sync replica is in some paths."""
+    """Return whether `verify --cluster` reports that no copy of an in-sync replica is in some paths."""
     findings = lines(told, ["verify", "--cluster", "-o", "json", "--topic", "orders"], paths, ())
     return "no-in-sync-copy" in {row.get("id") for row in findings}
 
@@ -470,7 +470,7 @@ def test_metadata_given_by_their_own_path_are_the_clusters(told: Path) -> None:
 
 
 def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
-    """A second controller's log goes on, but its first batch is damaged: it has the topic and its replicas."""
+    """A second controller's log is longer, but its first batch, with the topic and its replicas, is damaged."""
     log = next((told / "ctl" / "__cluster_metadata-0").glob("*.log")).read_bytes()
     further = {"name": "after", "topicId": BEFORE}
     later = NewBatch([framed(message_schema("TopicRecord"), further)], 5)
@@ -496,7 +496,7 @@ def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
 def test_number_of_a_coordinators_partitions_is_the_same_for_all(
     numbers: tuple[int, ...], ids: dict[int, str], count: int, tmp_path: Path
 ) -> None:
-    """Without metadata it is Kafka's default, unless the ids aren't in the partitions that this gives."""
+    """Without metadata it is Kafka's default, unless that contradicts the partitions of the ids."""
     for number in numbers:
         name = ids.get(number)
         states = coordinator_records([(name, 7, 0, {})], 1_700_000_000_000) if name else []
@@ -513,7 +513,7 @@ def test_number_of_a_coordinators_partitions_is_the_same_for_all(
 
 @pytest.mark.parametrize("settings", [(), [(TOPIC, "t", "retention.ms", "1000")]], ids=["none", "another"])
 def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Setting], tmp_path: Path) -> None:
-    """It is the default if none is set, also if the cleaner was over the partition once."""
+    """An unset policy is the default, even if the cleaner has cleaned the partition before."""
     for base in (0, 1):
         write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
     write_topics(tmp_path, {"t": CURRENT}, settings)
@@ -529,7 +529,7 @@ def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Se
 
 
 def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Path) -> None:
-    """The metadata know a topic of its name, and of another id."""
+    """The metadata have a topic of the same name with another id."""
     compacted = "AAAAAAAAAAAAAAAAAAAABw"
     for name, topic_id in (("t-0", CURRENT), ("t-1", BEFORE), ("c-0", compacted), ("c-1", BEFORE)):
         for base in (0, 1):

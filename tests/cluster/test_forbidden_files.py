@@ -1,4 +1,4 @@
-"""A store that refuses one file of a disk: no command takes that for a disk without the file."""
+"""A store that refuses one file of a disk: no command treats that as a disk without the file."""
 
 import shlex
 from collections.abc import Iterable, Iterator
@@ -66,7 +66,7 @@ COMMANDS = (
 
 
 class ForbiddingStore:
-    """A store that answers a request for a key that ends so with status 403."""
+    """A store that answers requests for keys with a certain ending with status 403."""
 
     def __init__(self) -> None:
         self._store = CountingStore()
@@ -74,7 +74,7 @@ class ForbiddingStore:
         self.refused = 0
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """Answers a request, as WSGI has it."""
+        """Answer a WSGI request."""
         if self.ending is None or not environ["PATH_INFO"].endswith(self.ending):
             return self._store(environ, start_response)
         self.refused += 1
@@ -84,7 +84,7 @@ class ForbiddingStore:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ForbiddingStore]:
-    """Such a store with a copy of the disk."""
+    """Yield a refusing store with a copy of the disk."""
     store = ForbiddingStore()
     with serving(store) as url, meant(url):
         backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
@@ -97,7 +97,7 @@ def store() -> Iterator[ForbiddingStore]:
 
 
 def refusals(command: str, ending: str, store: ForbiddingStore, folder: Path) -> int:
-    """How often a command asks for what is refused, which must end it with status 3."""
+    """Count a command's requests for the refused file, which must end it with status 3."""
     store.ending, store.refused = ending, 0
     ran = kseg(shlex.split(command.replace("DISK", "s3://refusing/broker")), folder)
     assert not store.refused or ran.status == 3, ran
@@ -125,5 +125,5 @@ def test_refused_file_is_status_3(command: str, ending: str, store: ForbiddingSt
 def test_file_that_an_answer_needs_is_asked_for(
     command: str, ending: str, store: ForbiddingStore, tmp_path: Path
 ) -> None:
-    """Its absence would change the answer: more would be deletable, a group be another cluster's."""
+    """Its absence would change the answer: for example, more would be deletable."""
     assert refusals(command, ending, store, tmp_path)

@@ -1,4 +1,4 @@
-"""Which holes of the copy that answers are filled from others, and by which: the same whatever command is asked."""
+"""Holes of the answering copy, and the copies that fill them: the same for every command."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ EVERY_WAY = pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__
 
 
 def copy_of(root: Path, broker: int, segments: Sequence[Sequence[Part]]) -> Path:
-    """A broker's disk with a copy of a partition in some segments."""
+    """Create a broker's disk with a copy of a partition in some segments."""
     disk = root / f"b{broker}"
     directory = disk / "orders-0"
     epochs: dict[int, int] = {}
@@ -32,7 +32,7 @@ def copy_of(root: Path, broker: int, segments: Sequence[Sequence[Part]]) -> Path
 
 
 def of_ten(base: int) -> list[Part]:
-    """A segment of three batches of ten records."""
+    """Return a segment of three batches of ten records."""
     return [Part(0, first, 10) for first in range(base, base + 30, 10)]
 
 
@@ -41,7 +41,7 @@ def log_of(directory: Path, base: int) -> Path:
 
 
 def damage(directory: Path, base: int, parts: Sequence[Part], number: int) -> None:
-    """Changes the last byte of a segment's batch."""
+    """Change the last byte of a segment's batch."""
     end = sum(len(batch_bytes(batch(part))) for part in parts[: number + 1])
     write_bytes(log_of(directory, base), end - 1, b"\xff")
 
@@ -66,7 +66,7 @@ CLEANED = "0\n1\norders 0 20\n"
 @EVERY_WAY
 @pytest.mark.parametrize("checkpoint", [None, CLEANED], ids=["unknown", "cleaned"])
 def test_damage_at_the_end_of_a_closed_segment_is_filled(checkpoint: str | None, ask: Ask, root: Path) -> None:
-    """It is damage, which no compaction leaves."""
+    """It is damage, which compaction never leaves."""
     best = copy_of(root, 1, [of_ten(0), of_ten(30), of_ten(60)])
     damage(best, 0, of_ten(0), 2)
     copy_of(root, 2, [of_ten(0), of_ten(30)])
@@ -112,7 +112,7 @@ def test_hole_is_filled_from_a_copy_behind_one_that_begins_after_it(
 
 @EVERY_WAY
 def test_only_offsets_that_damage_took_are_filled(ask: Ask, root: Path) -> None:
-    """The cleaner took the batches around them, of which another copy has older records."""
+    """The cleaner removed the batches around them, of which another copy has older records."""
     best = copy_of(root, 1, [of_ten(0), of_ten(30)[1:], of_ten(60)])
     log_of(best, 40).rename(log_of(best, 30))
     damage(best, 0, of_ten(0), 2)
@@ -128,7 +128,7 @@ def test_only_offsets_that_damage_took_are_filled(ask: Ask, root: Path) -> None:
 def test_what_retention_took_from_the_best_copy_stays_gone_unless_nothing_was_compacted(
     is_damaged: bool, checkpoint: str | None, first: int, ask: Ask, root: Path
 ) -> None:
-    """A follower that lags still has it; damage at the beginning of the best copy is filled all the same."""
+    """A lagging follower still has it; damage at the beginning of the best copy is filled anyway."""
     best = copy_of(root, 1, [of_ten(30), of_ten(60)])
     if is_damaged:
         damage(best, 30, of_ten(30), 0)
@@ -148,7 +148,7 @@ def test_segment_that_may_be_compacted_is_not_filled_where_damage_follows_it(ask
 
 @EVERY_WAY
 def test_batch_whose_offset_is_wrong_is_not_taken_from_a_further_copy(ask: Ask, root: Path) -> None:
-    """No CRC covers the base offset: it lies beyond the end of both copies."""
+    """No CRC covers the base offset: it is beyond the end of both copies."""
     copy_of(root, 1, [of_ten(0), of_ten(30)])
     other = copy_of(root, 2, [of_ten(0), of_ten(30)])
     raised = len(batch_bytes(batch(of_ten(30)[0])))

@@ -1,4 +1,4 @@
-"""What one copy of a partition lost is read from another, whatever command is asked."""
+"""Records lost by one copy of a partition are read from another, by every command."""
 
 import json
 from itertools import permutations
@@ -31,7 +31,7 @@ CURRENT = "cJFU-m2vQ6uCEEqPGgnDXw"
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """Two brokers; the one whose copy comes first lost a batch, a segment and its log's end, the other some batches."""
+    """Two brokers; the first copy lost a batch, a segment and its log's end, the other some batches."""
     root = tmp_path / "bundle" / "disks"
     batches = {
         base: [NewBatch([NewRecord(b"k", b"v %d" % n, n)], n, partition_leader_epoch=2) for n in range(base, base + 10)]
@@ -67,7 +67,7 @@ def test_times_and_selected_records_that_one_copy_lost_are_found_in_another(dama
 
 
 def test_times_that_one_copy_lost_are_found_where_dump_finds_them_if_the_log_may_be_compacted(damaged: Path) -> None:
-    """Then a segment that is missing without a trace isn't one that was lost, but damage is."""
+    """In such a log a segment missing without a trace isn't a loss, but damage is."""
     for broker in ("b1", "b2"):
         (damaged / broker / "cleaner-offset-checkpoint").unlink()
     for asked in ("--from-time", "--from-offset"):
@@ -95,7 +95,7 @@ def test_offsets_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
 
 @pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
 def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask: Ask, damaged: Path) -> None:
-    """Its records may be older than those that the first copy kept."""
+    """Its records may be older than the first copy's."""
     for broker in ("b1", "b2"):
         (damaged / broker / "cleaner-offset-checkpoint").unlink()
     known = {("orders", 0): [(n, f"v {n}") for n in (*range(10), *range(20, 30))]}
@@ -103,7 +103,7 @@ def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask:
 
 
 def without_topic_id(root: Path, place: str) -> list[str]:
-    """Disks of which `b1` has lost a topic's id, and what else tells it: a copy, or metadata."""
+    """Return disks without a topic's id on `b1`, and with the id in another place: a copy, or metadata."""
     for broker, parts in (("b1", [Part(0, 0, 9)]), ("b2", [Part(0, 0, 5)])):
         replica(root / broker, parts)
     if place == "copies":
@@ -119,7 +119,7 @@ LOSING = ("salvage --to {to}", "reindex --to {to}", "slice --to {to}", "compact 
 
 @for_each("command", LOSING)
 def test_a_topic_id_that_a_copy_lost_is_found_elsewhere(command: str, tmp_path: Path) -> None:
-    """In the metadata of another disk, or in another copy."""
+    """The id is in the metadata of another disk, or in another copy."""
     for place in ("metadata", "copies"):
         root = tmp_path / place
         paths = without_topic_id(root, place)
@@ -152,7 +152,7 @@ def test_a_lost_topic_id_is_shown_with_the_evidence_for_it(place: str, tmp_path:
 
 
 def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:
-    """The copy that comes first has the newer commit, and a wrong CRC where the other one is whole."""
+    """The first copy has the newer commit, and a wrong CRC where the other one is complete."""
     batches = [NewBatch([commit("orders", 10 + number, partition=number)], number) for number in range(3)]
     write_segment(tmp_path / "b1" / "__consumer_offsets-0", batches)
     write_segment(tmp_path / "b2" / "__consumer_offsets-0", batches[:2])
@@ -168,7 +168,7 @@ def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:
 
 @pytest.fixture
 def parted(tmp_path: Path) -> Path:
-    """Two brokers with an aborted and a committed transaction; the copy that comes first lost the markers."""
+    """Two brokers with an aborted and a committed transaction; the first copy lost the markers."""
     aborted, committed = (NewBatch([NewRecord(b"k", b"v %d" % n)], n, n, 0, True) for n in (0, 1))
     after = NewBatch([NewRecord(b"k", b"v 4")], 4)
     last = NewBatch([NewRecord(b"k", b"v 5")], 5)

@@ -55,7 +55,7 @@ def test_there_are_clusters_with_two_checkpoints() -> None:
 
 
 def printed_topics(release: str) -> tuple[dict[str, str], dict[tuple[str, str], str]]:
-    """Topics with their ids, and configs of topics, of what the real tool printed of a checkpoint and of the log."""
+    """Return topics with their ids, and configs of topics, from the real tool's output of checkpoint and log."""
     topics: dict[str, str] = {}
     configs: dict[tuple[str, str], str] = {}
     folder = f"logs/{release}/__cluster_metadata-0/"

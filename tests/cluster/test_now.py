@@ -1,4 +1,4 @@
-"""The time to judge by: all commands take the same one for a disk."""
+"""The current time of judgements: all commands use the same one for a disk."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SUMMARIES = {
     ("txns",): "total",
     ("report", "--quick"): "report",
 }
-"""Commands that judge by a time, and their object that has it."""
+"""Commands that use a current time, and their object with it."""
 LOCKING = """
 import fcntl, sys
 file = open(sys.argv[1], "w")
@@ -40,13 +40,13 @@ sys.stdin.read()
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A copy that was made just now: its files' times tell nothing."""
+    """Return a copy that was just made: its files' times are meaningless."""
     return shutil.copytree(COPY, tmp_path / "disk", copy_function=shutil.copyfile)
 
 
 @pytest.fixture
 def running(disk: Path) -> Iterator[Path]:
-    """The same, of which a broker holds the lock."""
+    """Yield the disk, locked by a broker."""
     arguments = [sys.executable, "-c", LOCKING, str(disk / ".lock")]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
         assert broker.stdout is not None
@@ -63,7 +63,7 @@ def objects(disk: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 def told(disk: Path, *options: str) -> set[tuple[str, str]]:
-    """The times that the commands judge by, each with where it comes from."""
+    """Return the current times of the commands, each with its source."""
     found = {}
     for arguments, kind in SUMMARIES.items():
         (summary,) = [each for each in objects(disk, *arguments, *options) if each["type"] == kind]

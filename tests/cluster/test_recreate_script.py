@@ -60,11 +60,11 @@ said = sys.stdin.read() if "/dev/stdin" in sys.argv else ""
 with open("calls", "a") as calls:
     print(json.dumps([pathlib.Path(sys.argv[0]).stem, *sys.argv[3:], *filter(None, [said])]), file=calls)
 """
-"""A tool that writes down what it gets."""
+"""A tool that records its arguments and input."""
 
 
 def ran(script: Script, work: Path) -> list[list[str]]:
-    """The arguments that each tool gets when a shell runs the script, after the server; last its standard input."""
+    """Return the arguments of each tool when a shell runs the script, without the server; last its standard input."""
     bin_directory = work / "bin"
     bin_directory.mkdir()
     for tool in TOOLS:

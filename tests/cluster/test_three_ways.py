@@ -1,4 +1,4 @@
-"""A disk, its archive and its copy in a bucket are one disk: the same findings, and the same listing."""
+"""A disk, its archive and its copy in a bucket give the same findings and the same listing."""
 
 import json
 import os
@@ -19,19 +19,19 @@ from tests.run import kseg
 
 DISKS = [path for folder in ("logs", "damaged") for path in sorted((golden.ROOT / folder).iterdir()) if path.is_dir()]
 OF_THE_DISK = ("allocatedBytes", "cleanedByTimestamp")
-"""What only a disk can tell, and when its files were changed."""
+"""Facts that only a disk has, and the times of its files."""
 NUMBERS = count()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def store() -> Iterator[None]:
-    """A store that s3:// URLs mean."""
+    """Yield while s3:// URLs mean a local store."""
     with serving(CountingStore()) as url, meant(url):
         yield
 
 
 def in_bucket(disk: Path) -> str:
-    """The URL of a copy of a disk."""
+    """Return the URL of a copy of a disk."""
     bucket = f"disk-{next(NUMBERS)}"
     backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
     backend.create_bucket(bucket, "us-east-1")
@@ -42,14 +42,14 @@ def in_bucket(disk: Path) -> str:
 
 
 def in_archive(disk: Path, folder: Path) -> str:
-    """The path of a copy of a disk in an archive."""
+    """Return the path of a copy of a disk in an archive."""
     with tarfile.open(folder / "disk.tar", "w") as archive:
         archive.add(disk, disk.name)
     return f"{folder}/disk.tar/{disk.name}"
 
 
 def said(command: str, disk: str, folder: Path, *options: str) -> tuple[int, list[Any]]:
-    """The status, and the objects that a command writes of a disk, without the disk's name."""
+    """Return a command's status and objects for a disk, without the disk's name."""
     ran = kseg([command, disk, "-o", "json", *options], folder)
     told = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
     return ran.status, [{name: value for name, value in each.items() if name not in OF_THE_DISK} for each in told]
@@ -64,7 +64,7 @@ def test_verify_finds_the_same_on_a_disk_in_its_archive_and_in_a_bucket(disk: Pa
 
 @for_each("disk", some(DISKS, 40))
 def test_ls_lists_the_same_of_a_disk_in_its_archive_and_in_a_bucket(disk: Path, tmp_path: Path) -> None:
-    now = ("--now", "2026-11-22")  # a store has times of its own for files
+    now = ("--now", "2026-11-22")  # a store has its own times of files
     listed = said("ls", os.fspath(disk), tmp_path, *now)
     assert said("ls", in_archive(disk, tmp_path), tmp_path, *now) == listed
     assert said("ls", in_bucket(disk), tmp_path, *now) == listed

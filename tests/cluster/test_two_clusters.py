@@ -1,4 +1,4 @@
-"""Directories of two clusters in one call: what joins partitions refuses them, what lists them keeps them apart."""
+"""Directories of two clusters in one call: commands that join partitions refuse them, listings keep them apart."""
 
 import shutil
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ OF_OTHER = "AAAAAAAAAAAAAAAAAAAABg"
 
 @pytest.fixture
 def disks(tmp_path: Path) -> Path:
-    """Two clusters: each has a topic of its own; both have one with the name `z`, and the first one's is of old."""
+    """Two clusters with a topic each; both also have one with the name `z`, and the first one's is outdated."""
     for number, (cluster, topic) in enumerate((("one", "a"), ("two", "b")), 1):
         for name, topic_id in ((topic, IDS[topic]), ("z", OF_OTHER)):
             records = [NewRecord(b"k", name.encode(), 1000)] * 3
@@ -49,18 +49,18 @@ def disks(tmp_path: Path) -> Path:
     ids=lambda command: command[0],
 )
 def test_what_joins_partitions_refuses_them(command: tuple[str, ...], choice: tuple[str, ...], disks: Path) -> None:
-    """Whatever is chosen of them: a choice changes no answer."""
+    """A choice of partitions changes no answer."""
     paths = ("one", "two") if command[-1] != "new" else ("one", "two", "new")
     named = [each for each in command if each != "new"]
     ran = run([*named, *paths, *choice], disks)
     assert ran.status == 2
-    assert command[0] == "verify" or ran.stdout == b""  # what it finds in single files is true in any case
+    assert command[0] == "verify" or ran.stdout == b""  # findings in single files are true in any case
     assert b" are of different clusters, one and two: give the directories of one cluster" in ran.stderr
 
 
 def test_values_of_python_are_refused_too(disks: Path) -> None:
     with pytest.raises(kseg.UsageError, match="are of different clusters, one and two"):
-        kseg.open_cluster([disks / "one", disks / "two"]).topics  # noqa: B018 - asks for them
+        kseg.open_cluster([disks / "one", disks / "two"]).topics  # noqa: B018 - reads them
 
 
 @pytest.mark.parametrize("command", ["ls", "retain"])

@@ -20,7 +20,7 @@ def commit(
     leader_epoch: int = -1,
     commit_timestamp: int = 0,
 ) -> NewRecord:
-    """A commit of a group."""
+    """Return a commit of a group."""
     key = build_message(message_schema("OffsetCommitKey"), 0, {"group": group, "topic": topic, "partition": partition})
     fields: dict[str, object] = {"offset": offset, "metadata": metadata, "leaderEpoch": leader_epoch}
     fields["commitTimestamp"] = commit_timestamp
@@ -31,7 +31,7 @@ def commit(
 
 
 def classic_group(group: str, client: str | None = None, host: str = "", changed_at: int = 0) -> NewRecord:
-    """A classic group with one member, or without any."""
+    """Return a classic group with one member, or without any."""
     key = build_message(message_schema("GroupMetadataKey"), 0, {"group": group})
     member = {"memberId": "m", "clientId": client, "clientHost": host, "subscription": b"", "assignment": b""}
     fields = {
@@ -46,14 +46,14 @@ def classic_group(group: str, client: str | None = None, host: str = "", changed
 
 
 def new_group(group: str) -> NewRecord:
-    """A group of the consumer protocol."""
+    """Return a group of the consumer protocol."""
     return _of_group(group, 3, {"epoch": 1})
 
 
 def new_member(
     group: str, member: str, client: str | None, host: str = "", timestamp: int = 1_700_000_000_000
 ) -> NewRecord:
-    """A member of a group of the consumer protocol, or the tombstone of one."""
+    """Return a member of a group of the consumer protocol, or its tombstone."""
     key = (5).to_bytes(2, "big") + build_message(OFFSETS_KEYS[5], 0, {"groupId": group, "memberId": member})
     value = None
     if client is not None:
@@ -62,7 +62,7 @@ def new_member(
 
 
 def share_group(group: str, *partitions: int) -> list[NewRecord]:
-    """A share group that has initialized some partitions of the topic `t`."""
+    """Return a share group that has initialized some partitions of the topic `t`."""
     topics = [{"topicId": TOPIC_ID, "topicName": "t", "partitions": list(partitions)}]
     return [_of_group(group, 11, {"epoch": 1}), _of_group(group, 15, {"initializedTopics": topics})]
 
@@ -78,14 +78,14 @@ SNAPSHOT, UPDATE = 0, 1
 def share_state(
     number: int, partition: int, start_offset: int = -1, complete: int = -1, *, group: str = "g", timestamp: int = 1000
 ) -> NewRecord:
-    """A snapshot or an update of a share-partition of the topic `t`."""
+    """Return a snapshot or an update of a share-partition of the topic `t`."""
     fields = {"startOffset": start_offset, "deliveryCompleteCount": complete, "leaderEpoch": 3, "stateBatches": []}
     value = b"\0\0" + build_message(SHARE_STATE_VALUES[number], 0, fields)
     return NewRecord(_share_key(number, partition, group), value, timestamp)
 
 
 def share_tombstone(partition: int, *, group: str = "g") -> NewRecord:
-    """What removes a share-partition's state."""
+    """Return the tombstone of a share-partition's state."""
     return NewRecord(_share_key(SNAPSHOT, partition, group), None, 1000)
 
 

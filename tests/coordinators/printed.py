@@ -23,7 +23,7 @@ class PrintedRecord(NamedTuple):
 
 
 def printed_records(case: GoldenCase) -> Iterator[PrintedRecord]:
-    """The records of a case, in the order of the file."""
+    """Yield the records of a case, in the order of the file."""
     is_transactional = False
     for line in case.stdout().decode().splitlines():
         if line.startswith("baseOffset:"):
@@ -35,7 +35,7 @@ def printed_records(case: GoldenCase) -> Iterator[PrintedRecord]:
 
 
 def cases_of(option: str, part_of_path: str) -> list[GoldenCase]:
-    """Cases that print the whole of one file of a topic by a decoder."""
+    """Return the cases that print one complete file of a topic by a decoder."""
     return [
         case
         for printer in PRINTS_JSON

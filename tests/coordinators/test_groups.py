@@ -22,7 +22,7 @@ LOGS = golden.ROOT / "logs"
 
 
 def replayed(case: GoldenCase) -> dict[tuple[str, str, int], tuple[int, str, int]]:
-    """The last commit per group and partition, of what the real tool printed, transactions left out."""
+    """The last commit per group and partition in the real tool's output, without transactions."""
     commits: dict[tuple[str, str, int], tuple[int, str, int]] = {}
     for record in printed_records(case):
         if record.key["type"] in ("0", "1") and not record.is_transactional:
@@ -36,7 +36,7 @@ def replayed(case: GoldenCase) -> dict[tuple[str, str, int], tuple[int, str, int
 
 
 def members_printed(case: GoldenCase) -> dict[str, int]:
-    """Classic groups to their numbers of members."""
+    """Return the numbers of members of classic groups."""
     groups: dict[str, int] = {}
     for record in printed_records(case):
         if record.key["type"] == "2":
@@ -195,7 +195,7 @@ def test_commits_without_a_records_time_have_their_own(release: str) -> None:
 
 
 def record(number: int, fields: dict[str, object], member: str | None = None, version: int = 0) -> NewRecord:
-    """A record of group `g`, or of one of its members, by its type's number."""
+    """Return a record of group `g`, or of one of its members, by its type's number."""
     keys, values = OFFSETS_KEYS[number], OFFSETS_VALUES[number]
     own = {"groupId": "g"} if member is None else {"groupId": "g", "memberId": member}
     written_key = number.to_bytes(2, "big") + build_message(keys, 0, own)
@@ -360,7 +360,7 @@ def test_all_partitions_of_a_log_directory_are_read(tmp_path: Path) -> None:
 
 
 def test_disks_of_a_broker_are_read_together(tmp_path: Path) -> None:
-    for number, group in enumerate(("c", "a", "b")):  # where their hashes say
+    for number, group in enumerate(("c", "a", "b")):  # by their hashes
         disk = tmp_path / f"disk{number % 2}"
         write_segment(disk / f"__consumer_offsets-{number}", [NewBatch([NewRecord(key(group), value(number))])])
     for paths in (tmp_path, [tmp_path / "disk0", tmp_path / "disk1"], [tmp_path / "disk1", tmp_path]):

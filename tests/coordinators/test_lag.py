@@ -1,4 +1,4 @@
-"""Lags of groups: where logs end beside `__consumer_offsets`, and where share groups begin."""
+"""Lags of groups: the ends of logs next to `__consumer_offsets`, and the starts of share groups."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ OPEN = NewBatch([NewRecord(b"k", b"v")] * 2, 5, producer_id=7, producer_epoch=0,
 
 
 def commits(log_dir: Path, at_ms: int | None = None) -> dict[str, OffsetCommit]:
-    """The commits of all groups by topic."""
+    """Return the commits of all groups by topic."""
     found = read_groups(log_dir, at_ms).groups
     return {each.topic: each for group in found for each in (*group.commits, *group.pending_commits)}
 
@@ -143,7 +143,7 @@ def test_a_log_whose_end_is_damaged_has_none(name: str, lag: int | None, tmp_pat
 
 @pytest.mark.parametrize(("broker", "lag"), [(1, 3), (2, None)])
 def test_a_replica_that_is_not_in_sync_tells_nothing(broker: int, lag: int | None, tmp_path: Path) -> None:
-    """The cluster's metadata say that broker 1 alone is."""
+    """Only broker 1 is in sync by the cluster's metadata."""
     shutil.copytree(LOGS / "4.4.0-made" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     (tmp_path / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=x\n")
     write_commits(tmp_path, commit("gzip", 2), commit("deleted", 2))
@@ -174,7 +174,7 @@ def share_partitions(view: GroupsView) -> list[SharePartition]:
 
 
 def states(log_dir: Path, *records: NewRecord, at_ms: int | None = None) -> list[tuple[int | None, int | None]]:
-    """Start offsets and lags of the partitions 0 and 1 of a share group, after some records of their states."""
+    """Return start offsets and lags of the partitions 0 and 1 of a share group, after some records of their states."""
     write_segment(log_dir / "__consumer_offsets-0", [NewBatch(share_group("g", 1, 0))])
     write_segment(log_dir / "__share_group_state-0", [NewBatch(records)])
     write_segment(log_dir / "t-0", [NewBatch(PLAIN)])

@@ -30,7 +30,7 @@ def data(base_offset: int, producer_id: int, count: int = 1, timestamp: int = 10
 
 
 def edit_attributes(log: Path, bits: int) -> None:
-    """Sets bits in the attributes of a log's first batch."""
+    """Set bits in the attributes of a log's first batch."""
     content = bytearray(log.read_bytes())
     content[22] |= bits
     size = int.from_bytes(content[8:12], "big") + 12
@@ -122,7 +122,7 @@ def test_the_transaction_that_was_left_open_is_found(release: str) -> None:
 
 
 def with_aborted_transactions() -> list[Path]:
-    """Partitions whose brokers wrote transaction indexes with something in them."""
+    """Return partitions whose brokers wrote transaction indexes with entries."""
     indexes = [path for path in golden.files(".txnindex") if path.stat().st_size]
     return sorted({path.parent for path in indexes if path.stem.isdecimal() and path.with_suffix(".log").exists()})
 
@@ -138,7 +138,7 @@ def test_aborted_transactions_are_those_of_the_brokers_indexes(path: Path) -> No
     for index in path.glob("*.txnindex"):
         with TransactionIndex(index) as opened:
             indexed |= {(entry.producer_id, entry.first_offset, entry.last_offset) for entry in opened.entries()}
-    # Of one that began before the log does only the marker is left.
+    # A transaction that began before the log has only its marker left.
     start = PartitionLog(path).base_offsets[0]
     assert found == {entry for entry in indexed if entry[1] >= start}
     ended = {(transaction.producer_id, transaction.end_offset) for transaction in transactions(path)}

@@ -1,4 +1,4 @@
-"""What copies that were made in one way or another are to each other, by `kseg diff`."""
+"""The relation of copies made in different ways, by `kseg diff`."""
 
 import json
 import tarfile
@@ -25,7 +25,7 @@ CLEANED = ["3.6.2/plain-1", "2.3.1/txn-1", "4.3.1/compacted-txn-0", "0.9.0.1/com
 
 
 def compared(directory: Path, *arguments: object) -> dict[str, Any]:
-    """The one partition."""
+    """Return the only partition of a comparison."""
     ran = kseg(["diff", *map(str, arguments), "-o", "json"], directory)
     (partition, _) = (json.loads(line) for line in ran.stdout.splitlines())
     assert ran.status == int(partition["verdict"] != "identical"), ran.stderr
@@ -33,7 +33,7 @@ def compared(directory: Path, *arguments: object) -> dict[str, Any]:
 
 
 def log_of(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:
-    """A segment of a partition."""
+    """Write a segment of a partition."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{base_offset:020}.log").write_bytes(b"".join(batches))
     return directory
@@ -105,7 +105,7 @@ def test_log_that_begins_after_the_other_has_ended_has_nothing_in_common(tmp_pat
         b"a: nothing in common: one begins at offset 200, where another has ended\n"
     )
     log_of(tmp_path / "c", base_offset=2)
-    assert compared(tmp_path, "a", "c")["verdict"] == "identical"  # all that there was is deleted
+    assert compared(tmp_path, "a", "c")["verdict"] == "identical"  # all records are deleted
 
 
 def test_batch_across_the_log_start_counts_from_there_on(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_topics_of_two_ids_are_told_and_not_compared(tmp_path: Path) -> None:
     ran = kseg(["diff", "a", "b"], tmp_path)
     assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"2 partitions: 2 not everywhere")
     assert ran.stderr.startswith(b"kseg: orders-0: topics of different ids aren't compared: a/orders-0 DTD7scUE")
-    assert kseg(["diff", "a/orders-0", "b/orders-0", "-q"], tmp_path).status == 0  # they were asked for
+    assert kseg(["diff", "a/orders-0", "b/orders-0", "-q"], tmp_path).status == 0  # they were requested
 
 
 def test_a_lost_topic_id_is_that_of_the_topics_other_partitions(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_file_that_cannot_be_read_is_told_and_the_rest_is_compared(tmp_path: Pat
 
 
 def repeated(directory: Path, size: int, change: Callable[[int, bytearray], bool]) -> Path:
-    """A log of many batches; `change` may change one, and says whether it stays."""
+    """Return a log of many batches; `change` may change one, and returns whether it stays."""
     raw = bytearray(batch(0, *[(f"key {number}", "v" * 100) for number in range(50)]))
     directory.mkdir(parents=True)
     written, offset = 0, 0
@@ -311,7 +311,7 @@ def repeated(directory: Path, size: int, change: Callable[[int, bytearray], bool
 
 
 def never(_: int, __: bytearray) -> bool:
-    """Changes nothing."""
+    """Change nothing."""
     return True
 
 
@@ -328,7 +328,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
 
 
 def peak(arguments: list[str], directory: Path) -> int:
-    """Bytes that a run takes at most."""
+    """Return the most bytes that a run takes."""
     tracemalloc.start()
     try:
         kseg(arguments, directory)

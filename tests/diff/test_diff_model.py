@@ -17,7 +17,7 @@ CODECS = (Codec.NONE, Codec.GZIP, Codec.LZ4)
 
 
 class Step(NamedTuple):
-    """A batch of a copy: offsets that are passed over before it, epochs that passed, its values, its codec."""
+    """A batch of a copy: skipped offsets before it, skipped epochs, its values, its codec."""
 
     gap: int
     elections: int
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A record of a copy: its value, and of its batch the leader epoch and the last offset."""
+    """A record of a copy: its value, and its batch's leader epoch and last offset."""
 
     value: str
     epoch: int
@@ -47,7 +47,7 @@ PREFIXES = st.lists(st.builds(Step, st.just(0), st.just(0), st.text("xy", min_si
 
 
 def write(directory: Path, steps: list[Step]) -> dict[int, Held]:
-    """A copy of these batches; its records by offset."""
+    """Write a copy of these batches; return its records by offset."""
     directory.mkdir(parents=True)
     offset, epoch, raw, records = 0, 0, b"", dict[int, Held]()
     for step in steps:
@@ -62,7 +62,7 @@ def write(directory: Path, steps: list[Step]) -> dict[int, Held]:
 
 
 def groups_of(copies: list[dict[int, Held]]) -> list[tuple[int, set[int]]]:
-    """Each record with its offset, and the numbers of the copies that have it."""
+    """Return each record with its offset, and the numbers of the copies that have it."""
     found: dict[tuple[int, str], set[int]] = {}
     for number, records in enumerate(copies):
         for offset, held in records.items():
@@ -84,7 +84,7 @@ def verdict(copies: list[dict[int, Held]]) -> str:
 
 
 def divergence(copies: list[dict[int, Held]]) -> int | None:
-    """The first offset with several records, or with one of several leaders."""
+    """Return the first offset with several records, or with one of several leaders."""
     for offset in sorted(set().union(*copies)):
         if len({records[offset][:2] for records in copies if offset in records}) > 1:
             return offset
@@ -122,7 +122,7 @@ def check_lost(
     copies: list[dict[int, Held]],
     groups: list[tuple[int, set[int]]],
 ) -> None:
-    """Of each follower, what the leader lacks and is in batches that reach the offset; all of it once."""
+    """Check each follower's lost records: those that the leader lacks in batches that reach the offset, once."""
     lost_by = {}
     for number, truncated in enumerate(found["truncations"], 1):
         lost_by[number] = {

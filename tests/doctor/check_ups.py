@@ -1,4 +1,4 @@
-"""The doctor's check-up of a directory, and what it must name first, by what was done to the directory."""
+"""The doctor's check-up of a directory, and its expected first finding for each kind of damage."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from kseg.doctor.examination import CheckUp, ExaminationSettings, examine, plan_
 
 LOG_CUT = {"torn-tail", "bad-length", "bad-crc"}
 LENGTH = {"bad-length", "bad-crc", "torn-tail"}
-"""A batch whose length is wrong isn't where it seems to be: its end, its CRC or the file's end tells."""
+"""Findings of a batch with a wrong length: the damage shows at its end, its CRC or the file's end."""
 BATCH = {"bad-crc", "bad-magic", "bad-length", "torn-tail"}
 RECORDS = {"bad-record", "bad-body", "bad-count", "record-offsets"}
 OFFSETS = {"offset-below-base", "offset-too-far", "offsets-fall", "record-offsets", "offsets-lost", "bad-record"}
@@ -46,15 +46,15 @@ WORST: dict[str, set[str]] = {
     "checkpoint-empty": {"empty-directory"},  # a broker writes such a file too
     "checkpoint-.*": {"unreadable-text"},
 }
-"""By what was done to the files, a pattern: ids of the finding that must come first."""
+"""Patterns of damage, and the ids of the findings that must come first."""
 UNNAMED = {
-    "flip-partitionLeaderEpoch",  # no CRC covers it, and nothing else has it
+    "flip-partitionLeaderEpoch",  # no CRC covers it, and no other file has it
     "record-key-length-minus-2",  # Kafka reads any negative length as null
     "record-value-length-minus-2",
     "record-header-value-minus-2",
     "message-value-length-minus-2",
     "record-header-key-not-utf8",  # Kafka takes any bytes
-    "record-time-delta-min",  # a record may have any time
+    "record-time-delta-min",  # a record may have any timestamp
     "body-corrupt",  # some bytes decompress to others, and no record has a CRC
     "inner-torn",  # a wrapper may have any number of messages, or end within one
     "bomb-record",  # a large value is a value
@@ -62,11 +62,11 @@ UNNAMED = {
     "index-empty",  # an active segment may have no entry
     "index-wrong-offset",  # another offset of the same append
 }
-"""What leaves a directory that a broker may have written: only these may stay unnamed."""
+"""Damage that leaves a directory like a broker's: only this may stay without a finding."""
 BESIDE = {"retention-due", "disk-nearly-full", "disk-full"}
-"""Notes about any directory, and what this machine's own disk has."""
+"""Notes about any directory, and about this machine's own disk."""
 AFTER_ALL = Now(1_830_000_000_000, NowSource.DISK)
-"""December 2027: some topics have records of December 2026, which until then lie in the future indeed."""
+"""December 2027: some topics have records of December 2026, which are in the future until then."""
 
 
 def check_up(path: Path, *, is_quick: bool = False) -> CheckUp:
@@ -79,5 +79,5 @@ def check_up(path: Path, *, is_quick: bool = False) -> CheckUp:
 
 
 def expected_findings(damage: str) -> set[str]:
-    """The ids of the first pattern that fits."""
+    """Return the ids of the first pattern that fits."""
     return next(ids for pattern, ids in WORST.items() if re.fullmatch(pattern, damage))

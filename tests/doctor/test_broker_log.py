@@ -1,4 +1,4 @@
-"""`kseg doctor --broker-log`: the findings that lines of a broker's log tell of."""
+"""`kseg doctor --broker-log`: findings that lines of a broker's log indicate."""
 
 import gzip
 import json
@@ -46,7 +46,7 @@ topic-partition or topic-partition.uniqueId-delete (if marked for deletion).
 
 
 def causes(lines: Iterable[str], directory: Path) -> list[NamedCause]:
-    """What a log of these lines tells of."""
+    """Return the causes in a log of these lines."""
     log = directory / "server.log"
     log.write_text("".join(f"{line}\n" for line in lines))
     return named_causes(read_broker_log(log))
@@ -67,7 +67,7 @@ def server_log(tmp_path: Path) -> Path:
 
 
 def words(row: Row) -> list[str]:
-    """The lines that a broker logged, but those that other tools than the broker wrote."""
+    """Return the lines that a broker logged, without other tools' lines."""
     return [line for line in row["log"] if not line.startswith(SAYS_NOTHING)]
 
 

@@ -1,4 +1,4 @@
-"""The doctor on golden's directories: what was damaged comes first; what brokers left, killed or not, is well."""
+"""The doctor on golden's directories: damage comes first; directories that brokers left, killed or not, are well."""
 
 import shutil
 from itertools import product
@@ -20,7 +20,7 @@ BROKERS = sorted(
 
 
 def test_half_a_batch_that_is_finished_meanwhile_is_no_trouble(tmp_path: Path) -> None:
-    """Beside a running broker a log may be read while a batch is written."""
+    """Next to a running broker a log may be read while a batch is written."""
     source = golden.ROOT / "logs" / "3.6.2" / "plain-1"
     log = sorted(shutil.copytree(source, tmp_path / "plain-1").glob("*.log"))[-1]
     whole = log.read_bytes()

@@ -1,4 +1,4 @@
-"""One cause is one finding: what it brings with it elsewhere isn't told besides."""
+"""One cause is one finding: its consequences elsewhere aren't reported."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Groups that no coordinator loads, since the cleaner has taken some of the tombstones that belong together."""
+"""Groups that no coordinator loads, since the cleaner has removed some of the tombstones that belong together."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ GROUP, MEMBER, TARGET, MEMBER_TARGET, CURRENT = range(5)
 JOIN = (MEMBER, GROUP, MEMBER_TARGET, TARGET, CURRENT)
 LEAVE = (CURRENT, MEMBER_TARGET, MEMBER)
 END = (*LEAVE, TARGET, GROUP)
-"""What a coordinator writes when a member joins or leaves, and when a group is deleted."""
+"""Records that a coordinator writes when a member joins or leaves, and when a group is deleted."""
 
 
 def record(type_: str, what: int, *, is_tombstone: bool) -> NewRecord:

@@ -1,4 +1,4 @@
-"""Each check finds what it should in a golden file, or in one with a small edit, and nothing in healthy partitions."""
+"""Each check has its finding in a golden file, or in one with a small edit, and none in healthy partitions."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ HEALTHY = sorted(
     if not path.name.startswith("classes-") and "-remote" not in path.name
 )
 
-# Findings that a file of golden/damaged has as it is.
+# Findings in unchanged files of golden/damaged.
 DAMAGED = {
     "bad-length": "027-length-0",
     "bad-magic": "054-magic-3",
@@ -55,7 +55,7 @@ Edit = Callable[[Path], None]
 
 
 def keep_whole_batches(log: Path, left_out: int) -> None:
-    """Takes one batch out of a log."""
+    """Remove one batch from a log."""
     data = log.read_bytes()
     batches = list(edits.v2_batches(log))
     position, size = batches[left_out]
@@ -109,7 +109,7 @@ def cut_first_time_index(partition: Path) -> None:
 
 
 def leave_old_entries(partition: Path) -> None:
-    """As a broker that is running leaves them: after its own entries, and before zeros."""
+    """Leave old entries after a running broker's own ones, and before zeros."""
     for suffix, size, entry in (".index", 8, (5000, 1 << 20)), (".timeindex", 12, (1 << 42, 5000)):
         path = edits.logs(partition)[-1].with_suffix(suffix)
         old = b"".join(number.to_bytes(width, "big") for number, width in zip(entry, (size - 4, 4), strict=True))
@@ -170,7 +170,7 @@ def checkpoint(name: str, offset: int) -> Edit:
     return lambda partition: edits.write_checkpoint(partition, name, offset)
 
 
-# Findings of a golden partition after a small edit; it hasn't them before.
+# Findings of a golden partition after a small edit; without it there are none.
 EDITED: dict[str, tuple[str, Edit]] = {
     "cut-segment": ("3.6.2/plain-1", cut_first_log),
     "segment-overlap": ("3.6.2/plain-1", rename_last_log),
@@ -204,7 +204,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "log-start-beyond-end": ("3.6.2/plain-1", checkpoint("log-start-offset-checkpoint", 5000)),
 }
 
-# Findings of golden partitions as they are: notes.
+# Findings of unchanged golden partitions: notes.
 NOTED = {
     "offsets-compacted": "2.0.1/compacted-0",
     "open-transaction": "2.3.1/txn-1",
@@ -281,7 +281,7 @@ def test_partition_to_be_deleted_is_noted(tmp_path: Path) -> None:
 
 
 def two_disks(directory: Path, *nodes: int) -> list[Path]:
-    """Log directories with the same partition in each, of brokers with these ids."""
+    """Return log directories with the same partition in each, of brokers with these ids."""
     disks = []
     for number, node in enumerate(nodes):
         disk = edits.copy_partition(directory / str(number), WITHOUT_ANY).parent
@@ -357,7 +357,7 @@ def test_replicas_of_different_brokers_are_well(tmp_path: Path) -> None:
 
 
 def test_transaction_open_for_long_by_the_brokers_clock_is_reported_with_its_age(tmp_path: Path) -> None:
-    """How long it may be open is the brokers' affair, and only the coordinator knows whether it hangs: a warning."""
+    """The broker limits its duration, and only the coordinator knows whether it hangs: a warning."""
     partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
     log, hour = edits.logs(partition)[-1], 3_600_000
     edits.edit_batch(log, edits.markers(log)[-1], base_timestamp=hour, max_timestamp=hour)
@@ -470,7 +470,7 @@ def test_segment_that_a_broker_deletes_meanwhile_is_left_out(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, tmp_path: Path) -> None:
-    """Before it is opened, or once the first segment was read."""
+    """It is deleted before it is opened, or after the first segment was read."""
     partition = edits.copy_partition(tmp_path, "2.8.2/idem-0")
     change_sequence(7)(partition)
     expected = ids(partition)
@@ -490,7 +490,7 @@ def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, t
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_transaction_aborted_while_its_log_is_read_is_not_unfounded(is_written: bool, tmp_path: Path) -> None:
-    """Its entry is read after the log, and is wrong only if the log still hasn't what it names."""
+    """Its entry is read after the log, and is wrong only if the log still lacks the transaction."""
     began = NewBatch([NewRecord(b"k", b"v")], 0, 7, 0, True)
     later = NewBatch([NewRecord(b"k", b"v")], 2, 8, 0, True)
     log = write_segment(tmp_path / "paid-0", [began, marker(COMMIT, began)])

@@ -1,4 +1,4 @@
-"""What healthy brokers leave on disk is no finding, whatever their release and whatever was done to the partition."""
+"""Healthy brokers' files cause no finding, in any release and after any operation on the partition."""
 
 import os
 import shutil
@@ -61,7 +61,7 @@ def test_partition_alone_says_that_the_log_start_offset_is_not_known(tmp_path: P
 
 
 def append_v1(partition: Path) -> None:
-    """A message of format 1 at the end of the log, which its broker writes when the topic's format is lowered."""
+    """Append a message of format 1 to the log, like a broker after the topic's format is lowered."""
     end = PartitionLog(partition).read_log_end_offset()
     builder = _LegacyRecordBatchBuilderPy(magic=1, compression_type=0, batch_size=1000)
     builder.append(0, 1_700_000_000_000, b"k", b"v")
@@ -143,7 +143,7 @@ def test_transaction_that_reaches_above_the_log_start_offset_needs_one(tmp_path:
 
 
 PRODUCER, MARKER = 1000, 109
-"""Of the transactional partition: a producer whose last transaction is over, and where its marker stands."""
+"""A producer of the transactional partition whose last transaction is over, and its marker's position."""
 ENTRY_SIZE = 46
 PLACES = {
     "last_sequence": (10, 4),
@@ -151,11 +151,11 @@ PLACES = {
     "offset_delta": (22, 4),
     "current_txn_first_offset": (38, 8),
 }
-"""Of a snapshot's entry: where a field stands, and how wide it is."""
+"""Fields of a snapshot's entry: position and width."""
 
 
 def change_snapshot(partition: Path, producer: int = PRODUCER, **fields: int) -> None:
-    """Changes a producer's entry in the last snapshot."""
+    """Change a producer's entry in the last snapshot."""
     snapshot = sorted(partition.glob("*.snapshot"))[-1]
     content = snapshot.read_bytes()
     starts = range(10, len(content), ENTRY_SIZE)
@@ -202,7 +202,7 @@ def test_aborted_transaction_without_records_is_indexed_by_releases_before_2_4(t
 
 
 def emptied(raw: bytes, base_offset: int, max_timestamp: int) -> bytes:
-    """A batch as the cleaner leaves it without records: header alone, with the time that it had."""
+    """A batch that the cleaner left without records: only the header, with its former timestamp."""
     header = bytearray(raw[:61])
     header[:8] = base_offset.to_bytes(8, "big")
     header[8:12] = (49).to_bytes(4, "big")
@@ -213,7 +213,7 @@ def emptied(raw: bytes, base_offset: int, max_timestamp: int) -> bytes:
 
 
 def test_time_of_a_batch_without_records_may_be_passed_over(tmp_path: Path) -> None:
-    """The cleaner of 0.11 left it out: where all batches are empty the time index has no entry."""
+    """The cleaner of 0.11 left it out: if all batches are empty, the time index has no entry."""
     partition = edits.copy_partition(tmp_path, PLAIN)
     first = edits.logs(partition)[0]
     raw = first.read_bytes()

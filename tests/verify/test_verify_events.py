@@ -1,4 +1,4 @@
-"""`verify` looks only at batches in which something happens; looking at every one of them finds the same."""
+"""`verify` checks only batches with an event; checking every batch finds the same."""
 
 import random
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ EDITED_LOGS = examples(150)
 
 @pytest.fixture
 def every_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Within the context of what it gives, every batch is looked at."""
+    """Yield a patch that makes every batch checked."""
     with monkeypatch.context() as patch:
         yield patch
 
@@ -38,7 +38,7 @@ def findings(partition: PartitionLog) -> list[Finding]:
 
 
 def assert_same(path: Path, patch: pytest.MonkeyPatch) -> int:
-    """Compares a partition's findings both ways; gives their number."""
+    """Compare a partition's findings both ways; return their number."""
     found = findings(PartitionLog(path))
     with patch.context() as looking_at_all:
         looking_at_all.setattr(verify._SegmentChecks, "watch", look_at_all)
@@ -63,7 +63,7 @@ def test_damaged_logs(tmp_path: Path, every_batch: pytest.MonkeyPatch) -> None:
 
 
 def test_edited_logs(tmp_path: Path, every_batch: pytest.MonkeyPatch) -> None:
-    """Hundreds of small batches, with something odd here and there, in the log or its indexes."""
+    """Hundreds of small batches, with irregularities here and there, in the log or its indexes."""
     draw = random.Random(5)
     ids = set()
     for number in range(EDITED_LOGS):
@@ -83,7 +83,7 @@ def test_edited_logs(tmp_path: Path, every_batch: pytest.MonkeyPatch) -> None:
 
 
 def odd_batches(draw: random.Random) -> Iterator[NewBatch]:
-    """Batches that follow one another, but for a few."""
+    """Yield consecutive batches, with a few exceptions."""
     offset, epoch, time, sequences = 0, 0, 1_700_000_000_000, dict.fromkeys(range(-1, 3), 0)
     oddity = draw.choice([0, 0.01, 0.05, 0.3])
     for _ in range(draw.randrange(50, 300)):
@@ -108,7 +108,7 @@ def odd_batches(draw: random.Random) -> Iterator[NewBatch]:
 
 
 def odd(batch: NewBatch, draw: random.Random) -> NewBatch:
-    """The batch with something changed."""
+    """Return the batch with a change."""
     return draw.choice(
         [
             batch._replace(base_offset=max(batch.base_offset - draw.randrange(9), 0)),
@@ -123,7 +123,7 @@ def odd(batch: NewBatch, draw: random.Random) -> NewBatch:
 
 
 def damage(path: Path, draw: random.Random) -> None:
-    """Changes some bytes of a file."""
+    """Change some bytes of a file."""
     content = bytearray(path.read_bytes())
     for _ in range(draw.randrange(1, 4)):
         if content:

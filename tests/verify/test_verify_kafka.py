@@ -1,4 +1,4 @@
-"""What real brokers leave on disk when all is well is well for `verify` too. Needs Java and Maven."""
+"""Healthy files of real brokers are well for `verify` too. Needs Java and Maven."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ FORMAT = "message.format.version"
 
 
 def write(port: int, phase: int, now: int) -> None:
-    """A committed and an aborted transaction, and empty ones, each phase in a segment of its own."""
+    """Write a committed and an aborted transaction, and empty ones, each phase in its own segment."""
     from confluent_kafka import Producer
 
     timestamp = now + phase * ROLLED_MS
@@ -49,7 +49,7 @@ def write_plain(port: int, topic: str, timestamp: int) -> None:
 
 
 def delete_records(port: int, offsets: dict[str, int]) -> None:
-    """Moves the log start offsets of partitions."""
+    """Move the log start offsets of partitions."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
 
@@ -60,7 +60,7 @@ def delete_records(port: int, offsets: dict[str, int]) -> None:
 
 
 def set_format(broker: Broker, topic: str, release: str) -> None:
-    """Changes a topic's message format, as soon as the broker knows the topic."""
+    """Change a topic's message format, as soon as the broker knows the topic."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port}"})
@@ -72,7 +72,7 @@ def set_format(broker: Broker, topic: str, release: str) -> None:
 
 
 def assert_well(broker: Broker) -> None:
-    """The log directory as a whole, and each partition given alone."""
+    """Check the complete log directory, and each partition given alone."""
     for path in (broker.logs, *(each for each in sorted(broker.logs.iterdir()) if each.is_dir())):
         ran = run.kseg(["verify", str(path)], broker.logs)
         assert (ran.status, ran.stdout) == (0, b"ok\n"), ran.stdout.decode()
@@ -136,7 +136,7 @@ def test_what_the_log_of_0_11_rebuilds_is_well(tmp_path: Path) -> None:
 
 
 def test_what_the_cleaner_of_0_11_leaves_is_well(tmp_path: Path) -> None:
-    """Times of batches that it emptied don't reach its time index."""
+    """Timestamps of batches that it emptied don't reach its time index."""
     now = time.time_ns() // 1_000_000
     lines: list[dict[str, object]] = []
     for number, end in enumerate(("commit", "abort")):
@@ -161,7 +161,7 @@ def batches_of(log: Path) -> list[bytes]:
 
 
 def recover(work: Path, places: list[Path]) -> None:
-    """Lets the log of 0.11 recover partitions, and clean those called `compacted`."""
+    """Let the log of 0.11 recover partitions, and clean those called `compacted`."""
     sys.path.insert(0, str(golden.ROOT.parent / "tools"))
     from kafka_classes import KafkaClasses
 

@@ -94,12 +94,12 @@ class Cluster:
     @cached_property
     def found(self) -> tuple[FoundAt, ...]:
         """The contents of each path. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
-        found = [each for each in map(self._found_at, self.paths) if each is not None]
+        found = [each for each in map(self._find_contents, self.paths) if each is not None]
         if found and not any(each.has_partitions for each in found):
             self._refuse_or_raise(NoPartitionError(found[0].path))
         return tuple(found)
 
-    def _found_at(self, path: Path) -> FoundAt | None:
+    def _find_contents(self, path: Path) -> FoundAt | None:
         try:
             found = find_at(path, self._refuse, self._levels)
             if not found.is_partition and not found.log_dirs:
@@ -280,15 +280,15 @@ class Cluster:
         return [each for each in found if self._cluster_named(each.cluster_id) == cluster_id]
 
     @cached_property
-    def _directories_by_topic(self) -> Mapping[str, list["_Owned"]]:
-        found: dict[str, list[_Owned]] = defaultdict(list)
+    def _directories_by_topic(self) -> Mapping[str, list["_OwnedDirectory"]]:
+        found: dict[str, list[_OwnedDirectory]] = defaultdict(list)
         for each in self._owned_directories():
             name = parse_partition_directory(own_name(each[0]))
             if name is not None:
                 found[name.topic].append(each)
         return found
 
-    def _owned_directories(self) -> Iterator["_Owned"]:
+    def _owned_directories(self) -> Iterator["_OwnedDirectory"]:
         """Yield all directories of partitions."""
         given = {os.path.realpath(path) for path in self.given}
         yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
@@ -360,7 +360,7 @@ def _log_candidate(
     return _candidate(partition, partition.path, partial(history_of, partition), owner, is_given=is_given)
 
 
-_Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
+_OwnedDirectory: TypeAlias = tuple[Path, DirectoryIdentity, bool]
 """A partition's directory, the identity of its log directory, and whether it was given by its own path."""
 
 

@@ -259,7 +259,7 @@ class NoPartitionError(OpenError):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
         others = next(_foreign_below(as_path(path)), None)
-        there = _held(as_path(path)) if others is None else f"{others[0]} is {others[1]}"
+        there = _describe_contents(as_path(path)) if others is None else f"{others[0]} is {others[1]}"
         super().__init__(f"{problem}; {there}" if there else problem, path)
 
 
@@ -267,7 +267,7 @@ _MOST_NAMED = 3
 """The most names of other contents in a message."""
 
 
-def _held(path: Path) -> str:
+def _describe_contents(path: Path) -> str:
     """Return the other contents of a directory without partitions; empty if it can't be listed, or is a bucket."""
     if isinstance(path, PlacedPath):
         return ""

@@ -98,7 +98,7 @@ class JoinedCopies:
         self._copies, self._all = copies, of or copies
         self.place = copies[0].place
         self._say = say
-        self._said: set[str] = set()
+        self._reported_lines: set[str] = set()
 
     @cached_property
     def whole(self) -> PartitionLog:
@@ -146,8 +146,8 @@ class JoinedCopies:
 
     def say_once(self, line: str) -> None:
         """Report a replacement of a log that may be read several times, once."""
-        if line not in self._said:
-            self._said.add(line)
+        if line not in self._reported_lines:
+            self._reported_lines.add(line)
             self._say(line)
 
     def bounds(self, slot: int) -> tuple[int, int | None]:

@@ -75,7 +75,7 @@ class Lister:
         self._selection = selection
         self._left = selection.limit
         self._turns = turns
-        self._said_before: deque[list[Callable[[], object]]] = deque()
+        self._queued_notes: deque[list[Callable[[], object]]] = deque()
         self._topic_ids = TopicIds(cluster)
         self._topics = TopicRetention(cluster, settings.retention, given, CHEAP_METADATA, self._note_unread, static)
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
@@ -111,7 +111,7 @@ class Lister:
             is_far=self._is_far,
         ) as results:
             for order, (listing, notes) in results:
-                for say in self._said_before.popleft():
+                for say in self._queued_notes.popleft():
                     say()
                 for note in (*notes, *listing.problems):
                     self._turns.note(note)
@@ -137,7 +137,7 @@ class Lister:
             same = retention is own.retention and cleaning is own.cleaning
             if not same or roll != own.roll or is_in_use != own.is_in_use:
                 own = replace(own, retention=retention, cleaning=cleaning, roll=roll, is_in_use=is_in_use)
-            self._said_before.append(self._turns.take())
+            self._queued_notes.append(self._turns.take())
             yield _ListOrder(partition, own, self._left)
 
     def _complete_listing(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:

@@ -56,7 +56,7 @@ def look_up_in_copies(
     answer = _look_up(partition.best, target, selection, is_time, tiers)
     if selection.is_everything and target in _OF_THE_BEST:
         return answer
-    others = _found_in_others(partition, target, selection, is_time, tiers)
+    others = _look_up_in_others(partition, target, selection, is_time, tiers)
     if not is_time and selection.is_everything:
         may_be_lost = answer.absence is Absence.GAP and are_gapless(partition.copies)
         return next(others, answer) if may_be_lost or answer.absence in _DAMAGED else answer
@@ -81,7 +81,7 @@ def _rank(target: int | SpecialTime, found: Lookup) -> tuple[int, int]:
     return (offset, 0) if target is SpecialTime.LATEST else (-offset, 0)
 
 
-def _found_in_others(
+def _look_up_in_others(
     partition: PartitionReplicas[PartitionLog],
     target: int | SpecialTime,
     selection: Selection,

@@ -102,7 +102,7 @@ class Mirror:
     def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
         """Place the existing files of some names, from a store's folder, in a directory."""
         store = open_store(url)
-        self.place(store, _those_there(store, names), target)
+        self.place(store, _existing_objects(store, names), target)
 
 
 def _folders_above(key: str) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _fetch(path: PlacedPath) -> None:
         os.close(open_regular(path)[0])
 
 
-def _those_there(store: Store, names: Iterable[str]) -> Iterator[StoredObject]:
+def _existing_objects(store: Store, names: Iterable[str]) -> Iterator[StoredObject]:
     """Yield the existing objects of these keys, requested at the same time."""
     for found in in_threads(store.stat, names):
         if found is not None:

@@ -190,7 +190,7 @@ class RemoteCopies:
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
         """Take further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
-        self._records_by_dirs: dict[tuple[Path, ...], _Recorded] = {}
+        self._records_by_dirs: dict[tuple[Path, ...], _RecordedOffsets] = {}
         self._clusters: dict[Path, tuple[Path, ...]] = {}
         self._topic_ids: dict[Path, TopicIds] = {}
 
@@ -225,7 +225,7 @@ class RemoteCopies:
         names = [owner for owner in recorded.highest if owner.topic == partition.topic]
         return bool(count) and recorded.partitions >= {*range(count or 0)} and (topic_id is not None or not names)
 
-    def _recorded_for(self, partition: PartitionLog) -> "tuple[_Recorded, str | None]":
+    def _recorded_for(self, partition: PartitionLog) -> "tuple[_RecordedOffsets, str | None]":
         """Return the records of a partition's cluster, and the id of its topic."""
         log_dir = partition.path.absolute().parent
         if log_dir not in self._topic_ids:
@@ -238,7 +238,7 @@ class RemoteCopies:
         return self._records_by_dirs[own_dirs], self._topic_ids[log_dir].of(partition)
 
 
-class _Recorded(NamedTuple):
+class _RecordedOffsets(NamedTuple):
     """The highest copied offset by owner, and the partitions of `__remote_log_metadata` that were read."""
 
     highest: dict[Owner, int]
@@ -253,10 +253,10 @@ def _highest_in_tier(partition: PartitionLog) -> int | None:
     return max((end for end in ends if end is not None), default=None)
 
 
-def _read_recorded(log_dirs: Iterable[Path]) -> _Recorded:
+def _read_recorded(log_dirs: Iterable[Path]) -> _RecordedOffsets:
     places = _recording_partitions(log_dirs)
     highest: dict[Owner, int] = {}
     for segment in _segments_in(places).values():
         if segment.was_copied and segment.end_offset is not None:
             highest[segment.owner] = max(highest.get(segment.owner, NOTHING_COPIED), segment.end_offset)
-    return _Recorded(highest, frozenset(place.partition for place in places))
+    return _RecordedOffsets(highest, frozenset(place.partition for place in places))

@@ -248,7 +248,7 @@ def join_replicas(
     found: list[PartitionReplicas[Place]] = []
     for topic, own in by_topic.items():
         known = None if topic == METADATA_TOPIC else metadata
-        joined = _of_topic(own, _told(known, topic))
+        joined = _of_topic(own, _topic_facts(known, topic))
         if known is not None or cluster_id is not None:
             offset = None if known is None else known.offset
             joined = [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
@@ -264,7 +264,7 @@ def find_set_aside(
     candidates: all of the topic in one cluster. known: the cluster's metadata, if they are here.
     """
     histories = _Histories[Place]()
-    _, parts = _by_partition(candidates, _told(known, topic), histories)
+    _, parts = _by_partition(candidates, _topic_facts(known, topic), histories)
     for partition, _, set_aside in parts:
         yield from (LeftOut(topic, partition, copy.path, copy.broker, copy.status) for copy in set_aside)
 
@@ -273,15 +273,15 @@ def find_topic_id(
     topic: str, candidates: Sequence[Candidate[Place]], known: "ClusterMetadata | None" = None
 ) -> str | None:
     """Return the id that `join_replicas` has for a topic; arguments are as for `find_set_aside`."""
-    return _topic_id(candidates, _told(known, topic), _Histories[Place]())[0]
+    return _topic_id(candidates, _topic_facts(known, topic), _Histories[Place]())[0]
 
 
-def _told(known: "ClusterMetadata | None", topic: str) -> "_Told | None":
+def _topic_facts(known: "ClusterMetadata | None", topic: str) -> "_TopicFacts | None":
     """Return the metadata's facts about a topic; None for their own topic."""
-    return None if known is None or topic == METADATA_TOPIC else _Told(known, topic)
+    return None if known is None or topic == METADATA_TOPIC else _TopicFacts(known, topic)
 
 
-class _Told:
+class _TopicFacts:
     """A topic in the metadata: its id, None if they don't have it; and its partitions by number."""
 
     def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
@@ -311,7 +311,7 @@ def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
     return next(iter(known), None)
 
 
-def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> list[PartitionReplicas[Place]]:
+def _of_topic(candidates: Sequence[Candidate[Place]], told: _TopicFacts | None) -> list[PartitionReplicas[Place]]:
     histories = _Histories[Place]()
     topic_id, partitions = _by_partition(candidates, told, histories)
     found = []
@@ -323,24 +323,26 @@ def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> lis
     return found
 
 
-_Parted: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]
+_PartitionGroup: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]
 """A partition's number, its own directories, and the others."""
 
 
 def _by_partition(
-    candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
-) -> tuple[str | None, list[_Parted[Place]]]:
+    candidates: Sequence[Candidate[Place]], told: _TopicFacts | None, histories: "_Histories[Place]"
+) -> tuple[str | None, list[_PartitionGroup[Place]]]:
     """Return the topic's id, and its partitions."""
     topic_id, is_gone = _topic_id(candidates, told, histories)
     by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
         by_partition[candidate.partition].append(candidate)
     meant = None if is_gone else topic_id
-    return topic_id, [(partition, *_told_apart(own, meant, is_gone=is_gone)) for partition, own in by_partition.items()]
+    return topic_id, [
+        (partition, *_split_candidates(own, meant, is_gone=is_gone)) for partition, own in by_partition.items()
+    ]
 
 
 def _topic_id(
-    candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
+    candidates: Sequence[Candidate[Place]], told: _TopicFacts | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, bool]:
     """Return the topic's id, and whether the cluster no longer has such a topic.
 
@@ -362,7 +364,7 @@ def _topic_id(
     return max(in_use or ids, key=newest), False
 
 
-def _told_apart(
+def _split_candidates(
     candidates: Sequence[Candidate[Place]], topic_id: str | None, *, is_gone: bool
 ) -> tuple[list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]:
     """Return the directories that are the partition's, and the others."""

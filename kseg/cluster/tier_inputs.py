@@ -81,7 +81,7 @@ class RemoteLogs:
         self._files = StandingFiles(self._keys)
         self._mirror = Mirror(self._files, choice)
         self._listings: dict[StrPath, tuple[ObjectStore, list[StoredObject]]] = {}
-        self._count = self._said = 0
+        self._count = self._reported_count = 0
         self.problems = 0
 
     def __enter__(self) -> "RemoteLogs":
@@ -296,10 +296,10 @@ class RemoteLogs:
         for segment in placed.remote.segments:
             for problem in segment.problems:
                 self.problems += not segment.is_unfinished
-                self._said += 1
-                if self._said <= MOST_SAID:
+                self._reported_count += 1
+                if self._reported_count <= MOST_SAID:
                     self._say(f"kseg: {place_of(placed.store, problem.key)}: {problem.sentence}")
-                elif self._said == MOST_SAID + 1:
+                elif self._reported_count == MOST_SAID + 1:
                     self._say("kseg: there are more such objects; `kseg verify` names all")
 
     def _new_directory(self, name: str, *, is_far: bool) -> PlacedPath:

@@ -18,7 +18,7 @@ from kseg.log.transactions import (
 from kseg.times import time_text
 
 
-class _Wanted(NamedTuple):
+class _WantedTransaction(NamedTuple):
     """The wanted transaction's producer, and an offset of it.
 
     None for the latest. states: of its coordinator, in order.
@@ -62,7 +62,7 @@ def explain_transaction(
         raise UsageError(f"--explain {wanted}: no such transaction; `kseg txns` lists producers and first offsets")
 
 
-def _resolve(coordinators: Coordinators, wanted: str) -> _Wanted:
+def _resolve(coordinators: Coordinators, wanted: str) -> _WantedTransaction:
     """Parse the wanted transaction; `@OFFSET` counts only if the complete text isn't a transactional id.
 
     Such an id may have any characters.
@@ -73,7 +73,7 @@ def _resolve(coordinators: Coordinators, wanted: str) -> _Wanted:
         states = tuple(_states(coordinators, given))
         if states or _is_number(given):
             ids = {state.producer_id for state in states if state.transactional_id == given}
-            return _Wanted(frozenset(ids or {int(given)}), at, states)
+            return _WantedTransaction(frozenset(ids or {int(given)}), at, states)
     raise UsageError(
         f"--explain {wanted}: no transactional id that is known here, and not a producer id; give all log directories"
     )
@@ -91,7 +91,7 @@ def _states(coordinators: Coordinators, given: str) -> Iterator[CoordinatorTrans
         )
 
 
-def _choose_transaction(place: PartitionLog, wanted: _Wanted) -> Transaction | None:
+def _choose_transaction(place: PartitionLog, wanted: _WantedTransaction) -> Transaction | None:
     chosen = None
     for each in PartitionTransactions(place).transactions():
         if each.producer_id in wanted.producer_ids and _has(each, wanted.offset):

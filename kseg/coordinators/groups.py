@@ -211,11 +211,11 @@ def partition_groups(
         )
         for name in sorted(groups.keys() | pending.keys())
     )
-    notes = tuple(_not_loaded(partition, loading))
+    notes = tuple(_loading_notes(partition, loading))
     return GroupsView(tuple(found), replay.later_count, tuple(unreadable), notes, records=count, unloadable=len(notes))
 
 
-def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:
+def _loading_notes(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:
     """Yield that no coordinator loads the partition, and the reason."""
     if (found := loading.unloadable) is not None:
         yield f"{partition.path}: offset {found.offset}: brokers don't load these groups: {found.sentence}"

@@ -401,7 +401,7 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
     lines = tuple(",".join(_csv_fields(commit, names_groups=names_groups)) for commit in kept)
     whose = " ".join(map(_group_option, dict.fromkeys(commit.group for commit in kept)))
     use = (f"try it: {_TOOL} {whose} --reset-offsets --from-file FILE --dry-run",) if lines else ()
-    return ResetPlan(lines, (*_left_out(groups), *_lost(commits, kept), *use))
+    return ResetPlan(lines, (*_omitted_groups(groups), *_omitted_details(commits, kept), *use))
 
 
 def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
@@ -435,7 +435,7 @@ def _quote(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _left_out(groups: Iterable[Group]) -> Iterator[str]:
+def _omitted_groups(groups: Iterable[Group]) -> Iterator[str]:
     """Yield the groups without a line, as the tool doesn't reset them."""
     for group in groups:
         if group.type == "share":
@@ -444,7 +444,7 @@ def _left_out(groups: Iterable[Group]) -> Iterator[str]:
             yield f"{group.group}: left out commits of transactions that haven't ended: {len(group.pending_commits)}"
 
 
-def _lost(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
+def _omitted_details(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
     """Yield the details of commits that the lines omit."""
     if len(kept) < len(commits):
         yield f"left out commits, since a line of the CSV can't have a line feed in a name: {len(commits) - len(kept)}"

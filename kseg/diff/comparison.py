@@ -126,7 +126,7 @@ class CopyComparison:
         self._followers = followers or {}
         self._gives_held = gives_held
         self._held: dict[tuple[tuple[int, ...], bool | None], HeldRecords] = {}
-        self._told: list[HeldRecords] = []
+        self._ready_records: list[HeldRecords] = []
         self._heads: list[CopyHead] = []
         self._batch_count = 1
 
@@ -183,8 +183,8 @@ class CopyComparison:
         """Compare records until all copies are between batches again."""
         while heads := [head for head in self._heads if head.header is not None]:
             self._compare_lowest(heads)
-            yield from self._told
-            self._told.clear()
+            yield from self._ready_records
+            self._ready_records.clear()
             if all(head.is_between_batches for head in self._heads):
                 break
         yield from self._held.values()
@@ -341,7 +341,7 @@ class CopyComparison:
         if held is not None and (held.log, held.run.position, held.last_offset) == place:
             self._held[has, is_lost] = held._replace(last_offset=last)
             return
-        self._told += () if held is None else (held,)
+        self._ready_records += () if held is None else (held,)
         self._held[has, is_lost] = HeldRecords(cursor.path, _copy_batch(cursor), first, last, has, is_lost)
 
 

@@ -215,7 +215,7 @@ class CheckUpInWork:
         self._troubles: list[Trouble] = []
         self._topics: dict[str, TopicUse] = {}
         self._counted_partitions: set[tuple[str, int | None]] = set()
-        self._due: dict[tuple[Path, SettingSource], _Due] = {}
+        self._due: dict[tuple[Path, SettingSource], _DueSegments] = {}
         self._clock_behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
         self._forecast = StartForecast(plan.cluster, plan.choice)
@@ -341,7 +341,7 @@ class CheckUpInWork:
             use.due += row.size
             source = found.time_source if row.retention is Retention.DELETE_TIME else SettingSource.TOPIC
             home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
-            self._due.setdefault((home, source), _Due()).add(listing.topic, row.size)
+            self._due.setdefault((home, source), _DueSegments()).add(listing.topic, row.size)
 
     def _due_troubles(self) -> Iterator[Trouble]:
         for (home, source), due in self._due.items():
@@ -380,7 +380,7 @@ def _beyond_end(plan: VerificationPlan) -> Iterator[tuple[Path, OffsetCommit]]:
                         yield directories[group.coordinator_partition], commit
 
 
-class _Due:
+class _DueSegments:
     """The segments that retention would delete in a log directory."""
 
     def __init__(self) -> None:

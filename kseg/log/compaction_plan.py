@@ -338,8 +338,8 @@ class BatchCleaner:
     def __init__(self, offsets: OffsetMap, transactions: CleanedTransactions, retention: TombstoneRetention) -> None:
         self.emptied = 0
         self.keeps_deletes = True
-        self._kept = 0
-        self._gone: Counter[Gone] = Counter()
+        self._kept_count = 0
+        self._removed_counts: Counter[Gone] = Counter()
         self._table = offsets.table
         self._transactions = transactions
         self._retention = retention
@@ -352,13 +352,13 @@ class BatchCleaner:
     @property
     def kept(self) -> int:
         """The number of remaining records so far."""
-        return self._kept + self._table.kept
+        return self._kept_count + self._table.kept
 
     @property
     def gone(self) -> Counter[Gone]:
         """The number of removed records, by reason."""
         whole = {Gone.SUPERSEDED: self._table.superseded, Gone.NO_KEY: self._table.without_key}
-        return self._gone + Counter(whole)
+        return self._removed_counts + Counter(whole)
 
     def cleaned(self, piece: Slice) -> Iterator[Run]:
         """Yield the remaining batches of a slice, in a buffer that is valid until the next run is taken.
@@ -415,8 +415,8 @@ class BatchCleaner:
         records = list(batch.records())
         reasons = [self._reason(batch, record, is_discarded=is_discarded) for record in records]
         left = [record for record, reason in zip(records, reasons, strict=True) if reason is None]
-        self._gone.update(reason for reason in reasons if reason is not None)
-        self._kept += len(left)
+        self._removed_counts.update(reason for reason in reasons if reason is not None)
+        self._kept_count += len(left)
         if not left:
             return self._drop_or_empty(batch)
         has_deletes = any(record.value is None for record in left) or (can_discard and batch.is_control)

@@ -275,7 +275,7 @@ def _find_pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[P
     found = []
     for each in partitions:
         slot = len(each.going(age_ms))
-        held = _held(each, slot, age_ms)
+        held = _count_held(each, slot, age_ms)
         if held:
             sizes = [segment.size for segment in each.segments]
             first, rest = each.segments[slot], slot + held
@@ -292,7 +292,7 @@ def _find_pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[P
     return found
 
 
-def _held(partition: FreeablePartition, slot: int, age_ms: int) -> int:
+def _count_held(partition: FreeablePartition, slot: int, age_ms: int) -> int:
     """Count the closed segments that a slot's future timestamp pins: itself, similar ones, and old ones after them."""
     now_ms, count = partition.settings.now_ms, 0
     closed = partition.segments[slot:-1]

@@ -245,7 +245,7 @@ def list_partition(
     `on_read` is called with the size of each log that was read.
     """
     problems: list[str] = []
-    listed: list[_Listed] = []
+    listed: list[_ListedSegment] = []
     for found in _segments(partition, settings, problems):
         listed.append(found)
         if on_read is not None:
@@ -284,7 +284,7 @@ def list_partition(
     )
 
 
-class _Listed(NamedTuple):
+class _ListedSegment(NamedTuple):
     """A segment's line, and the headers of its first and last batch; is_read: they were looked for."""
 
     row: SegmentListing
@@ -293,12 +293,12 @@ class _Listed(NamedTuple):
     is_read: bool = True
 
 
-def _segments(partition: PartitionLog, settings: ListingSettings, problems: list[str]) -> Iterator[_Listed]:
+def _segments(partition: PartitionLog, settings: ListingSettings, problems: list[str]) -> Iterator[_ListedSegment]:
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
         if by_manifest is not None:
-            yield _Listed(by_manifest, is_read=False)
+            yield _ListedSegment(by_manifest, is_read=False)
             continue
         try:
             index = read_index_end(segment)
@@ -315,7 +315,7 @@ def _segments(partition: PartitionLog, settings: ListingSettings, problems: list
             problems.append(str(error))
             continue
         row = row if not cached else row._replace(cached_size=cached.get(segment.base_offset))
-        yield _Listed(row, first, tail.last)
+        yield _ListedSegment(row, first, tail.last)
 
 
 def _glance(
@@ -483,7 +483,7 @@ def _decisions(
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
 
 
-def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> PartitionEnd:
+def _log_end(partition: PartitionLog, listed: Sequence[_ListedSegment]) -> PartitionEnd:
     """Return the log's end like `PartitionLog.read_end`; by the listed segments, if that can't be read any more."""
     try:
         return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read})

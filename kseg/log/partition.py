@@ -164,7 +164,7 @@ class PartitionLog:
         elif not os.path.isdir(self.path):  # noqa: PTH112  quicker
             raise OpenError(f"can't be listed: {os.strerror(errno.ENOENT)}", self.path)
         self._settled_ns = names.settled_ns
-        self._take(_found_files(self.path, names.files))
+        self._take(_regular_files(self.path, names.files))
 
     def open_log(self, segment: SegmentFiles, *, keep_cache: bool = True) -> LogFile:
         """Open a segment's log, with the batches of other copies if `open_whole` was set. Raises OpenError."""
@@ -438,7 +438,7 @@ def _next_offset(base_offset: int, log: FoundFile) -> int | None:
     return None if last is None else last.last_offset + 1
 
 
-def _found_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
+def _regular_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
     """Yield the regular files of a directory among some names, without those deleted meanwhile."""
     is_placed = isinstance(path, PlacedPath)
     for name in names:

@@ -248,7 +248,7 @@ class StandingFiles:
 
     def __init__(self, keys: PrivateKeys) -> None:
         """Take the keys of encrypted segments."""
-        self._keys, self._last_read = keys, LastRead()
+        self._keys, self._read_cache = keys, LastRead()
         self._paths: list[PlacedPath] = []
 
     def fetch_all(self) -> None:
@@ -335,7 +335,7 @@ class StandingFiles:
         os.utime(path, ns=(found.modified_ms * 1_000_000,) * 2)
 
     def _bytes_of(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> RangedBytes:
-        return bytes_of(store, part, self._keys, self._last_read, size)
+        return bytes_of(store, part, self._keys, self._read_cache, size)
 
     def _let_stand(self, path: PlacedPath, source: RangedBytes) -> None:
         path.let_stand_for(source)

@@ -68,7 +68,7 @@ class _Clues:
         first = transaction.end_offset if transaction.first_offset is None else transaction.first_offset
         self._first = 0 if first is None else first
         self._began = transaction.first_offset is not None and transaction.first_offset < partition.log_start_offset()
-        self._told_at: int | None = None
+        self._outcome_offset: int | None = None
 
     def all(self) -> Iterator[Clue]:
         place, bases = self._partition, self._partition.base_offsets
@@ -76,7 +76,7 @@ class _Clues:
             segment = place.segments[slot]
             if bases[slot] > self._first:
                 yield from self._snapshot(bases[slot])
-            if self._told_at is not None:
+            if self._outcome_offset is not None:
                 break
             yield from self._segment(segment)
         else:
@@ -99,14 +99,14 @@ class _Clues:
         for first, clue in self._batches(segment, name):
             while entries and first is not None and entries[0].last_offset < first:
                 yield from self._entry(entries.pop(0), segment)
-            if self._told_at is not None and (clue.offset is None or clue.offset > self._told_at):
+            if self._outcome_offset is not None and (clue.offset is None or clue.offset > self._outcome_offset):
                 break
             yield clue
             is_damaged |= clue.kind is ClueKind.DAMAGE
         if index is None and is_damaged:
             yield self._clue(ClueKind.INDEX, None, "isn't there", segment.path.stem + ".txnindex")
         for entry in entries:
-            if self._told_at is None or entry.last_offset <= self._told_at:
+            if self._outcome_offset is None or entry.last_offset <= self._outcome_offset:
                 yield from self._entry(entry, segment)
 
     def _batches(self, segment: SegmentFiles, name: str) -> Iterator[tuple[int | None, Clue]]:
@@ -145,7 +145,7 @@ class _Clues:
         if marker is None:
             return self._clue(ClueKind.MARKER, first, f"a control record of {epoch} that ends nothing", name)
         what = "ABORT" if marker.control_type is ControlType.ABORT else "COMMIT"
-        self._told_at = header.last_offset
+        self._outcome_offset = header.last_offset
         time = time_text(marker.timestamp, none="no time")
         told = f"{what}, {epoch}, coordinator epoch {marker.coordinator_epoch}, {time}"
         return self._clue(ClueKind.MARKER, first, told, name, header.position)
@@ -154,8 +154,8 @@ class _Clues:
         if entry.last_offset < self._first:
             return
         if entry.first_offset >= self._first:
-            known = self._told_at
-            self._told_at = entry.last_offset if known is None else min(known, entry.last_offset)
+            known = self._outcome_offset
+            self._outcome_offset = entry.last_offset if known is None else min(known, entry.last_offset)
         told = (
             f"aborted, from offset {entry.first_offset} on; the last stable offset then was {entry.last_stable_offset}"
         )
@@ -185,7 +185,7 @@ class _Clues:
             told = f"doesn't have it: the producer's open transaction began at offset {opened}"
         decides = self._transaction.evidence is Evidence.SNAPSHOT
         if decides and opened != self._transaction.first_offset:
-            self._told_at = offset
+            self._outcome_offset = offset
         yield self._clue(ClueKind.SNAPSHOT, offset, told, found.name)
 
 

@@ -154,7 +154,7 @@ class PartitionTransactions:
             self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
         unknown = self._walk.maybe_ended
         self._open_by_producer = {
-            producer_id: self._caught_up(
+            producer_id: self._catch_up(
                 self._open_by_producer.get(producer_id) or self._carry_transaction(producer_id, first)
             )._replace(
                 first_offset=first,
@@ -192,7 +192,7 @@ class PartitionTransactions:
         states = None if first is None else self.partition.read_producer_states(first)
         return {} if states is None else states.producers
 
-    def _caught_up(self, opened: Transaction) -> Transaction:
+    def _catch_up(self, opened: Transaction) -> Transaction:
         """Return the transaction with the records of batches that the walk has passed too."""
         batches, records = self._walk.producers.passed(opened.producer_id)
         values = self._walk.producers.get(opened.producer_id)
@@ -210,9 +210,9 @@ class PartitionTransactions:
         first = self._walk.begun[header.producer_id]
         known = self._open_by_producer.get(header.producer_id)
         if known is None and first == header.first_offset:
-            self._open_by_producer[header.producer_id] = self._begun(header)
+            self._open_by_producer[header.producer_id] = self._begin_transaction(header)
             return
-        known = self._carry_transaction(header.producer_id, first) if known is None else self._caught_up(known)
+        known = self._carry_transaction(header.producer_id, first) if known is None else self._catch_up(known)
         self._open_by_producer[header.producer_id] = known._replace(
             producer_epoch=header.producer_epoch,
             last_offset=header.last_offset,
@@ -221,7 +221,7 @@ class PartitionTransactions:
             last_timestamp=header.max_timestamp,
         )
 
-    def _begun(self, header: BatchHeader) -> Transaction:
+    def _begin_transaction(self, header: BatchHeader) -> Transaction:
         """Return a transaction that begins with a batch."""
         return Transaction(
             self.partition.topic,
@@ -245,7 +245,7 @@ class PartitionTransactions:
                 has_broker_times=event.header.is_log_append_time,
             )
         known = (
-            self._carry_transaction(event.producer_id, event.first_offset) if known is None else self._caught_up(known)
+            self._carry_transaction(event.producer_id, event.first_offset) if known is None else self._catch_up(known)
         )
         marker = event.marker
         if marker is not None:

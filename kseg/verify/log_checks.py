@@ -278,7 +278,7 @@ class _OpenTransaction(NamedTuple):
     may_have_ended: bool = False
 
 
-class _Aborted(NamedTuple):
+class _AbortedStart(NamedTuple):
     """The first readable record of an aborted transaction; `is_whole`: the log start offset cuts none off."""
 
     first_offset: int | None
@@ -304,7 +304,7 @@ class ProducerChecks:
         self._carried_starts = {each: carried.begun[each] for each in carried.confirmed}
         self._untimed_producers: set[int] = set()
         self._first_readable: dict[int, int] = {}
-        self._aborted_starts: dict[tuple[int, int], _Aborted] = {}
+        self._aborted_starts: dict[tuple[int, int], _AbortedStart] = {}
         self._without_records: set[tuple[int, int]] = set()
         self._is_whole = True
         self._clock = -1
@@ -390,7 +390,7 @@ class ProducerChecks:
             if batch.marker.control_type is ControlType.ABORT and completed is not None:
                 is_whole = completed.first_offset >= self._log_start
                 first_offset = completed.first_offset if is_whole else first_readable
-                self._aborted_starts[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
+                self._aborted_starts[header.producer_id, batch.last_offset] = _AbortedStart(first_offset, is_whole)
 
     def end(self, segment: SegmentFiles, size: int) -> None:
         """Compare a segment's transaction index after all its batches; size: bytes of its log then."""

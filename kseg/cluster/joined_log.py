@@ -162,9 +162,7 @@ class JoinedCopies:
     def batches_from(self, first: int) -> Iterator[Run | Damage]:
         """Yield the intact batches from about an offset on, each in its own run, and damages.
 
-        As far as the copies agree.
-
-        The other copies give the batches before the first one's log, and after the end of its agreement.
+        Other copies give the batches before the first one's log, and after the end of its agreement, while they agree.
         """
         bases, others = self.place.base_offsets, self._others
         following = first

@@ -160,7 +160,7 @@ def select_segments(
     Args:
         listing: of a partition.
         selection: the wanted records.
-        say: called with distrusted indexes and omissions.
+        say: called with untrusted indexes and omissions.
         left: the number of records still wanted; None for all.
 
     Returns:

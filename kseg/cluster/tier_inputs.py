@@ -96,7 +96,10 @@ class RemoteLogs:
         return self._mirror.refused
 
     def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
-        """Return the store at a root, and the tiers' partitions in it; none if it holds no tier. Raises like stores."""
+        """Return the store at a root, and the tiers' partitions in it; none if it holds no tier.
+
+        Raises the store's errors.
+        """
         if root not in self._found:
             store, objects = self._list_objects(root)
             self._found[root] = store, find_remote_partitions(store, objects, self._choice.takes)
@@ -127,7 +130,7 @@ class RemoteLogs:
     def mirrored(self, url: str) -> PlacedPath:
         """Return the directory of a broker's own files at a URL; next to a partition, its log directory's files.
 
-        Raises like stores.
+        Raises the store's errors.
         """
         store, objects = self._list_objects(url)
         folder, name = parted(url)
@@ -167,7 +170,7 @@ class RemoteLogs:
     def place(self, root: StrPath) -> PlacedPath:
         """Return the directory that stands for a tier.
 
-        Raises OpenError if there is none at the root, and like stores.
+        Raises OpenError if there is none at the root, and the store's errors.
         """
         if root not in self._placed_paths:
             store, objects = self._list_objects(root)
@@ -200,7 +203,7 @@ class RemoteLogs:
     def join(self, local: StrPath, roots: Sequence[str]) -> PlacedPath:
         """Return the directory that stands for local partitions and their earlier parts in remote tiers.
 
-        Raises OpenError if there is no local partition, and like stores.
+        Raises OpenError if there is no local partition, and the store's errors.
         """
         key = "\0".join((os.fspath(local), *roots))
         if key not in self._placed_paths:

@@ -272,7 +272,7 @@ class CopyComparison:
         )
         self.divergence = Divergence(offset, max(batch.header.partition_leader_epoch for batch in batches), batches)
 
-    # --- what is lacking ----------------------------------------------------------------------------------------------
+    # --- missing records ----------------------------------------------------------------------------------------------
 
     def _lack(self, holding: Holding, at: list[CopyHead]) -> None:
         """Note that some copies lack records; those in `at` have others at that offset."""

@@ -199,9 +199,9 @@ def show_records(place: Place) -> Words:
 
 
 def show_retention(place: Place) -> Words:
-    """Return the command that shows segments to delete by retention, and when.
+    """Return the command that shows the segments that retention deletes, and when.
 
-    By one log directory's settings for all.
+    The settings of one log directory apply to all.
     """
     return ["retain", *map(path_word, place.log_dirs or [place.file])]
 
@@ -519,7 +519,7 @@ CARE: dict[str, NextStep] = {
     "remote-unfinished": explain,
     "remote-deleted": explain,
     "remote-unknown": explain,
-    # notes: wasted space first, then harmless facts
+    # notes: disk space first, then harmless facts
     "retention-due": show_retention,
     "leftover-directory": list_ends,
     "leftover-file": explain,

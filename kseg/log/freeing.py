@@ -80,7 +80,7 @@ class Share(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The bytes to free, and the total of their share; None if a size was given.
+    """The bytes to free, and their share of a total; None if a size was given.
 
     whole: the bytes of that total.
     """

@@ -171,7 +171,7 @@ def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
 def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
     """Return whether no batch after the start of a noted epoch is of an earlier epoch.
 
-    Checks epochs without batches.
+    Only epochs without batches need this check.
     """
     with_batches = {epoch for epoch, _ in found}
     return all(

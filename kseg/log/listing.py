@@ -431,7 +431,7 @@ def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: boo
 def _measure_compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
     """Return records, stored bytes and decompressed bytes of a compressed batch.
 
-    Nothing decompressed if it is damaged.
+    If it is damaged, nothing is decompressed.
     """
     if header.size > TRUSTED_SIZE and not is_intact(log_file, header):
         return 0, 0, 0

@@ -59,11 +59,10 @@ class LatestRecords:
         time_of: TimeOf = record_time,
         see: Callable[[Record], None] | None = None,
     ) -> None:
-        """Take a time limit (milliseconds since 1970.
+        """Take a time limit, and functions that give a record's key and time.
 
-        None: no limit), and functions that give a record's key and time.
-
-        A record without timestamp (-1) counts as early enough. see: called with each record up to the limit, in order.
+        The limit is in milliseconds since 1970; None for no limit. A record without timestamp (-1) counts as early
+        enough. see: called with each record up to the limit, in order.
         """
         self._see = see
         self._at_ms = at_ms

@@ -322,11 +322,10 @@ def read_tail(segment: SegmentFiles, *, keep_cache: bool = False) -> Tail:
 
 
 class IndexEnd(NamedTuple):
-    """The end of a segment's offset index: its last entry, None without an index; number of entries.
+    """The end of a segment's offset index: its last entry, number of entries, and bytes of the file.
 
-    Bytes of the file.
-
-    has_trailing: bytes follow the last complete entry. error: the reason why it can't be opened or read.
+    The last entry is None without an index. has_trailing: bytes follow the last complete entry. error: the reason why
+    it can't be opened or read.
     """
 
     last: OffsetIndexEntry | None = None

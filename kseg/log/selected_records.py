@@ -164,7 +164,7 @@ def logs_of_partition(
     Args:
         partition: its directory as it was listed.
         selection: the wanted records; this doesn't follow a growing log.
-        say: called with distrusted indexes and omissions.
+        say: called with untrusted indexes and omissions.
         left: the most records, instead of the selection's limit.
         open_log: opens one of the logs; None: unchanged.
 

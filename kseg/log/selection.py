@@ -38,8 +38,8 @@ class Selection(NamedTuple):
     record without timestamp is in no range of times. key: equal. key_regex: found in the key as UTF-8; grep: in the
     value. headers: (name, value) each, any value if that is None. is_control: control records, or others.
     is_committed: no control records, no records of aborted transactions, nothing from the last stable offset on.
-    limit: the first records in all; tail: the last records of each partition; sample: about this share of them, always
-    the same records, chosen by their offsets. is_followed: wait for more.
+    limit: the number of first records in all; tail: the number of last records of each partition; sample: about this
+    share of them, always the same records, chosen by their offsets. is_followed: wait for more.
     """
 
     from_offset: int | None = None

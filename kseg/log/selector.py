@@ -41,7 +41,7 @@ class Selector:
         Args:
             selection: the wanted records.
             directory: the directory of the logs.
-            say: called with distrusted indexes and the reason, and with omissions.
+            say: called with untrusted indexes and the reason, and with omissions.
             listed: the listed directory; None lists it.
 
         Raises:
@@ -51,7 +51,7 @@ class Selector:
         self.is_done = False
         self._late_size = 0
         self._say = say
-        self._reported: set[str] = set()
+        self._reported_lines: set[str] = set()
         self._directory = directory
         self._take(PartitionLog(directory) if listed is None else listed)
 
@@ -98,8 +98,8 @@ class Selector:
 
     def _say_once(self, lines: list[str] | tuple[str, ...]) -> None:
         for line in lines:
-            if line not in self._reported:
-                self._reported.add(line)
+            if line not in self._reported_lines:
+                self._reported_lines.add(line)
                 self._say(line)
 
     def start_position(self, log_file: LogFile) -> int:

@@ -20,7 +20,7 @@ _OF_EMPTY = frozenset({"snapshot-unreadable", "cut-segment", "index-entry", "ind
 _OF_OFFSETS = frozenset(
     {"offsets-fall", "duplicate-batch", "offset-below-base", "offset-too-far", "segment-overlap", "leader-epoch-falls"}
 )
-"""Findings that a log converted as text causes in the bytes before offsets, which the CRC doesn't cover."""
+"""Findings of a log converted as text: extra bytes before offsets, which the CRC doesn't cover, cause them."""
 _BEYOND_END = frozenset({"log-end-lost", "checkpoint-beyond-end", "snapshot-beyond-end", "leader-epoch-beyond-end"})
 """Findings about a log that ends earlier than other files show."""
 

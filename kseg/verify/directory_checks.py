@@ -72,7 +72,7 @@ def _is_copy_of_segments(partition: PartitionLog) -> bool:
 
 
 def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
-    """Report missing epochs: only a broker that appends batches without epochs clears them."""
+    """Report missing epochs: as cleared if the log ends without epochs, since only then a broker clears them."""
     is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
     sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
     finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
@@ -123,7 +123,7 @@ def _add_checkpoint(
 
 
 def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
-    """Report logs before deletion with records that the log lacks.
+    """Report logs marked for deletion with records that the log lacks.
 
     Retention deletes logs before the log's start; cleaned or split logs are in other segments.
     """

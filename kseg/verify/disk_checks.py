@@ -258,10 +258,7 @@ def _has_metadata(log_dir: LogDir) -> bool:
 
 
 def _is_whole(log_dir: LogDir) -> bool:
-    """Return whether it is a node's own disk, by files that nobody copies with a partition.
-
-    And not a skeleton of one.
-    """
+    """Return whether it is a node's own disk, not a skeleton, by files that nobody copies with a partition."""
     has_sign = any((log_dir.path / str(kind)).exists() for kind in (FileKind.CLEAN_SHUTDOWN, FileKind.LOCK))
     return has_sign and 2 * len(_find_emptied(log_dir)) <= len(log_dir.directories)
 
@@ -407,7 +404,7 @@ def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, in
 
 
 def _home(metadata: "ClusterMetadata", own: Sequence[LogDir], expected: "ClusterPartition") -> LogDir | None:
-    """Return the only log directory that can have a node's copy of a partition's records; None without one."""
+    """Return a node's log directory that must have a partition, as only it can have the records; else None."""
     node = own[0].identity.broker
     if node not in expected.replicas or any(each != node for each in (*expected.isr, *expected.elr)):
         return None

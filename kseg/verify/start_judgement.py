@@ -54,7 +54,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
 
 
 def _unclean(partition: PartitionLog, finding: Finding) -> str:
-    """Return the description of a log's end after a clean stop."""
+    """Return the id of the finding about a log's end after a clean stop."""
     size = partition.active_segment.size if partition.active_segment else 0
     is_read = size - (finding.position or 0) > _UNREAD_END
     return "unclean-zeros" if finding.id == "zero-tail" and is_read else "unclean-tail"

@@ -216,7 +216,7 @@ class Verified:
     """The findings in a partition or a log directory.
 
     path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
-    notes: distrusted indexes for a selection, and omissions, in words. effects: the findings' effects at a start.
+    notes: untrusted indexes for a selection, and omissions, in words. effects: the findings' effects at a start.
     has_selected: with a selection, whether a record was selected.
     """
 

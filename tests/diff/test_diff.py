@@ -195,7 +195,7 @@ def test_records_of_wrappers_count_where_only_one_side_has_them(tmp_path: Path) 
     assert [json.loads(line)["copies"][0]["records"] for line in ran.stdout.splitlines()[:2]] == [10, 10]
 
 
-# --- what a leader would make of them --------------------------------------------------------------------------------
+# --- copies under a leader -------------------------------------------------------------------------------------------
 
 
 def test_checkpoint_that_contradicts_the_batches_is_not_believed(tmp_path: Path) -> None:

@@ -93,16 +93,16 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
 
     paths = [path for source in sources for path in _matching(source, refuse)]
     with RemoteLogs({}, lambda _: None) as stores:
-        here = Cluster([path for path in paths if not _is_remote(path)], pass_on)
-        there = Cluster(_mirror_urls(filter(_is_remote, paths), stores, pass_on), pass_on)
+        local_cluster = Cluster([path for path in paths if not _is_remote(path)], pass_on)
+        remote_cluster = Cluster(_mirror_urls(filter(_is_remote, paths), stores, pass_on), pass_on)
         for error in stores.refused:
             pass_on(error)
-        candidates = [_of_directory(each, os.fspath) for each in here.candidates()]
-        candidates += [_of_directory(each, str) for each in there.candidates()]
+        candidates = [_of_directory(each, os.fspath) for each in local_cluster.candidates()]
+        candidates += [_of_directory(each, str) for each in remote_cluster.candidates()]
         known: dict[StrPath, Candidate[PartitionCopy]] = {}
         for each in candidates:
             known.setdefault(each.path, each)
-        cluster = Cluster.joined((here, there))
+        cluster = Cluster.joined((local_cluster, remote_cluster))
         named = ((path, cluster_id) for cluster_id, path in cluster.clusters.items())
         cluster_id = only_cluster(chain(named, ((each.path, each.cluster_id) for each in known.values())))
         joined = joined_of([*known.values()], cluster_id, cluster.metadata)

@@ -97,7 +97,7 @@ class LogDir:
         Directories that are being removed (`-delete`, `-stray`) or added (`-future`) come after those in use. `refuse`
         is called with the error of a directory that can't be listed; without it, the error is raised.
         """
-        here = self.path.absolute()
+        absolute_path = self.path.absolute()
         for path in filter(choice.takes_directory, self.directories):
             name = parse_partition_directory(path)
             own = Checkpoints()
@@ -113,7 +113,7 @@ class LogDir:
                     raise unreadable from error
                 refuse(unreadable)
                 continue
-            partition.log_dir = here  # set once: each partition would look it up
+            partition.log_dir = absolute_path  # set once: each partition would look it up
             yield partition
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
@@ -211,11 +211,11 @@ class FoundAt(NamedTuple):
 
 def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS) -> FoundAt:
     """Find the contents of a path; refuse and errors like `find_log_dirs`. No log directory is no error."""
-    here, is_one, names = listed_at(path)
+    directory, is_one, names = listed_at(path)
     walked: tuple[LogDir, ...] = ()
     if not is_one:
-        walked = tuple(_all_below(LogDir(here, names), refuse, levels, {_identity(here)}))
-    return FoundAt(as_path(path), here, is_one, walked, tuple(each for each in walked if each.is_one), names)
+        walked = tuple(_all_below(LogDir(directory, names), refuse, levels, {_identity(directory)}))
+    return FoundAt(as_path(path), directory, is_one, walked, tuple(each for each in walked if each.is_one), names)
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
@@ -311,27 +311,33 @@ def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
 
 def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:
     """Raise NoSuchPartitionError if partitions exist at some paths, but none of the chosen ones."""
-    there = [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
-    if there and not any(map(choice.takes_directory, there)):
-        raise NoSuchPartitionError(choice, there)
+    directories = (
+        [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
+    )
+    if directories and not any(map(choice.takes_directory, directories)):
+        raise NoSuchPartitionError(choice, directories)
 
 
 def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
     """Return the directories of partitions at a path; none if it can't be listed."""
     try:
-        here, is_one = directory_at(path)
-        return [here] if is_one else [each for found in find_log_dirs(here, pass_over) for each in found.directories]
+        directory, is_one = directory_at(path)
+        return (
+            [directory]
+            if is_one
+            else [each for found in find_log_dirs(directory, pass_over) for each in found.directories]
+        )
     except OpenError:
         return []
 
 
 def once(refuse: Refuse) -> Refuse:
     """Return a function that passes each path's error on once, even if the path is listed several times."""
-    told: set[object] = set()
+    reported_paths: set[object] = set()
 
     def refuse_new(error: OpenError) -> None:
-        if error.path not in told:
-            told.add(error.path)
+        if error.path not in reported_paths:
+            reported_paths.add(error.path)
             refuse(error)
 
     return refuse_new
@@ -354,8 +360,8 @@ def pass_over(_: KsegError) -> None:
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     """Return the directory of a path, and whether it is a partition's, like `listed_at`."""
-    here, is_one, _ = listed_at(path)
-    return here, is_one
+    directory, is_one, _ = listed_at(path)
+    return directory, is_one
 
 
 def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames | None]:
@@ -364,21 +370,21 @@ def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames 
     A Kafka file is recognised by its name alone. Raises OpenError if the path doesn't exist, or is a file that isn't
     one of Kafka's.
     """
-    here = as_path(path)
-    if not here.exists():
+    directory = as_path(path)
+    if not directory.exists():
         raise OpenError("no such file or directory", path)
-    if here.is_file():
-        name = parse_file_name(here)
+    if directory.is_file():
+        name = parse_file_name(directory)
         if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in KINDS_WITH_OFFSET):
             from kseg.reading.other_files import refusal_of
 
             raise OpenError(refusal_of(path), path)
-        return here.parent, name.base_offset is not None or is_partition(here.parent), None
+        return directory.parent, name.base_offset is not None or is_partition(directory.parent), None
     try:
-        names = list_names(here)
+        names = list_names(directory)
     except OpenError:
-        return here, _may_be_partition(here), None
-    return here, is_partition_of(here, names), names
+        return directory, _may_be_partition(directory), None
+    return directory, is_partition_of(directory, names), names
 
 
 def is_partition(directory: Path) -> bool:

@@ -41,8 +41,8 @@ class Turns:
 
     def take(self) -> list[Callable[[], object]]:
         """Return the notes since the last call."""
-        taken, self._pending_notes = self._pending_notes, []
-        return taken
+        notes, self._pending_notes = self._pending_notes, []
+        return notes
 
 
 class Lister:
@@ -144,8 +144,8 @@ class Lister:
         """Return the listing with the cluster's facts about the partition."""
         listing = replace(listing, tier=find_tier(partition, self._topics.beside))
         is_lost = listing.topic_id is None and partition.state is None
-        told = self._topic_ids.told_of(partition) if is_lost else None
-        return listing if told is None else replace(listing, topic_id=told[0], topic_id_source=told[1])
+        evidence = self._topic_ids.told_of(partition) if is_lost else None
+        return listing if evidence is None else replace(listing, topic_id=evidence[0], topic_id_source=evidence[1])
 
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"

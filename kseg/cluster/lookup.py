@@ -115,8 +115,8 @@ def _first_of_whole(
     offset = first_offset(partition, wanted)
     if offset is None or (answer.record is not None and offset >= answer.record.offset):
         return None
-    there = selection._replace(from_offset=offset)
-    found = (look_up(copy.place, target, there, is_time=answer.is_time) for copy in partition.copies)
+    rest = selection._replace(from_offset=offset)
+    found = (look_up(copy.place, target, rest, is_time=answer.is_time) for copy in partition.copies)
     return next((each for each in found if each.record is not None and each.record.offset == offset), None)
 
 

@@ -134,8 +134,8 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterab
     here: the numbers of the partitions found; if there are more of them, the metadata are older.
     """
     found = None if metadata is None else metadata.topic(topic)
-    told = 0 if found is None else len(found.partitions)
-    return max(told, 1 + max((number for number in here if number is not None), default=-1)) if told else None
+    count = 0 if found is None else len(found.partitions)
+    return max(count, 1 + max((number for number in here if number is not None), default=-1)) if count else None
 
 
 class _Topics(NamedTuple):

@@ -54,7 +54,7 @@ class Mirror:
     def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
         """Place objects below an existing directory: all, or the ones that the choice may need and all directories."""
         folders = {"": target}
-        asked: list[PlacedPath] = []
+        requested_paths: list[PlacedPath] = []
         objects = list(objects)
         with_objects = {folder for found in objects for folder in _folders_above(found.key)}
         needed = self._needed_folders(with_objects)
@@ -82,8 +82,8 @@ class Mirror:
                 self.refused.append(OpenError(f"can't be a file here: {error.strerror}", place_of(store, found.key)))
                 continue
             if name == PARTITION_METADATA and found.size <= SMALL_FILE and self._choice.takes_directory(path.parent):
-                asked.append(path)
-        for _ in in_threads(_fetch, asked, FAR_AT_ONCE):
+                requested_paths.append(path)
+        for _ in in_threads(_fetch, requested_paths, FAR_AT_ONCE):
             pass
 
     def _needed_folders(self, folders: Iterable[str]) -> set[str]:

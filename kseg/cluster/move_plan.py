@@ -176,18 +176,18 @@ def plan_moves(
         OpenError: a path can't be opened, or there are no metadata.
         UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
     """
-    asked = settings or MoveSettings()
+    options = settings or MoveSettings()
     cluster = Cluster(paths, None if refuse is None else only_below(refuse))
     broker_id = _only_broker(cluster)
     found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
         raise OpenError(f"has no {METADATA_TOPIC} that can be read: say with --cluster-metadata where it is", paths[0])
-    require_topic(found, asked.choice)
+    require_topic(found, options.choice)
     contents = _contents_of(cluster, found)
-    reasons = _Reasons(found, broker_id, asked.choice, contents)
-    shelves = [_shelf(each, reasons, by_capacity=asked.by_capacity) for each in contents]
+    reasons = _Reasons(found, broker_id, options.choice, contents)
+    shelves = [_shelf(each, reasons, by_capacity=options.by_capacity) for each in contents]
     before = [shelf.size for shelf in shelves]
-    steps = [*level(shelves, asked.within)]
+    steps = [*level(shelves, options.within)]
     moves = (
         Move(reasons.known[step.load.name], step.load.size, contents[step.source].path, contents[step.target].path)
         for step in steps

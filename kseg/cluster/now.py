@@ -97,11 +97,12 @@ def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[Partition
 def _next_to(given: Iterable[Path], cluster: Cluster) -> Iterator[Path]:
     """Yield the partition directories next to given ones, by their names; none in a store, where a listing costs."""
     listed = {each.path.absolute() for each in cluster.log_dirs}
-    for here in dict.fromkeys(path.parent for path in given if not is_far(path)):
-        if here in listed:
+    for directory in dict.fromkeys(path.parent for path in given if not is_far(path)):
+        if directory in listed:
             continue
         with suppress(OpenError):
-            yield from (here / name for name in list_names(here).directories if parse_partition_directory(name))
+            names = list_names(directory).directories
+            yield from (directory / name for name in names if parse_partition_directory(name))
 
 
 def _last_ms(partition: PartitionLog, *, has_own_clock: bool) -> int:

@@ -161,8 +161,10 @@ class SettingSources:
         self._ends.add(self._beside.metadata_end(partition))
         for name in names:
             is_given = name.replace(".", "_") in self._given
-            told = f"--{name.replace('.', '-')}" if is_given else _source_text(self._beside.source_of(partition, name))
-            self._counts.setdefault(name, Counter())[told] += 1
+            source = (
+                f"--{name.replace('.', '-')}" if is_given else _source_text(self._beside.source_of(partition, name))
+            )
+            self._counts.setdefault(name, Counter())[source] += 1
 
     def as_note(self) -> str | None:
         """Return each setting with its source, and the metadata that have it; None if none was added."""
@@ -171,7 +173,7 @@ class SettingSources:
         names: dict[str, list[str]] = {}
         for name, found in self._counts.items():
             names.setdefault(_sources_text(found), []).append(name)
-        parts = [f"{' and '.join(same)} from {told}" for told, same in names.items()]
+        parts = [f"{' and '.join(same)} from {source}" for source, same in names.items()]
         ends = sorted(end for end in self._ends if end is not None)
         known = f"metadata up to offset {', '.join(map(str, ends))}" if ends else "no metadata of the cluster read"
         return f"settings: {'; '.join(parts)}; {known}"
@@ -184,7 +186,7 @@ def _source_text(source: SettingSource) -> str:
 def _sources_text(found: Counter[str]) -> str:
     if len(found) == 1:
         return next(iter(found))
-    return ", ".join(f"{told} ({counted(count, 'topic')})" for told, count in found.most_common())
+    return ", ".join(f"{source} ({counted(count, 'topic')})" for source, count in found.most_common())
 
 
 _SAME_AS_TOTAL = -2

@@ -72,8 +72,8 @@ class ReplicaPlaces:
         return None if directory_id is None else self._paths.get(directory_id)
 
     def _path(self, replica: int, directory_id: str | None, own: TopicPartition) -> Path | None:
-        here = self._local_dirs.get((*own, replica)) if self._are_of_now else None
-        return self.path_of(directory_id) if here is None else here
+        local_path = self._local_dirs.get((*own, replica)) if self._are_of_now else None
+        return self.path_of(directory_id) if local_path is None else local_path
 
     @cached_property
     def _paths(self) -> dict[str | None, Path]:

@@ -236,9 +236,9 @@ def topic_lines(
         own = values.get(topic.name, [])
         at_once = [each for each in own if _is_simple(*each)]
         words = [word for name, value in at_once for word in ("--config", f"{name}={value}")]
-        there = ("--if-not-exists",) if topic.name in INTERNAL_TOPICS else ()
+        existing_option = ("--if-not-exists",) if topic.name in INTERNAL_TOPICS else ()
         places = _assignment(topic) if keeps_brokers else _counts(topic, leave_out)
-        yield target.line("topics", "--create", *there, "--topic", topic.name, *places, *words)
+        yield target.line("topics", "--create", *existing_option, "--topic", topic.name, *places, *words)
         later = Settings.of(each for each in own if each not in at_once)
         yield from later.lines(target, "--entity-type", "topics", "--entity-name", topic.name)
 

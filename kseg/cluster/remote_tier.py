@@ -126,25 +126,25 @@ def check_recorded(
     if not of_partition:
         return
     now = max(each.changed_ms for each in recorded.values())
-    there = {segment.segment_id: segment for segment in remote.segments if segment.segment_id is not None}
+    stored_segments = {segment.segment_id: segment for segment in remote.segments if segment.segment_id is not None}
     for segment_id, each in of_partition.items():
-        _check_state(placed, each, there.get(segment_id), now, findings)
-    for unknown in sorted(there.keys() - of_partition.keys()):
-        segment = there[unknown]
+        _check_state(placed, each, stored_segments.get(segment_id), now, findings)
+    for unknown in sorted(stored_segments.keys() - of_partition.keys()):
+        segment = stored_segments[unknown]
         offsets = segment.base_offset, segment.end_offset
         sentence = "__remote_log_metadata has no record of this segment"
         findings.add("remote-unknown", path_named(placed.place_of(segment)), sentence, offsets=offsets)
 
 
 def _check_state(
-    placed: PlacedPartition, recorded: RecordedSegment, there: RemoteSegment | None, now: int, findings: Findings
+    placed: PlacedPartition, recorded: RecordedSegment, segment: RemoteSegment | None, now: int, findings: Findings
 ) -> None:
-    folder = placed.remote.folder if there is None else placed.place_of(there)
+    folder = placed.remote.folder if segment is None else placed.place_of(segment)
     offsets = recorded.base_offset, recorded.end_offset
     what = f"segment {recorded.segment_id}, offsets {offsets[0]} to {offsets[1]},"
-    if recorded.state == COPIED and (there is None or there.is_unfinished):
+    if recorded.state == COPIED and (segment is None or segment.is_unfinished):
         findings.add("remote-lost", path_named(folder), f"{what} was copied, but isn't there", offsets=offsets)
-    elif recorded.state == DELETED and there is not None:
+    elif recorded.state == DELETED and segment is not None:
         findings.add("remote-deleted", path_named(folder), f"{what} was deleted, but is still there", offsets=offsets)
     elif recorded.state in _STARTED and now - recorded.changed_ms > LONG_MS:
         minutes = (now - recorded.changed_ms) // 60_000

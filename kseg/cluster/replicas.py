@@ -311,12 +311,12 @@ def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
     return next(iter(known), None)
 
 
-def _of_topic(candidates: Sequence[Candidate[Place]], told: _TopicFacts | None) -> list[PartitionReplicas[Place]]:
+def _of_topic(candidates: Sequence[Candidate[Place]], facts: _TopicFacts | None) -> list[PartitionReplicas[Place]]:
     histories = _Histories[Place]()
-    topic_id, partitions = _by_partition(candidates, told, histories)
+    topic_id, partitions = _by_partition(candidates, facts, histories)
     found = []
     for partition, in_place, set_aside in partitions:
-        known = None if told is None else told.partitions.get(partition)
+        known = None if facts is None else facts.partitions.get(partition)
         copies = _rank_copies(in_place, known, histories)
         topic = candidates[0].topic
         found.append(PartitionReplicas(topic, partition, topic_id, copies, tuple(sorted(set_aside, key=_path_of))))
@@ -328,10 +328,10 @@ _PartitionGroup: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], Copy
 
 
 def _by_partition(
-    candidates: Sequence[Candidate[Place]], told: _TopicFacts | None, histories: "_Histories[Place]"
+    candidates: Sequence[Candidate[Place]], facts: _TopicFacts | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, list[_PartitionGroup[Place]]]:
     """Return the topic's id, and its partitions."""
-    topic_id, is_gone = _topic_id(candidates, told, histories)
+    topic_id, is_gone = _topic_id(candidates, facts, histories)
     by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
         by_partition[candidate.partition].append(candidate)
@@ -342,16 +342,16 @@ def _by_partition(
 
 
 def _topic_id(
-    candidates: Sequence[Candidate[Place]], told: _TopicFacts | None, histories: "_Histories[Place]"
+    candidates: Sequence[Candidate[Place]], facts: _TopicFacts | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, bool]:
     """Return the topic's id, and whether the cluster no longer has such a topic.
 
     Without metadata, the topic with the newest records was created last.
     """
     ids = list(dict.fromkeys(each.topic_id for each in candidates if each.topic_id is not None))
-    if told is not None and told.topic_id is not None:
-        return told.topic_id, False
-    if told is not None and told.is_complete and not any(each.is_given for each in candidates):
+    if facts is not None and facts.topic_id is not None:
+        return facts.topic_id, False
+    if facts is not None and facts.is_complete and not any(each.is_given for each in candidates):
         return None, True
     if len(ids) < 2:
         return next(iter(ids), None), False
@@ -523,8 +523,8 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
     """Return whether a copy's missing offsets were lost: the cleaner removed none from any copy."""
     places = [copy.place for copy in copies]
-    told = tell_of_cleaning([place.path for place in places])
-    return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, told, strict=True))
+    are_known = tell_of_cleaning([place.path for place in places])
+    return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, are_known, strict=True))
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:

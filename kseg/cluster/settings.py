@@ -297,8 +297,8 @@ class DynamicSettings:
 
     def only_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> int | None:
         """Return the only possible broker; None if there are several, or none."""
-        here = self.brokers_among(owners, static)
-        return next(iter(here)) if len(here) == 1 else None
+        brokers = self.brokers_among(owners, static)
+        return next(iter(brokers)) if len(brokers) == 1 else None
 
     def of_owner(self, owner: int, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """Return the settings of a log directory's broker, without another broker's server.properties.

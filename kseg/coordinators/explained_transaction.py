@@ -115,11 +115,11 @@ def _coordinator_clues(states: Sequence[CoordinatorTransaction], transaction: Tr
         if state.start_timestamp == max(begun, default=None):
             partitions = ", ".join(f"{topic}-{number}" for topic, number in state.partitions)
             time = time_text(state.last_update_timestamp, none="no time")
-            told = (
+            text = (
                 f"{state.transactional_id} is {state.state} at {time}, producer"
                 f" {state.producer_id}, epoch {state.producer_epoch}{f', in {partitions}' if partitions else ''}"
             )
             where = f"{TOPIC}-{state.coordinator_partition}"
             yield Clue(
-                transaction.topic, transaction.partition, ClueKind.COORDINATOR, state.record_offset, where, None, told
+                transaction.topic, transaction.partition, ClueKind.COORDINATOR, state.record_offset, where, None, text
             )

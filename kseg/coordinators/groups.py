@@ -121,9 +121,9 @@ def read_groups_in(
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
-    here = [place.partition for place in places.partitions]
+    numbers = [place.partition for place in places.partitions]
     ids = ((group.group, group.coordinator_partition) for group in groups)
-    told = partition_count(metadata, TOPIC, here)
+    told = partition_count(metadata, TOPIC, numbers)
     count = PartitionCount(told) if told else internal_count(places.partitions, ids)
     missing = missing_text(TOPIC, len(places.partitions), count) if places.is_all else None
     beside = PartitionsBeside(cluster)
@@ -454,8 +454,8 @@ def _is_ready(entry: _Entry, entries: list[_Entry]) -> bool:
 
 def _assignor(kind: _NewGroup, members: tuple[GroupMember, ...]) -> str | None:
     """Return the assignor that most members request, or the default. Source: ConsumerGroup.preferredServerAssignor."""
-    asked = Counter(member.assignor for member in members if member.assignor is not None)
-    return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNORS.get(kind.type)
+    requests = Counter(member.assignor for member in members if member.assignor is not None)
+    return requests.most_common(1)[0][0] if requests else DEFAULT_ASSIGNORS.get(kind.type)
 
 
 def _new_member(member: _Entry, assigned: Fields | None, target: Fields | None) -> GroupMember:
@@ -541,11 +541,11 @@ def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice
     found = list(groups_with_commits_for(choice, matching))
     if found or not groups or (pattern == ALL_GROUPS and choice.is_everything):
         return found
-    asked = [] if pattern == ALL_GROUPS else [f"--group {plain_text(pattern)}"]
-    asked += [] if choice.is_everything else [str(choice)]
+    criteria = [] if pattern == ALL_GROUPS else [f"--group {plain_text(pattern)}"]
+    criteria += [] if choice.is_everything else [str(choice)]
     names = ", ".join(plain_text(group.group) for group in islice(groups, _SHOWN_GROUPS))
     more = f" and {len(groups) - _SHOWN_GROUPS} more" if len(groups) > _SHOWN_GROUPS else ""
-    raise UsageError(f"{' '.join(asked)}: no such group here; there are {names}{more}")
+    raise UsageError(f"{' '.join(criteria)}: no such group here; there are {names}{more}")
 
 
 def groups_with_commits_for(choice: PartitionChoice, groups: Iterable[Group]) -> Iterator[Group]:

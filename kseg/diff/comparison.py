@@ -336,12 +336,12 @@ class CopyComparison:
     def _hold(self, holding: Holding, has: tuple[int, ...], is_lost: bool | None) -> None:
         """Yield records that not every copy has, those of a batch together: others may come between them."""
         cursor, first, last = holding.heads[0].cursor, holding.first_offset, holding.last_offset
-        held = self._held.get((has, is_lost))
+        latest = self._held.get((has, is_lost))
         place = (cursor.path, holding.header.position, first - 1)
-        if held is not None and (held.log, held.run.position, held.last_offset) == place:
-            self._held[has, is_lost] = held._replace(last_offset=last)
+        if latest is not None and (latest.log, latest.run.position, latest.last_offset) == place:
+            self._held[has, is_lost] = latest._replace(last_offset=last)
             return
-        self._ready_records += () if held is None else (held,)
+        self._ready_records += () if latest is None else (latest,)
         self._held[has, is_lost] = HeldRecords(cursor.path, _copy_batch(cursor), first, last, has, is_lost)
 
 

@@ -258,10 +258,10 @@ def as_the_cluster_has_them(
     expected = _expected_partitions(sides.whole, choice) if is_known else {}
     if not expected:
         return list(found)
-    judged = [_judge_absence(copies, expected, sides.paths, brokers) for copies in found]
-    there = {copies.name for copies in found}
-    absent = (partition for name, partition in expected.items() if name not in there)
-    return [*judged, *_missing(absent, sides.paths, brokers)]
+    judged_copies = [_judge_absence(copies, expected, sides.paths, brokers) for copies in found]
+    existing_names = {copies.name for copies in found}
+    absent = (partition for name, partition in expected.items() if name not in existing_names)
+    return [*judged_copies, *_missing(absent, sides.paths, brokers)]
 
 
 def all_diffs(

@@ -341,13 +341,13 @@ def _by_topic_id(
 
 
 def _copies(name: str, group: list[_Copy], sides: Sequence[Path], leading: int | None) -> Copies:
-    there = {copy.side for copy in group}
+    existing_sides = {copy.side for copy in group}
     return Copies(
         name,
         next((copy.topic_id for copy in group if copy.topic_id is not None), None),
         tuple(copy.partition for copy in group),
         next((number for number, copy in enumerate(group) if copy.side == leading), None),
-        tuple(side for number, side in enumerate(sides) if number not in there),
-        leading is not None and leading not in there,
+        tuple(side for number, side in enumerate(sides) if number not in existing_sides),
+        leading is not None and leading not in existing_sides,
         tuple(copy.tier for copy in group),
     )

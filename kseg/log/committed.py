@@ -179,8 +179,8 @@ def read_committed(
     is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
     place = segments[0].path.parent if segments else ""
-    told = [*walk.notes, *(f"{place}: {note}" for note in notes)]
-    return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(told)))
+    notes_of_walk = [*walk.notes, *(f"{place}: {note}" for note in notes)]
+    return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(notes_of_walk)))
 
 
 def _count_records(segments: Sequence[SegmentFiles], producer_id: int, offsets: range) -> int:

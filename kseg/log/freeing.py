@@ -275,10 +275,10 @@ def _find_pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[P
     found = []
     for each in partitions:
         slot = len(each.going(age_ms))
-        held = _count_held(each, slot, age_ms)
-        if held:
+        held_count = _count_held(each, slot, age_ms)
+        if held_count:
             sizes = [segment.size for segment in each.segments]
-            first, rest = each.segments[slot], slot + held
+            first, rest = each.segments[slot], slot + held_count
             found.append(
                 PinnedSegment(
                     each.topic,

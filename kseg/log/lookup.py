@@ -407,11 +407,11 @@ def _lookup_max_timestamp(answer: Lookup) -> Lookup:
         return answer
     for segment in segments:
         answer.candidates.append(Candidate(segment, _largest_timestamp(answer, segment)))
-    taken = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)
-    if taken is None or taken.largest_timestamp is None or taken.largest_timestamp == NO_TIMESTAMP:
+    largest = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)
+    if largest is None or largest.largest_timestamp is None or largest.largest_timestamp == NO_TIMESTAMP:
         answer.absence = Absence.NO_TIMES
         return answer
-    match = _search_segment(answer, taken.segment, taken.largest_timestamp, segments[0].base_offset)
+    match = _search_segment(answer, largest.segment, largest.largest_timestamp, segments[0].base_offset)
     if match is None:
         answer.absence = Absence.NO_TIMES
         return answer

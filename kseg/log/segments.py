@@ -124,19 +124,19 @@ def swapped_in(
     """
     named = list(named)
     logs = found[FileKind.LOG]
-    taken: list[tuple[int, int]] = []
+    swaps: list[tuple[int, int]] = []
     for base in complete_swaps(each[:3] for each in named):
         log = next(each[3] for each in named if each[:3] == (FileKind.LOG, base, SWAP))
         end = next_offset(base, log)
         if end is not None or base not in logs:
-            taken.append((base, base if end is None else end))
-    if not taken:
+            swaps.append((base, base if end is None else end))
+    if not swaps:
         return
-    first, end = taken[0][0], max(end for _, end in taken)
+    first, end = swaps[0][0], max(end for _, end in swaps)
     for files in found.values():
-        for base in [base for base in files if first <= base < end or any(base == own for own, _ in taken)]:
+        for base in [base for base in files if first <= base < end or any(base == own for own, _ in swaps)]:
             del files[base]
-    bases = {base for base, _ in taken}
+    bases = {base for base, _ in swaps}
     for kind, base, suffix, file in named:
         if suffix == SWAP and base in bases and kind in found:
             found[kind][base] = file

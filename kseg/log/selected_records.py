@@ -65,21 +65,21 @@ class RecordPicker:
     def columns(self, piece: Slice) -> Columns:
         """Return the filtered records of a slice, column by column."""
         wanted = self._filter
-        taken = _columns(piece, wanted)
+        picks = _columns(piece, wanted)
         if wanted.skip:
             count = _columns(piece, wanted._replace(skip=0, limit=None)).count
             wanted = wanted._replace(skip=wanted.skip - min(wanted.skip, count))
         if wanted.limit is not None:
-            wanted = wanted._replace(limit=wanted.limit - taken.count)
+            wanted = wanted._replace(limit=wanted.limit - picks.count)
         self._filter = wanted
-        return taken
+        return picks
 
     def pick(self, piece: Slice) -> list[SelectedRecord]:
         """Return the filtered records of a slice as numbers."""
-        taken, run = self.columns(piece), piece.run
-        rows = memoryview(taken.rows).cast("i").tolist()
+        picks, run = self.columns(piece), piece.run
+        rows = memoryview(picks.rows).cast("i").tolist()
         batches = {row: (run.position + run.rows[row * ROW + START], run.rows[row * ROW + SIZE]) for row in set(rows)}
-        offsets, timestamps = memoryview(taken.offsets).cast("q"), memoryview(taken.timestamps).cast("q")
+        offsets, timestamps = memoryview(picks.offsets).cast("q"), memoryview(picks.timestamps).cast("q")
         return [
             SelectedRecord(*batches[row], offset, timestamp)
             for row, offset, timestamp in zip(rows, offsets, timestamps, strict=True)
@@ -135,8 +135,8 @@ def selected_logs(
     """
     start, skip = None, 0
     if selector.selection.tail is not None:
-        counted = partial(count_selected, selector)
-        number, start, skip = find_tail(logs, selector.selection.tail, selector, open_log, counted)
+        count_left = partial(count_selected, selector)
+        number, start, skip = find_tail(logs, selector.selection.tail, selector, open_log, count_left)
         logs = logs[number:]
     for path in logs:
         if limit == 0:
@@ -302,22 +302,22 @@ def selected_records(log: SelectedLog, on_damage: OnDamage) -> Iterator[list[Rec
 
     Raises DamagedError at damage, after the records before it, unless `on_damage` handles it.
     """
-    met = meeting(log, on_damage)
-    for piece in log.intact_slices(met):
-        lists = record_lists(piece, met) if log.picker.takes_all else _pick_records(piece, log.picker, met)
-        yield from _with_right_checksums(lists, met) if _may_hold_messages(piece) else lists
+    meet = meeting(log, on_damage)
+    for piece in log.intact_slices(meet):
+        lists = record_lists(piece, meet) if log.picker.takes_all else _pick_records(piece, log.picker, meet)
+        yield from _with_right_checksums(lists, meet) if _may_hold_messages(piece) else lists
 
 
-def _pick_records(piece: Slice, picker: RecordPicker, met: MeetDamage) -> Iterator[list[Record]]:
+def _pick_records(piece: Slice, picker: RecordPicker, meet: MeetDamage) -> Iterator[list[Record]]:
     """Yield the picked records of a slice, created only if there are any."""
-    taken = picker.columns(piece)
-    if not taken.count:
-        for damage in damages_of(piece, taken):
-            met(damage)
+    picks = picker.columns(piece)
+    if not picks.count:
+        for damage in damages_of(piece, picks):
+            meet(damage)
         return
-    places = memoryview(taken.places).cast("B").cast("i")
+    places = memoryview(picks.places).cast("B").cast("i")
     first = at = 0
-    for part in record_lists(piece, met):
+    for part in record_lists(piece, meet):
         end = bisect_left(places, first + len(part), at)
         yield [part[place - first] for place in places[at:end]]
         if end == len(places) and picker.is_full:
@@ -334,7 +334,7 @@ def _may_hold_messages(piece: Slice) -> bool:
     return min(magics, default=MAGIC_V2) < MAGIC_V2
 
 
-def _with_right_checksums(lists: Iterator[list[Record]], met: MeetDamage) -> Iterator[list[Record]]:
+def _with_right_checksums(lists: Iterator[list[Record]], meet: MeetDamage) -> Iterator[list[Record]]:
     """Yield the records without messages whose own CRC is wrong; these are damage, one per batch."""
     position = -1
     for part in lists:
@@ -343,7 +343,7 @@ def _with_right_checksums(lists: Iterator[list[Record]], met: MeetDamage) -> Ite
             if not record.is_valid:
                 yield part[first:place]
                 if record.position != position:
-                    met(message_damage(record.position, record.offset))
+                    meet(message_damage(record.position, record.offset))
                 position, first = record.position, place + 1
         yield part[first:]
 
@@ -358,8 +358,8 @@ def selected_batches(log: SelectedLog, on_damage: OnDamage) -> Iterator[Batch]:
 
     Raises DamagedError at a wrong CRC, and at bytes that aren't a batch, unless `on_damage` handles it.
     """
-    met = meeting(log, on_damage)
-    for piece in log.intact_slices(met):
+    meet = meeting(log, on_damage)
+    for piece in log.intact_slices(meet):
         held: Collection[int] = range(piece.first, piece.last)
         if not log.picker.takes_all:
             held = sorted(set(memoryview(log.picker.columns(piece).rows).cast("B").cast("i")))

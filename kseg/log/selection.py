@@ -110,12 +110,12 @@ class Selection(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the criteria as JSON values: bytes in hex, empty criteria omitted."""
-        asked = {name: value for name, value in self._asdict().items() if value != getattr(EVERYTHING, name)}
+        criteria = {name: value for name, value in self._asdict().items() if value != getattr(EVERYTHING, name)}
         if self.key is not None:
-            asked["key"] = self.key.hex()
+            criteria["key"] = self.key.hex()
         if self.headers:
-            asked["headers"] = [[name.hex(), None if value is None else value.hex()] for name, value in self.headers]
-        return asked
+            criteria["headers"] = [[name.hex(), None if value is None else value.hex()] for name, value in self.headers]
+        return criteria
 
     @classmethod
     def from_json(cls, asked: Mapping[str, Any]) -> "Selection":
@@ -215,16 +215,16 @@ class SelectionOptions(TypedDict, total=False):
 def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -> Selection:
     """Return a selection with the options' criteria replacing its own. Raises UsageError for invalid criteria."""
     zone = parse_zone(options.get("tz", "UTC"))
-    asked: dict[str, Any] = {}
+    criteria: dict[str, Any] = {}
     for name, value in options.items():
         if name in _READ:
             field, read = _READ[name]
-            asked[field] = getattr(EVERYTHING, field) if value is None else read(value, zone)
+            criteria[field] = getattr(EVERYTHING, field) if value is None else read(value, zone)
         elif name in SelectionOptions.__annotations__ and name in Selection._fields:
-            asked[name] = value
+            criteria[name] = value
         elif name != "tz":
             raise UsageError(f"{name}: there are {', '.join(SelectionOptions.__annotations__)}")
-    return selection._replace(**asked).checked()
+    return selection._replace(**criteria).checked()
 
 
 def _bytes_of(value: str | bytes) -> bytes:

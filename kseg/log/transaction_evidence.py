@@ -84,9 +84,9 @@ class _Clues:
                 yield from self._snapshot(offset)
 
     def _clue(
-        self, kind: ClueKind, offset: int | None, told: str, file: str | None = None, position: int | None = None
+        self, kind: ClueKind, offset: int | None, sentence: str, file: str | None = None, position: int | None = None
     ) -> Clue:
-        return Clue(self._partition.topic, self._partition.partition, kind, offset, file, position, told)
+        return Clue(self._partition.topic, self._partition.partition, kind, offset, file, position, sentence)
 
     # --- a segment ----------------------------------------------------------------------------------------------------
 
@@ -115,8 +115,8 @@ class _Clues:
             for item in log_file.runs():
                 if isinstance(item, Damage):
                     if item.kind is not DamageKind.ZERO_TAIL and self._began:
-                        told = f"{item.kind}: {counted(item.size, 'byte')}, {item.detail}"
-                        yield None, self._clue(ClueKind.DAMAGE, None, told, name, item.position)
+                        sentence = f"{item.kind}: {counted(item.size, 'byte')}, {item.detail}"
+                        yield None, self._clue(ClueKind.DAMAGE, None, sentence, name, item.position)
                 elif not item.rows[VALID]:
                     yield from self._damage_clues(header_of(item, 0), name)
                 else:
@@ -129,8 +129,8 @@ class _Clues:
         if not self._began and header.producer_id != self._transaction.producer_id:
             return
         what = "a marker" if header.is_control else "a batch"
-        told = f"{what} of producer {header.producer_id} by its header, whose CRC is wrong"
-        yield None, self._clue(ClueKind.DAMAGE, header.base_offset, told, name, header.position)
+        sentence = f"{what} of producer {header.producer_id} by its header, whose CRC is wrong"
+        yield None, self._clue(ClueKind.DAMAGE, header.base_offset, sentence, name, header.position)
 
     def _batch(self, header: BatchHeader, run: Run, log_file: LogFile, name: str) -> Clue:
         epoch, first = f"epoch {header.producer_epoch}", header.first_offset
@@ -139,16 +139,16 @@ class _Clues:
             self._began = True
             records = counted(header.records_count or 0, "record")
             time = time_text(header.max_timestamp, none="no time")
-            told = f"{verb}: {records} up to offset {header.last_offset}, {epoch}, {time}"
-            return self._clue(ClueKind.BATCH, first, told, name, header.position)
+            sentence = f"{verb}: {records} up to offset {header.last_offset}, {epoch}, {time}"
+            return self._clue(ClueKind.BATCH, first, sentence, name, header.position)
         marker = end_marker_in(run, log_file, header)
         if marker is None:
             return self._clue(ClueKind.MARKER, first, f"a control record of {epoch} that ends nothing", name)
         what = "ABORT" if marker.control_type is ControlType.ABORT else "COMMIT"
         self._outcome_offset = header.last_offset
         time = time_text(marker.timestamp, none="no time")
-        told = f"{what}, {epoch}, coordinator epoch {marker.coordinator_epoch}, {time}"
-        return self._clue(ClueKind.MARKER, first, told, name, header.position)
+        sentence = f"{what}, {epoch}, coordinator epoch {marker.coordinator_epoch}, {time}"
+        return self._clue(ClueKind.MARKER, first, sentence, name, header.position)
 
     def _entry(self, entry: AbortedTransaction, segment: SegmentFiles) -> Iterator[Clue]:
         if entry.last_offset < self._first:
@@ -156,10 +156,10 @@ class _Clues:
         if entry.first_offset >= self._first:
             known = self._outcome_offset
             self._outcome_offset = entry.last_offset if known is None else min(known, entry.last_offset)
-        told = (
+        sentence = (
             f"aborted, from offset {entry.first_offset} on; the last stable offset then was {entry.last_stable_offset}"
         )
-        yield self._clue(ClueKind.INDEX, entry.last_offset, told, segment.path.stem + ".txnindex")
+        yield self._clue(ClueKind.INDEX, entry.last_offset, sentence, segment.path.stem + ".txnindex")
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -176,17 +176,17 @@ class _Clues:
         producer_id = self._transaction.producer_id
         opened = states.open_transactions.get(producer_id)
         if producer_id not in states.producers:
-            told = f"doesn't have producer {producer_id}"
+            sentence = f"doesn't have producer {producer_id}"
         elif opened is None:
-            told = "doesn't have it: the producer has no open transaction"
+            sentence = "doesn't have it: the producer has no open transaction"
         elif opened == self._transaction.first_offset:
-            told = f"has it, open since offset {opened}"
+            sentence = f"has it, open since offset {opened}"
         else:
-            told = f"doesn't have it: the producer's open transaction began at offset {opened}"
+            sentence = f"doesn't have it: the producer's open transaction began at offset {opened}"
         decides = self._transaction.evidence is Evidence.SNAPSHOT
         if decides and opened != self._transaction.first_offset:
             self._outcome_offset = offset
-        yield self._clue(ClueKind.SNAPSHOT, offset, told, found.name)
+        yield self._clue(ClueKind.SNAPSHOT, offset, sentence, found.name)
 
 
 def _entries(segment: SegmentFiles, producer_id: int) -> tuple[list[AbortedTransaction], str | None]:

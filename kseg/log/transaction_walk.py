@@ -276,9 +276,9 @@ class TransactionWalk:
                 doubtful = self._doubtful[producer_id]
                 begun = index.first_offset_of(header, doubtful)
                 if begun != doubtful.begun:
-                    lost = doubtful.damaged_from
+                    lost_from = doubtful.damaged_from
                     yield from self._close(
-                        Ended(producer_id, doubtful.begun, None, False, Evidence.INDEX, lost_from=lost)
+                        Ended(producer_id, doubtful.begun, None, False, Evidence.INDEX, lost_from=lost_from)
                     )
             index.confirm(header, begun, self._whole_from)
         evidence = Evidence.INDEX if by_index else Evidence.MARKER

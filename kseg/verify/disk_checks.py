@@ -147,8 +147,8 @@ def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) 
         return
     for path, known in emptied.items():
         if choice.takes_directory(path):
-            told = f"the recovery point is {known.recovery_point}, the high watermark {known.high_watermark}"
-            findings.add("log-end-lost", path, f"there is nothing of a log in it, but {told}")
+            sentence = f"the recovery point is {known.recovery_point}, the high watermark {known.high_watermark}"
+            findings.add("log-end-lost", path, f"there is nothing of a log in it, but {sentence}")
 
 
 def _find_emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
@@ -293,17 +293,17 @@ def _check_node(
     if not any(map(_has_metadata, own)) and choice.is_everything and any(map(_is_whole, own)):
         sentence = f"no log directory of node {own[0].identity.broker} that was given has it"
         findings.add("metadata-missing", own[0].path / _OWN_METADATA, sentence)
-    there = _check_topics(metadata, own, findings, choice)
+    existing = _check_topics(metadata, own, findings, choice)
     if metadata is None:
         return
     for log_dir in own:
         _check_registration(metadata, log_dir, len(own), findings)
     chosen = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
     homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
-    missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in there]
+    missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in existing]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
-        gone = "it isn't" if len(homes) == 1 else counted(len(missing), "of them isn't", "of them aren't")
-        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {gone}"
+        missing_text = "it isn't" if len(homes) == 1 else counted(len(missing), "of them isn't", "of them aren't")
+        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {missing_text}"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:
@@ -336,7 +336,7 @@ def _check_topics(
     """Check directories' topics by the metadata; return the partitions that a start uses."""
     ids = {} if metadata is None else {topic.name: topic.topic_id for topic in metadata.topics}
     others = _others_here(metadata, own[0].identity.broker)
-    there: set[tuple[str, int]] = set()
+    existing: set[tuple[str, int]] = set()
     for path in (path for log_dir in own for path in log_dir.directories if choice.takes_directory(path)):
         found = parse_partition_directory(path)
         if found is None or found.topic == METADATA_TOPIC or found.state not in (None, DirectoryState.FUTURE):
@@ -345,8 +345,8 @@ def _check_topics(
             if found.state is None and not metadata.unreadable:
                 findings.add("not-in-metadata", path, f"{_as_of(metadata)} have no such topic")
         elif _is_of_topic(path, ids.get(found.topic), others, findings):
-            there.add((found.topic, found.partition))
-    return there
+            existing.add((found.topic, found.partition))
+    return existing
 
 
 def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int, findings: Findings) -> None:

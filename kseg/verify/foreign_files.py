@@ -17,7 +17,7 @@ _OF_CONTENT = frozenset(set(FileKind) - {*LOG_KINDS, FileKind.UNKNOWN, FileKind.
 def with_likeness(found: Iterable[Finding]) -> Iterator[Finding]:
     """Yield the findings; of those in a file with other known contents, the first one, with a description."""
     looks: dict[Path, str | None] = {}
-    told: set[Path] = set()
+    reported_paths: set[Path] = set()
     for each in found:
         if parse_file_name(each.file).kind not in _OF_CONTENT:
             yield each
@@ -27,8 +27,8 @@ def with_likeness(found: Iterable[Finding]) -> Iterator[Finding]:
         what = looks[each.file]
         if what is None:
             yield each
-        elif each.file not in told:
-            told.add(each.file)
+        elif each.file not in reported_paths:
+            reported_paths.add(each.file)
             yield replace(each, sentence=f"{each.sentence}; it looks like {what}")
 
 

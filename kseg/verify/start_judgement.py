@@ -62,11 +62,11 @@ def _unclean(partition: PartitionLog, finding: Finding) -> str:
 
 def _lost_end(partition: PartitionLog, witnesses: Sequence[Finding]) -> Finding:
     name = f"{partition.path.name}: "
-    said = "; ".join(f"{each.file.name}: {each.sentence.removeprefix(name)}" for each in witnesses)
+    sentences = "; ".join(f"{each.file.name}: {each.sentence.removeprefix(name)}" for each in witnesses)
     file = partition.active_segment.path if partition.active_segment else partition.path
     first = min(each.first_offset for each in witnesses if each.first_offset is not None)
     last = max(each.last_offset for each in witnesses if each.last_offset is not None)
-    return Finding("log-end-lost", file, said, first_offset=first, last_offset=last)
+    return Finding("log-end-lost", file, sentences, first_offset=first, last_offset=last)
 
 
 def _empty_logs(partition: PartitionLog) -> set[Path]:

@@ -333,8 +333,8 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
         producers.begin(segment)
         _check_segment(checks, segment, keep_cache=keep_cache)
         size += segment.size
-    judged = judged_at_start(partition, findings.all(is_compacted=log.is_compacted))
-    found = (finding for finding in judged if scope.covers(finding))
+    judged_findings = judged_at_start(partition, findings.all(is_compacted=log.is_compacted))
+    found = (finding for finding in judged_findings if scope.covers(finding))
     return Verified(partition.path, tuple(found), (), size, tuple(notes), has_selected=scope.has_records)
 
 

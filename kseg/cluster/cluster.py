@@ -289,7 +289,6 @@ class Cluster:
         return found
 
     def _owned_directories(self) -> Iterator["_OwnedDirectory"]:
-        """Yield all directories of partitions."""
         given = {os.path.realpath(path) for path in self.given}
         yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
         for log_dir in self.log_dirs:

@@ -74,7 +74,6 @@ class LogDir:
         self.directories = sorted(self._partitions(), key=_order)
 
     def _partitions(self) -> Iterator[Path]:
-        """Yield the directories in it that are partitions."""
         for name in self.names.directories:
             path = self.path / name
             if name == LOST_AND_FOUND:
@@ -210,7 +209,7 @@ class FoundAt(NamedTuple):
 
 
 def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS) -> FoundAt:
-    """Find the contents of a path; refuse and errors like `find_log_dirs`. No log directory is no error."""
+    """Find the contents of a path; refuse and errors like `find_log_dirs`. The result may be empty."""
     directory, is_one, names = listed_at(path)
     walked: tuple[LogDir, ...] = ()
     if not is_one:

@@ -236,7 +236,7 @@ class _OtherBatches:
 class _Hole:
     """The part between two intact batches of a log: damages, and runs of batches with a wrong CRC.
 
-    is_open: there was any. found: those that haven't been yielded yet.
+    is_open: there was any. found: the items not yielded so far.
     """
 
     def __init__(self) -> None:

@@ -193,7 +193,6 @@ def _cost_of(selection: Selection, order: _ListOrder) -> int:
 def _list_partition(
     selection: Selection, order: _ListOrder, on_read: OnRead
 ) -> Iterator[tuple[PartitionListing, list[str]]]:
-    """Yield a partition's listing, and its notes."""
     notes: list[str] = []
     listing = list_partition(order.partition, order.settings, on_read)
     if not selection.is_everything:

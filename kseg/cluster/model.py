@@ -19,7 +19,7 @@ from kseg.log.replay import Unreadable
 from kseg.log.selection import PartitionChoice
 
 DEFAULT = "<default>"
-"""For people: all users, clients or addresses without their own quota, in the notation of Kafka's tools."""
+"""For people: all users, clients or addresses without their own quota, as Kafka's tools write it."""
 
 
 class Acl(NamedTuple):

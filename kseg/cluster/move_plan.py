@@ -327,7 +327,6 @@ class _Reasons:
         return key in self._moving and key not in contents.coming
 
     def notes(self) -> Iterator[str]:
-        """Yield the noted reasons."""
         yield from self._closed_notes
         for reason, count in sorted(self._counts.items()):
             yield f"partitions left where they are, since they are {reason}: {count}"

@@ -263,7 +263,7 @@ class TopicRetention:
     def freeable(self, partition: PartitionLog) -> FreeablePartition:
         """Return the partition, whose directory is in use, with the setting that may be lowered to keep less of it.
 
-        Internal topics stay unchanged, and those that are or may be only compacted. If deleted segments are in a
+        Internal topics stay unchanged, and topics that are or may be only compacted. If deleted segments are in a
         remote tier too, the local limit is lowered.
         """
         settings, topic = self.of(partition), partition.topic

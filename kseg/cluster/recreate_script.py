@@ -1,4 +1,4 @@
-"""A script of Kafka's own tools that re-creates topics, settings, ACLs and quotas."""
+"""A script with Kafka's own tools that re-creates topics, settings, ACLs and quotas."""
 
 import re
 import shlex

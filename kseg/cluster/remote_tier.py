@@ -219,7 +219,7 @@ class RemoteCopies:
 
         count: the number of partitions of `__remote_log_metadata`.
 
-        Then there are no copies without records. False if several topics had its name, and its id is unknown.
+        Then all copies have records. False if several topics had its name, and its id is unknown.
         """
         recorded, topic_id = self._recorded_for(partition)
         names = [owner for owner in recorded.highest if owner.topic == partition.topic]

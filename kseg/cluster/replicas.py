@@ -172,7 +172,7 @@ _WHY_LEFT_OUT = {
 class PartitionReplicas(Generic[Place]):
     """A partition, and its copies found here.
 
-    copies: those that answer for it, the best one first; each is read only for the possible losses of the one before
+    copies: the answering ones, the best one first; each is read only for the possible losses of the one before
     it. set_aside: directories of its name that aren't or are no longer its own. topic_id: None if unknown. cluster_id:
     by the log directories. metadata_offset: of the metadata's last record, if they decided about its copies.
     """

@@ -106,7 +106,6 @@ class RemoteLogs:
         return self._found[root]
 
     def _list_objects(self, root: StrPath) -> tuple[ObjectStore, list[StoredObject]]:
-        """Return the store at a root, and all of its objects."""
         if root not in self._listings:
             store = store_at(root)
             self._listings[root] = store, list(store.objects())

@@ -106,12 +106,10 @@ def _value_of(record: Record | None) -> Fields | None:
 
 @cache
 def _classic_type() -> int:
-    """Return the type of keys of classic groups."""
     return next(number for number, message in OFFSETS_KEYS.items() if message.name == "GroupMetadataKey")
 
 
 @cache
 def _member_types() -> frozenset[int]:
-    """Return the types of keys of newer groups' members."""
     names = {f"{kind}GroupMemberMetadataKey" for kind in ("Consumer", "Share", "Streams")}
     return frozenset(number for number, message in OFFSETS_KEYS.items() if message.name in names)

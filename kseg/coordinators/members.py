@@ -76,7 +76,7 @@ class OffsetCommit(NamedTuple):
 class LagSum(NamedTuple):
     """The total lag of some commits or share-partitions, and the number of lags that the sum omits.
 
-    lag: of those that aren't negative; None without any. beyond_end: those with a negative lag, whose offset is beyond
+    lag: without negative ones; None without any. beyond_end: those with a negative lag, whose offset is beyond
     the log's end: they don't reduce the others' lag. unknown: those with an unknown lag.
     """
 

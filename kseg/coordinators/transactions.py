@@ -104,7 +104,7 @@ class Coordinators:
     """
 
     def __init__(self, log_dirs: Iterable[Path]) -> None:
-        """Take the log directories of a cluster's brokers; those that can't be listed hold nothing."""
+        """Take the log directories of a cluster's brokers; an unlistable one holds nothing."""
         self._log_dirs = sorted({path.resolve() for path in log_dirs})
         self._sizes: tuple[object, ...] | None = None
         self._by_producer: dict[int, CoordinatorTransaction] = {}

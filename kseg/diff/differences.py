@@ -227,7 +227,7 @@ class Sides:
     """
 
     def __init__(self, paths: Iterable[Path], refuse: Refuse) -> None:
-        """List the directories; `refuse` takes the errors of those that can't be listed.
+        """List the directories; `refuse` takes the errors of unlistable ones.
 
         Raises UsageError if there are fewer than two, or one is a file.
         """

@@ -274,7 +274,7 @@ class _NewestOffsets:
         return header.is_transactional and self._committed_reads.is_aborted(header.producer_id, header.first_offset)
 
     def _add(self, piece: Slice, offset: int) -> bool:
-        """Add the keys of a slice; False if there is no room."""
+        """Add the keys of a slice; False without room."""
         run, table = piece.run, self._map.table
         for first, last, header in stretches(piece):
             if header is not None and (header.is_control or self._is_aborted(header)):

@@ -388,7 +388,6 @@ class _DueSegments:
         self._segments: Counter[str] = Counter()
 
     def add(self, topic: str, size: int) -> None:
-        """Add a segment."""
         self.size += size
         self._segments[topic] += 1
 

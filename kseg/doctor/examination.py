@@ -369,7 +369,7 @@ class Disk:
 
 @dataclass(slots=True)
 class TopicUse:
-    """A topic's directories: bytes of all logs, of those not in use, and of those that retention would delete now.
+    """A topic's directories: bytes of all logs, of logs not in use, and of segments that retention would delete now.
 
     partitions: the number of directories. copies: directories in use of a partition that was already counted.
     set_aside: directories not in use.

@@ -1,4 +1,4 @@
-"""Next steps of findings of one kind: those that differ only in the partition are joined into one command."""
+"""Next steps of findings of one kind: steps that differ only in the partition are joined into one command."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

@@ -468,5 +468,4 @@ class BatchCleaner:
 
 
 def _run_of(raw: bytes) -> Run:
-    """Return a run of one batch."""
     return Run(memoryview(raw), 0, array("q", (0, len(raw), 1)), 1, _ANY_CODEC)

@@ -124,7 +124,7 @@ class ListingSum:
 
     partitions: the number of directories. copies: directories of a partition that was already counted. not_in_use:
     directories that are being deleted or moved here, or strays. incomplete: directories with something unreadable that
-    isn't counted. cleanable_partitions: those that the log cleaner would take; cleanable_size: the bytes to clean in
+    isn't counted. cleanable_partitions: those the log cleaner would take; cleanable_size: the bytes to clean in
     them.
     """
 

@@ -103,7 +103,7 @@ class Candidate(NamedTuple):
 class Lookup:
     """An answer, and the search that led to it.
 
-    target: the offset, the timestamp in milliseconds, or a special time. offset: the answer of Kafka's ListOffsets;
+    target: the offset, the timestamp in milliseconds, or a special time. offset: Kafka's answer to ListOffsets;
     None if there is none. batch, record: None if the target has no record; then `absence` is the reason, and
     `previous` and `next` are its neighbours, if any. steps: the scanned segments; the answer is in the last one.
     problems: index problems, in words. tier: the partition's remote tier, if it has one; local_start_offset: the first

@@ -458,7 +458,7 @@ def _regular_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
 
 
 def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
-    """Return the content of one of Kafka's text files; None if it doesn't exist.
+    """Return the content of a Kafka text file; None if it doesn't exist.
 
     Raises OpenError if it can't be read, KsegError if it is too large for one.
     """

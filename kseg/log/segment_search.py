@@ -233,7 +233,6 @@ class _Content(NamedTuple):
 
 @lru_cache(maxsize=1)  # consecutive lookups often hit the same batch
 def _content(raw: bytes, position: int) -> _Content:
-    """Return the contents of an intact batch."""
     batch = Batch.parse(raw, position, is_valid=True)
     problem = batch.problem()
     records = tuple(batch.records(on_damage="skip"))
@@ -264,7 +263,6 @@ def _last_record_below(log_file: LogFile, start: int, offset: int) -> Record | N
 
 
 def _last_headers_up_to(log_file: LogFile, start: int, offset: int) -> deque[BatchHeader]:
-    """Return the last headers, up to the first batch that reaches an offset."""
     below: deque[BatchHeader] = deque(maxlen=SHOWN_BATCHES)
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy, fold.offset_bound = True, _bound(offset)
@@ -281,7 +279,6 @@ def _last_headers_up_to(log_file: LogFile, start: int, offset: int) -> deque[Bat
 
 
 def _last_of(run: Run, rows: range) -> Iterator[BatchHeader]:
-    """Return the last SHOWN_BATCHES headers of some of a run's rows."""
     return (header_of(run, row) for row in rows[-SHOWN_BATCHES:])
 
 

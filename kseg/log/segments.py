@@ -223,7 +223,7 @@ class NextAppend(NamedTuple):
 
 
 def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: RollSettings) -> Rolled:
-    """Return the first of Kafka's rules that applies; UNKNOWN if none does, or if the next segment is empty.
+    """Return the first Kafka rule that applies; UNKNOWN if none does, or if the next segment is empty.
 
     Compaction changes sizes and first batches, and a follower's append may have been larger than its first batch.
     Source: LogSegment.shouldRoll.

@@ -32,7 +32,7 @@ _WHOLE_SHARE = 2**64
 
 
 class Selection(NamedTuple):
-    """The wanted records: all criteria must match; None, () and False are no criteria.
+    """The wanted records: all criteria must match; None, () and False set no criterion.
 
     from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A
     record without timestamp is in no range of times. key: equal. key_regex: found in the key as UTF-8; grep: in the
@@ -187,7 +187,7 @@ WantedHeader: TypeAlias = str | tuple[str, str | bytes | None]
 
 
 class SelectionOptions(TypedDict, total=False):
-    """A selection under the names of the commands' options; None is no criterion.
+    """A selection under the names of the commands' options; None sets no criterion.
 
     Texts have the same meaning as in options. key: literal bytes, or text for `parse_bytes`; header: one or several,
     each for `parse_header`, or name and value. control: only control records, or none of them. tz: the zone of times
@@ -327,7 +327,7 @@ _SHOWN_TOPICS = 8
 
 
 class PartitionChoice(NamedTuple):
-    """The wanted partitions, by names or globs of topics, and by numbers; empty is no criterion."""
+    """The wanted partitions, by names or globs of topics, and by numbers; empty sets no criterion."""
 
     topics: tuple[str, ...] = ()
     numbers: tuple[range, ...] = ()

@@ -204,7 +204,6 @@ def _size_of(run: Run) -> int:
 
 
 def _without_aborted(run: Run, isolation: ReadCommitted) -> Run:
-    """Return a run without the batches of aborted transactions."""
     rows = new_rows(0)
     for at in range(0, run.row_count * ROW, ROW):
         header = parse_header(run.buffer, run.rows[at + START], 0)

@@ -26,8 +26,8 @@ class CarriedTransactions(NamedTuple):
 def carried_transactions(partition: PartitionLog) -> CarriedTransactions:
     """Return the transactions of the first snapshot that began before the log.
 
-    If the log doesn't decide, only those that another, last snapshot has too are open: a single wrong file would block
-    everything.
+    If the log doesn't decide, only transactions that another, last snapshot has too are open: a single wrong file would
+    block everything.
     """
     base = partition.base_offsets[0] if partition.segments else 0
     offsets = [offset for offset in partition.snapshots if offset >= base > 0]

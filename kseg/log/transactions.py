@@ -222,7 +222,6 @@ class PartitionTransactions:
         )
 
     def _begin_transaction(self, header: BatchHeader) -> Transaction:
-        """Return a transaction that begins with a batch."""
         return Transaction(
             self.partition.topic,
             self.partition.partition,

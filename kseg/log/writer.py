@@ -210,7 +210,6 @@ class _OpenSegment:
         self.indexes.add(header, marker)
 
     def write(self, raw: bytes) -> None:
-        """Write bytes."""
         self.finish_copy()
         self.log.write(raw)
 
@@ -228,7 +227,6 @@ class _OpenSegment:
             self.finish_copy()
 
     def finish_copy(self) -> None:
-        """Copy the noted stretch."""
         if self._copy_range is not None:
             self.log.flush()
             source, position, size = self._copy_range

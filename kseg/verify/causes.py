@@ -26,7 +26,7 @@ _BEYOND_END = frozenset({"log-end-lost", "checkpoint-beyond-end", "snapshot-beyo
 
 
 def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield a partition's findings without those that others explain."""
+    """Yield a partition's findings without the ones that others explain."""
     damage = {each.file: each for each in findings if each.id in _DAMAGE}
     changed = {each.file: each for each in reversed(findings) if each.id == "changed-as-text"}
     starts = {start for each in findings if each.id in _MISSING and (start := _start_of(each)) is not None}
@@ -50,7 +50,6 @@ def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -
 
 
 def _without_bytes(partition: PartitionLog) -> Iterator[Path]:
-    """Yield logs and snapshots without bytes."""
     yield from (each.path for each in partition.segments if not each.size)
     yield from (each.path for each in partition.snapshots.values() if not each.size)
 

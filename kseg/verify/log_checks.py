@@ -538,7 +538,7 @@ class ProducerChecks:
     # --- snapshots ---------------------------------------------------------------------------------------------------
 
     def _compare_snapshots(self, offset: int | None) -> None:
-        """Compare the snapshots taken up to an offset; all remaining ones if it is None."""
+        """Compare the snapshots up to an offset; all remaining ones if it is None."""
         while self._snapshots and (offset is None or self._snapshots[0][0] <= offset):
             end_offset, path = self._snapshots.popleft()
             if end_offset > self._next_offset and offset is None and self._next_offset > self._first_offset:

@@ -373,7 +373,6 @@ class _SegmentChecks:
         self._producers.notice_passed()
 
     def take(self, batch: CheckedBatch) -> None:
-        """Check the next batch with an event."""
         self._log.take(batch)
         self._producers.take(batch)
         for index in self._indexes:

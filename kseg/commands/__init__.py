@@ -1,1 +1,1 @@
-"""The commands: options to a library call to output, one module each."""
+"""The commands, one module each: options become a library call, and its results become output."""

@@ -10,7 +10,7 @@ from kseg.times import parse_zone
 
 
 class BrowseOptions(NamedTuple):
-    """What is shown, where to begin, and what decodes keys and values."""
+    """Contents of the screen, the starting point, and the decoders of keys and values."""
 
     path: StrPath
     offset: int | None

@@ -20,13 +20,13 @@ from kseg.writer.batches import BatchSettings
 from kseg.writer.json_source import STANDARD_INPUT, RecordForm, name_of_input, opened_items
 
 _ROLL_SETTINGS = ("segment_bytes", "segment_ms", "segment_index_bytes")
-"""Options that say when segments roll; without one they roll where those of the source did."""
+"""Options that roll segments. Without any of them, segments roll where the source's did."""
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 
 
 class BuildOptions(NamedTuple):
-    """How records become batches and segments."""
+    """Settings of the batches and segments that records become."""
 
     magic: str | None
     compression: str | None
@@ -49,7 +49,7 @@ class BuildOptions(NamedTuple):
     topic_id: str | None
 
     def batch_settings(self) -> BatchSettings:
-        """How records become batches. Raises UsageError for options that don't go together."""
+        """Return the settings of batches. Raises UsageError for options that exclude each other."""
         codec, level = _compression(self.compression)
         producer_id = -1 if self.producer_id is None else self.producer_id
         is_idempotent = self.producer_id is not None
@@ -73,7 +73,7 @@ class BuildOptions(NamedTuple):
         )
 
     def partition_settings(self) -> PartitionSettings:
-        """How segments roll, and the topic's id. Raises UsageError if that is none."""
+        """Return the settings of segments, and the topic's id. Raises UsageError for an invalid id."""
         topic_id = self.topic_id
         if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
             raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
@@ -88,7 +88,7 @@ def _timestamp(text: str | None, zone: str) -> int:
 
 
 def _compression(text: str | None) -> tuple[Codec | None, int | None]:
-    """Codec and level of CODEC[:LEVEL]. Raises UsageError for anything else."""
+    """Return codec and level of CODEC[:LEVEL]. Raises UsageError for anything else."""
     if text is None:
         return None, None
     name, _, level = text.partition(":")
@@ -104,7 +104,7 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
 
 
 class SourceOptions(NamedTuple):
-    """What the source is, and where the partition goes."""
+    """The form of the source, and the place of the new partition."""
 
     source: str
     form: str

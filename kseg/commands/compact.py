@@ -26,7 +26,7 @@ from kseg.times import parse_zone, time_or_none
 
 
 class CleanerOptions(NamedTuple):
-    """What a broker's cleaner has as settings, from where it cleans, and the time to judge by."""
+    """Settings of a broker's cleaner, the offset where it begins, and the time used as now."""
 
     first_dirty_offset: int | None
     now: str | None
@@ -40,7 +40,7 @@ class CleanerOptions(NamedTuple):
     producer_id_expiration_ms: int
 
     def settings(self, now_ms: int) -> CompactSettings:
-        """The settings that the options ask for, and the time to judge by."""
+        """Return the settings that the options give, with the time used as now."""
         return CompactSettings(
             now_ms=now_ms,
             delete_retention_ms=self.delete_retention_ms,
@@ -55,7 +55,7 @@ class CleanerOptions(NamedTuple):
 
 
 class CompactOptions(NamedTuple):
-    """Where the cleaned partition goes, and what is said."""
+    """The place of the cleaned partition, and the printed messages."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

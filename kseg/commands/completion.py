@@ -14,7 +14,7 @@ from kseg.output.streams import flush_stdout, write_stdout
 
 
 class CompletionOptions(NamedTuple):
-    """The shell that is helped."""
+    """The shell that gets completion."""
 
     shell: str
 
@@ -36,7 +36,7 @@ def completion(options: CompletionOptions) -> None:
 
 
 def completion_script(shell: str) -> str:
-    """The script by which a shell asks kseg what may come next: the same for all versions of kseg."""
+    """Return the script by which a shell asks kseg for completions. It is the same for all versions of kseg."""
     from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)
@@ -44,7 +44,7 @@ def completion_script(shell: str) -> str:
     # Only the text: click's own method would look for bash, to warn about an old one.
     writer = made(completion, {}, "kseg", "_KSEG_COMPLETE")
     script = writer.source_template % writer.source_vars()
-    # In fish click's script would cut a value at its first comma.
+    # In fish, click's script would cut a value at its first comma.
     return script.replace('string split "," $completion', 'string split --max 1 "," $completion')
 
 
@@ -55,7 +55,7 @@ class HelpOptions(NamedTuple):
 
 
 TOPICS = ("commands", "environment")
-"""What `kseg help` lists besides the help of a command."""
+"""Topics of `kseg help` that aren't commands."""
 
 
 @command(HelpOptions)
@@ -85,7 +85,7 @@ def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
 
 
 def _topic(root: click.Context, group: click.Group, name: str) -> str:
-    """Return the list that a topic of `kseg help` is."""
+    """Return the list that a topic of `kseg help` prints."""
     from kseg.commands.guide import VARIABLES
 
     formatter = root.make_formatter()
@@ -98,9 +98,9 @@ def _topic(root: click.Context, group: click.Group, name: str) -> str:
 
 
 def answer_shell(group: click.Group, variable: str) -> int:
-    """Print what may come next, for the shell that a variable asks for; give the exit status.
+    """Print the completions for the shell that a variable names; return the exit status.
 
-    Nothing else is written: the user's prompt is on the screen. Words that make no sense yet have no continuation.
+    Nothing else is written, since the user's prompt is on the screen. Invalid words have no completions.
     """
     from click.shell_completion import shell_complete
 
@@ -111,14 +111,14 @@ def answer_shell(group: click.Group, variable: str) -> int:
 
 
 def releases(_: click.Context) -> list[str]:
-    """Return the releases that --like takes."""
+    """Return the releases that --like accepts."""
     from kseg.releases import RELEASES
 
     return ["latest", *dict.fromkeys(".".join(map(str, release[:2])) for release in reversed(RELEASES))]
 
 
 def findings(context: click.Context) -> list[str]:
-    """Return the findings that --explain takes."""
+    """Return the findings that --explain accepts."""
     if context.info_name == "doctor":
         from kseg.doctor.kinds import KINDS
 
@@ -129,11 +129,11 @@ def findings(context: click.Context) -> list[str]:
 
 
 def topics(context: click.Context) -> list[str]:
-    """The topics in the directories that are given, by the names of these alone."""
+    """Return the topics in the given directories, by the names of their partitions' directories."""
     from kseg.formats.file_names import parse_partition_directory
 
     paths = context.params.get("paths") or context.params.get("path") or (Path(),)
-    # An option that still waits for its value keeps click from taking the arguments before it.
+    # An option without its value keeps click from taking the arguments before it.
     before = [word for word in context.args if Path(word).is_dir()]
     found = set()
     for path in before or (paths if isinstance(paths, tuple) else (paths,)):
@@ -145,7 +145,7 @@ def topics(context: click.Context) -> list[str]:
 
 
 def _directories(path: Path) -> list[str]:
-    """The names of directories in one, and in those of it that aren't partitions: disks, brokers."""
+    """Return the names of the directories in a directory, and in its subdirectories that aren't partitions."""
     from kseg.formats.file_names import parse_partition_directory
 
     found: list[str] = []

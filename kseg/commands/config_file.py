@@ -14,15 +14,15 @@ from kseg.system.files import read_small
 
 VARIABLE = "KSEG_CONFIG"
 LARGEST_FILE = 1 << 20
-"""Bytes; a file of defaults has a few lines, and what has more is none."""
+"""Bytes of the largest file: a larger file isn't a file of defaults."""
 Defaults = dict[str, Any]
 
 
 class ConfigFile:
-    """What a file has for a command: defaults by parameter, and lines about keys that mean nothing."""
+    """The contents of a file for a command: defaults by parameter, and lines about unknown keys."""
 
     def __init__(self, path: Path, commands: list[str]) -> None:
-        """Reads the file. Raises UsageError if it can't be read or isn't TOML."""
+        """Read the file. Raises UsageError if it can't be read or isn't TOML."""
         import tomllib
 
         self._path = path
@@ -37,7 +37,7 @@ class ConfigFile:
             raise UsageError(f"{VARIABLE}: {error}", path) from error
 
     def defaults(self, command: click.Command, name: str) -> Defaults:
-        """The values for a command's options, by the names of its parameters; its own table comes first."""
+        """Return the values for a command's options, by parameter name; the command's own table takes precedence."""
         own = self._content.get(name, {})
         common = {key: value for key, value in self._content.items() if not isinstance(value, dict)}
         found = {}
@@ -48,7 +48,7 @@ class ConfigFile:
         return found
 
     def problems(self, group: click.Group, context: click.Context, command: click.Command, name: str) -> Iterator[str]:
-        """A line for each key that no command knows, or not this one, if it is in its table."""
+        """Yield a line for each unknown key, at the top level and in the command's own table."""
         for key, value in self._content.items():
             if isinstance(value, dict):
                 if key not in self._commands:
@@ -65,21 +65,24 @@ class ConfigFile:
 
 
 def _option(command: click.Command, key: str) -> click.Option | None:
-    """The option that a key names: as on the command line, without dashes before it."""
+    """Return the option that a key names, as on the command line without leading dashes."""
     names = {f"--{key}", f"-{key}"}
     options = (each for each in command.params if isinstance(each, click.Option) and not each.hidden)
     return next((each for each in options if names.intersection(each.opts)), None)
 
 
 def _as_given(option: click.Option, value: Any) -> Any:
-    """A value as the command line would have it: TOML's numbers and dates as text."""
+    """Return a value as the command line would have it: numbers and dates of TOML as text."""
     if option.multiple:
         return list(map(str, value if isinstance(value, list) else [value]))
     return value if isinstance(value, bool) and option.is_flag else str(value)
 
 
 def misspelt_variables(command: click.Command, name: str, names: list[str]) -> Iterator[str]:
-    """A line for each variable that means nothing to kseg, or not to this command. names: those of all commands."""
+    """Yield a line for each unknown variable, and for each variable that the command doesn't have.
+
+    names: the names of all commands.
+    """
     given = sorted(each for each in os.environ if each.startswith(PREFIX) and each not in VARIABLES)
     if not given:
         return

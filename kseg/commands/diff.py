@@ -19,7 +19,7 @@ from kseg.times import parse_zone
 
 
 class DiffOptions(NamedTuple):
-    """What is compared, and the zone of printed times."""
+    """The compared paths, and the zone of printed times."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

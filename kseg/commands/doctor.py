@@ -1,4 +1,4 @@
-"""`kseg doctor`: what is wrong with a broker's directories, the worst first."""
+"""`kseg doctor`: reports problems of a broker's directories, most severe first."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 BUNDLE = "bundle"
-"""What --explain explains without a kind of finding."""
+"""Value of --explain that isn't a kind of finding."""
 
 
 class BundleOptions(NamedTuple):
@@ -37,7 +37,7 @@ class BundleOptions(NamedTuple):
     key_file: Path | None
 
     def begin(self, inputs: Iterable[Path]) -> "Bundle | None":
-        """Return the bundle to write, if one is wanted. Raises UsageError for what doesn't go together."""
+        """Return the bundle to write; None without one. Raises UsageError for options that exclude each other."""
         if self.bundle is None:
             if self.keep or self.key_file is not None:
                 raise UsageError("--keep and --key-file need --bundle")
@@ -51,7 +51,7 @@ class BundleOptions(NamedTuple):
 
 
 class DoctorOptions(NamedTuple):
-    """What is examined, and how the page looks."""
+    """The examined directories, and the form of the page."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -157,7 +157,7 @@ def doctor(options: DoctorOptions) -> None:
 
 
 def write_explained(name: str) -> None:
-    """Write what a kind of finding means, or what a bundle has."""
+    """Write the meaning of a kind of finding, or the contents of a bundle."""
     if name != BUNDLE:
         write_explanation(name, KINDS)
         return
@@ -168,7 +168,7 @@ def write_explained(name: str) -> None:
 
 
 def write_bundle(bundle: "Bundle", found: CheckUp, plan: VerificationPlan, now: Now, options: DoctorOptions) -> None:
-    """Write a bundle, or only say what would be in it."""
+    """Write a bundle, or only list its contents."""
     from kseg.text.bundle import BundleFacts
 
     cluster, paths = plan.cluster, options.paths or (Path(),)
@@ -180,7 +180,7 @@ def write_bundle(bundle: "Bundle", found: CheckUp, plan: VerificationPlan, now: 
 
 
 def read_answer(path: Path, talk: Talk) -> "LogAnswer":
-    """What a broker's log tells; says so if that is nothing."""
+    """Return the answer from a broker's log; note if it has none."""
     from kseg.findings.broker_log import named_causes, read_broker_log
     from kseg.text.broker_log import LogAnswer
 
@@ -193,7 +193,7 @@ def read_answer(path: Path, talk: Talk) -> "LogAnswer":
 
 
 def write_answer(answer: "LogAnswer", options: DoctorOptions) -> None:
-    """Writes what a broker's log tells, without directories to look into."""
+    """Write the answer from a broker's log, without examining directories."""
     from kseg.output.pager import write_styled_lines
 
     form = form_named(options.output)

@@ -27,13 +27,13 @@ class ToolDecoders(NamedTuple):
 
     @property
     def internal_decoder(self) -> str | None:
-        """The first of them that is given, without dashes."""
+        """The first given option, without dashes."""
         given = self._asdict()
         return next((name for name in INTERNAL_DECODERS if given[name.replace("-", "_")]), None)
 
 
 class DumpArguments(NamedTuple):
-    """What is printed, in the words of the command line, and what is said."""
+    """The printed contents, in the words of the command line, and the printed messages."""
 
     paths: tuple[str, ...]
     files: tuple[StrPath, ...]

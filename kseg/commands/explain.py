@@ -15,7 +15,7 @@ GRAMMARS = (*FORMATS, "all")
 
 
 class ExplainOptions(NamedTuple):
-    """What of a file, or which format, is explained, and how."""
+    """The explained part of a file, or the explained format, and the form of the output."""
 
     path: Path | None
     offset: int | None
@@ -53,7 +53,7 @@ def explain(options: ExplainOptions) -> None:
     if path is None:
         raise UsageError("give a file, or --grammar")
     if path.is_dir():
-        next(Cluster([path]).directories(), None)  # raises an error if there is nothing
+        next(Cluster([path]).directories(), None)  # raises an error if there is no file
         raise UsageError("is a directory: give a file in it", path)
     choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.chosen(explain_file(path)))

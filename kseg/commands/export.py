@@ -11,7 +11,7 @@ from kseg.system.shared_work import processors
 
 
 class ExportArguments(NamedTuple):
-    """What is exported, by how many processes, and what of it is redacted."""
+    """The exported data, the number of processes, and the redaction."""
 
     options: ExportOptions
     redacting: RedactOptions

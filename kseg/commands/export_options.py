@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ColumnOptions(NamedTuple):
-    """Which columns of decoded keys and values there are."""
+    """The columns of decoded keys and values."""
 
     key_decoder: str | None
     value_decoder: str | None
@@ -36,7 +36,7 @@ class ColumnOptions(NamedTuple):
 
 
 class RecordOptions(NamedTuple):
-    """Which records an export has and what of them; by default as queries read them, which say the rest in SQL."""
+    """The records of an export, and their columns. The defaults are those of queries, where SQL selects."""
 
     has_headers: bool = True
     batch_columns: bool = False
@@ -46,7 +46,7 @@ class RecordOptions(NamedTuple):
 
 
 class ExportOptions(NamedTuple):
-    """What is exported, how, and where to."""
+    """The exported data, the form of the export, and its destination."""
 
     paths: tuple[StrPath, ...]
     destination: str | None
@@ -70,7 +70,7 @@ class ExportOptions(NamedTuple):
 
 
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
-    """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
+    """Return the export that the options describe. Raises UsageError without a destination or a source."""
     from kseg.export.planning import Export
     from kseg.export.settings import FileOptions, LogSelection, OffsetRange
 
@@ -112,7 +112,10 @@ def _table_of(options: ExportOptions) -> "TableName":
 
 
 def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...], str]:
-    """Where to read, and where to write; with --to, the current directory is read by default. Raises UsageError."""
+    """Return the sources and the destination; with --to, the default source is the current directory.
+
+    Raises UsageError.
+    """
     paths, destination = options.paths, options.destination
     if destination is not None:
         return paths or (".",), destination
@@ -126,7 +129,10 @@ def read_options_of(
     columns: ColumnOptions,
     records: RecordOptions = RecordOptions(),  # noqa: B008  a tuple
 ) -> "ReadOptions":
-    """How the options ask for records to be read. Raises UsageError, OpenError for decoders that can't be had."""
+    """Return the options for reading records.
+
+    Raises UsageError, and OpenError for unavailable decoders.
+    """
     from kseg.export.settings import (
         NOTHING,
         ColumnDecoding,
@@ -165,20 +171,20 @@ def read_options_of(
 
 
 def own_arguments(options: ExportOptions) -> list[str]:
-    """The command line of these options, paths absolute, without those that aren't shared."""
+    """Return the command line of these options, with absolute paths and without options of the caller's own."""
     values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
     for part in (options.selected, options.records, options.columns):
         values |= part._asdict()
     arguments: list[str] = []
     for param in click.get_current_context().command.params:
         if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):
-            arguments += _spelled(param, values[param.name])
+            arguments += _spell(param, values[param.name])
     sources, destination = sources_and_destination(options)
     return [*arguments, *options.choice.arguments(), *(_absolute(os.fspath(path)) for path in (*sources, destination))]
 
 
 def note_no_match(report: "Report", options: ExportOptions) -> None:
-    """Note that an export has no record that was selected."""
+    """Note that no record of an export matched the selection."""
     selection = options.selected.selection()
     if selection.is_everything or any(each.records_out for each in report.partitions):
         return
@@ -193,7 +199,7 @@ def _absolute(path: str) -> str:
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  keeps globs
 
 
-def _spelled(option: click.Option, value: Any) -> list[str]:
+def _spell(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
         if value is None:
             return []

@@ -1,4 +1,4 @@
-"""`kseg get`: prints one field of one record, nothing added."""
+"""`kseg get`: prints one field of one record without additions."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from kseg.store.target import NewFile
 
 
 class GetOptions(NamedTuple):
-    """Which record's field is printed, and where to."""
+    """The record, its field, and the destination."""
 
     paths: tuple[Path, ...]
     offset: int
@@ -49,7 +49,7 @@ def get(options: GetOptions) -> None:
     replicas = cluster.only_partition(options.choice)
     new = None if file is None else NewFile(file, (*(place.path for place in replicas.places), *paths))
     answer = look_up_in_copies(replicas, options.offset, beside=MetadataBeside(cluster=cluster))
-    if answer.absence is Absence.BELOW_LOG_START:  # the log may still have it, as `kseg dump` prints it
+    if answer.absence is Absence.BELOW_LOG_START:  # the log may still have it, and `kseg dump` prints it
         only = Selection(from_offset=options.offset, to_offset=options.offset + 1)
         below = look_up_in_copies(replicas, options.offset, only)
         answer = answer if below.record is None else below

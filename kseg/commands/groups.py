@@ -36,20 +36,20 @@ from kseg.times import parse_zone, time_or_none
 
 RESET_CSV = "reset-csv"
 NOT_A_GLOB = re.compile(r"[^*?\[]+")
-"""A pattern that names one group."""
+"""Pattern that names one group."""
 SECTIONS: dict[str, Callable[[RowWriter, list[Group]], None]] = {
     "groups": lambda writer, found: writer.write(GROUPS, group_rows(found)),
     "commits": lambda writer, found: writer.write(COMMITS, commit_rows(found)),
     "share-partitions": lambda writer, found: writer.write(SHARE_PARTITIONS, share_partition_rows(found)),
     "members": lambda writer, found: writer.write(MEMBERS, member_rows(found)),
 }
-"""What --show can choose, in the order of the output."""
+"""Sections that --show can choose, in the order of the output."""
 ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
-"""Forms of output that have one kind of rows, and what these are unless --show says otherwise."""
+"""Forms of output with one kind of rows, and their kind without --show."""
 
 
 class GroupsOptions(NamedTuple):
-    """Which groups and rows are shown, and as of when."""
+    """The shown groups and rows, and the time that they are shown for."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 
 class Task(NamedTuple):
-    """What somebody wants, and the line that does it."""
+    """A user's task, and the command line for it."""
 
     wanted: str
     line: str
 
 
 class Situation(NamedTuple):
-    """A situation that somebody is in, and the tasks that help: up to four."""
+    """A user's situation, and up to four tasks that help."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -105,7 +105,7 @@ SITUATIONS = (
         ),
     ),
 )
-"""Every command is in one of them."""
+"""Situations that together have every command."""
 
 TASKS = tuple(task for situation in SITUATIONS for task in situation.tasks)
 """All tasks, in the order of the situations."""
@@ -129,7 +129,7 @@ OTHER_COMMANDS = {
     "topics": "ls --by topic",
     "transactions": "txns",
 }
-"""What somebody may call a command who hasn't seen the list."""
+"""Other names for commands, which users of other tools may try."""
 
 OTHER_WORDS = {
     "--csv": "-o csv",
@@ -146,7 +146,7 @@ OTHER_WORDS = {
     "--topics": "--topic",
     "--until": "--to-time",
 }
-"""The same of options."""
+"""Other names for options, which users of other tools may try."""
 
 FIRST_OPTIONS = {
     "dump": "--print-data-log --topic --from-offset --from-time --key --grep --limit --output --value-decoder --like",
@@ -178,7 +178,7 @@ FIRST_OPTIONS = {
     "export": "--to --topic --format --table --mode --value-decoder --from-time --dry-run",
     "spark-export": "--to --master --topic --format --mode --packages --conf --dry-run",
 }
-"""By command: the options that most people need, for `-h`; as many of them as a screen of 24 lines has room for."""
+"""By command: the options that most people need, for `-h`; at most what fits on a screen of 24 lines."""
 
 VARIABLES = {
     "KSEG_COMMAND_OPTION": "Any option: KSEG_DUMP_OUTPUT=json is `kseg dump -o json`; the command line comes first.",
@@ -192,4 +192,4 @@ VARIABLES = {
     "TMPDIR": "Where temporary files go: archives, standard input; a place that can't be used is an error.",
     "TZ": "The zone of `--tz local`.",
 }
-"""What kseg reads of the environment, by name."""
+"""Environment variables that kseg reads, by name."""

@@ -1,4 +1,4 @@
-"""Inputs of commands: archives, standard input and remote tiers; and the new directory that a command makes."""
+"""Inputs of commands: archives, standard input and remote tiers; and the new directory for output."""
 
 import os
 import sys
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 NAMES_PROBLEMS = ("verify",)
-"""Commands whose own output says what is wrong with a tier's objects."""
+"""Commands whose own output reports problems of a tier's objects."""
 IN_OTHER_PROCESSES = ("spark-export",)
-"""Commands that let processes read which know nothing of what is placed here: they find all bytes in files."""
+"""Commands whose processes know no inputs that were unpacked here: they must find all bytes in files."""
 
 Given = dict[str, Any]
-"""What the options and arguments of a command were given, by their names."""
+"""Values of a command's options and arguments, by name."""
 
 
 @contextmanager
 def local_inputs(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
-    """Give local paths instead of `-` and of those that lead into archives and remote tiers.
+    """Replace `-`, and paths into archives and remote tiers, by local paths.
 
     parameters: the options and arguments with paths to read. talk: ends with 2 if something couldn't be unpacked, and
     with 1 if a segment of a tier can't be used.
@@ -41,7 +41,7 @@ def local_inputs(given: Given, parameters: Sequence[str], talk: Talk) -> Iterato
 
 
 def _leads_inside(value: Any) -> bool:
-    """Whether a path, or one of several, is `-` or may lead into an archive."""
+    """Return whether a path, or one of several, is `-` or may lead into an archive."""
     if isinstance(value, tuple):
         return any(map(_leads_inside, value))
     return value is not None and any(map(leads_inside, str(value).split(",")))
@@ -77,7 +77,7 @@ def _local(value: Any, inputs: "Inputs") -> Any:
 
 
 def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
-    """The paths that can be read; reports the others. Raises OpenError if there are none."""
+    """Return the readable paths; report the others. Raises OpenError if there are none."""
     found, refused = [], []
     for value in values:
         try:
@@ -92,7 +92,7 @@ def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
 
 
 def _all_local(value: StrPath, inputs: "Inputs") -> list[StrPath]:
-    """What a path or a glob means, or several names together, as in --files."""
+    """Return the paths that a path, a glob or a list as in --files means."""
     if isinstance(value, str) and "," in value and not os.path.lexists(value):
         names = paths_in(value)
         found = [inputs.local(name) for name in names]
@@ -101,7 +101,7 @@ def _all_local(value: StrPath, inputs: "Inputs") -> list[StrPath]:
 
 
 def _sources(name: str, given: Given) -> list[StrPath]:
-    """The paths that an option or argument has; those of an export without its destination."""
+    """Return the paths of an option or argument; for an export without its destination."""
     value = given[name]
     values = value if isinstance(value, tuple) else () if value is None else (value,)
     if "destination" in given and given["destination"] is None:
@@ -110,12 +110,15 @@ def _sources(name: str, given: Given) -> list[StrPath]:
 
 
 def paths_in(value: StrPath) -> list[StrPath]:
-    """The paths that a value has: several names may be together, as in --files."""
+    """Return the paths in a value, which may be a list as in --files."""
     return [*value.split(",")] if isinstance(value, str) else [value]
 
 
 def _is_tier(path: StrPath, given: Given) -> bool:
-    """Whether a path leads to a tier. An export reads a broker's own files in a store by itself, where they lie."""
+    """Return whether a path leads to a tier.
+
+    An export reads a broker's own files in a store directly, without local copies.
+    """
     from kseg.store.location import is_remote, parse_url, without_file_scheme
     from kseg.tiered.places import begins_as_tier, tier_at, url_of
 
@@ -161,7 +164,7 @@ def _nothing(_: str) -> None:
 
 
 def _check_target(given: Given, inputs: Iterable[StrPath]) -> None:
-    """Raises UsageError if what is written would lie in a tier that is read, or the other way round."""
+    """Raise UsageError if the output would be in a tier that is read, or the other way round."""
     from kseg.store.remote_files import check_destination
     from kseg.tiered.places import url_of
 
@@ -181,7 +184,7 @@ def _require_this_machine(given: Given) -> None:
 
 
 class _Placing:
-    """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
+    """Replace the paths of tiers by local directories. refused: errors of paths next to others."""
 
     def __init__(self, logs: "RemoteLogs", remotes: tuple[str, ...], tiers: set[StrPath]) -> None:
         self._logs, self._remotes, self._tiers = logs, remotes, tiers
@@ -189,7 +192,7 @@ class _Placing:
         self.refused: list[OpenError] = []
 
     def of(self, value: Any) -> Any:
-        """The value of an option or argument. Raises OpenError if none of its paths can be placed."""
+        """Return the value of an option or argument. Raises OpenError if none of its paths can be placed."""
         if value is None:
             return None
         if not isinstance(value, tuple):
@@ -200,7 +203,7 @@ class _Placing:
                 placed += self._placed(each)
             except OpenError as error:
                 self.refused.append(error)
-        if self.refused and not self._has_placed:  # what else there is, such as a destination, isn't read
+        if self.refused and not self._has_placed:  # another input, such as a destination, isn't read
             raise self.refused[0]
         return tuple(placed)
 
@@ -219,9 +222,9 @@ class _Placing:
 def new_directory_of(
     directory: Path | None, *, dry_run: bool, beside: Iterable[Path | None]
 ) -> AbstractContextManager[Path | None]:
-    """The directory of --to, for `with`; None with --dry-run.
+    """Return the directory of --to, for `with`; None with --dry-run.
 
-    Raises UsageError without both, or if the directory is there, or inside what is read: `beside`.
+    Raises UsageError without both, or if the directory exists, or is inside an input: `beside`.
     """
     if directory is None and not dry_run:
         raise UsageError("give --to DIR, or --dry-run")

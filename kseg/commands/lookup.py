@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LookupOptions(NamedTuple):
-    """What is looked for, and how the answer is printed."""
+    """The wanted offset or time, and the form of the answer."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -89,7 +89,7 @@ def lookup(options: LookupOptions) -> None:
 
 
 def _stored(answer: Lookup) -> "StoredRecord | None":
-    """Where the record is that was found."""
+    """Return the place of the found record; None without one."""
     from kseg.dump.record_line import StoredRecord
 
     if answer.record is None or answer.batch is None or answer.step is None:

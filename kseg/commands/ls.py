@@ -35,11 +35,11 @@ OF_TOPICS = (
     "min_compaction_lag_ms",
     "max_compaction_lag_ms",
 )
-"""Those options that hold for all topics if they are given, and otherwise unless a topic has its own setting."""
+"""Options that apply to all topics if given; otherwise, a topic's own setting takes precedence."""
 
 
 class BrokerSettings(NamedTuple):
-    """What a broker has as settings of topics, and the time to judge by."""
+    """A broker's defaults for topic settings, and the time used as now."""
 
     now: str | None
     retention_ms: int
@@ -53,7 +53,7 @@ class BrokerSettings(NamedTuple):
     log_cleaner_dedupe_buffer_size: int
 
     def listing_settings(self, now_ms: int, *, deep: bool, cache: bool, keep_cache: bool) -> ListingSettings:
-        """How to list by them; `now_ms`: the time to judge by, the others: as the options of these names ask for."""
+        """Return the settings of a listing; `now_ms`: the time used as now."""
         return ListingSettings(
             RetentionSettings(now_ms, self.retention_ms, self.retention_bytes),
             RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes),
@@ -71,7 +71,7 @@ class BrokerSettings(NamedTuple):
 
 
 class LsOptions(NamedTuple):
-    """What there is a line for, which lines, and what of it is read."""
+    """The unit of a line, the listed lines, and the files that are read."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -32,7 +32,7 @@ from kseg.times import parse_zone, time_or_none, time_text
 
 
 class ScriptOptions(NamedTuple):
-    """Whether a script is printed instead of rows, and for which cluster."""
+    """Whether a script is printed instead of rows, and its cluster."""
 
     as_commands: bool
     keep_brokers: bool
@@ -61,7 +61,7 @@ class ChangeOptions(NamedTuple):
 
 
 class MetadataOptions(NamedTuple):
-    """Which rows are shown, and as of when."""
+    """The shown rows, and the time that they are shown for."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -76,7 +76,7 @@ class MetadataOptions(NamedTuple):
     moments: ChangeOptions
 
     def carry_over(self) -> CarryOver | None:
-        """The script that is to be printed, if one is. Raises UsageError for options that don't go together."""
+        """Return the script to print; None without one. Raises UsageError for options that exclude each other."""
         script = self.script
         if not script.as_commands:
             if script.keep_brokers or script.command_config is not None:

@@ -1,4 +1,4 @@
-"""`kseg plan-move`: which partitions to move between a broker's log directories, so that these are equally full."""
+"""`kseg plan-move`: plans moves of partitions between a broker's log directories to level their sizes."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from kseg.tiered.places import url_of
 
 
 class PlanMoveOptions(NamedTuple):
-    """What is level, and where the metadata are."""
+    """The levelled measure, and the place of the metadata."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -11,7 +11,7 @@ from kseg.times import parse_zone
 
 
 class ReadingOptions(NamedTuple):
-    """What the input is, and what of it is printed."""
+    """The form of the input, and the printed parts."""
 
     path: Path
     form: str | None

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 LARGEST_SQL = 16 << 20
-"""Bytes of SQL on standard input."""
+"""Most bytes of SQL on standard input."""
 
 
 def sql_and_paths(given: Given) -> Given:
     """Split arguments into SQL, None for the prompt, and paths, by default the current directory.
 
-    Without SQL as the first one, standard input has it, unless that is a terminal. Raises OpenError if the first
-    argument seems to be a path that isn't there, UsageError if there is no SQL.
+    If the first argument isn't SQL, standard input has it, unless that is a terminal. Raises OpenError if the first
+    argument looks like the path of a missing file, UsageError if there is no SQL.
     """
     sql, texts = None, given["paths"]
     if texts and not _is_path(texts[0]):
@@ -56,7 +56,7 @@ def _is_path(text: str) -> bool:
 
 
 class QueryOptions(NamedTuple):
-    """What is queried, what the query may take, and how it is answered."""
+    """The queried data, the limits of a query, and the form of the answer."""
 
     sql: str | None
     paths: tuple[Path, ...]
@@ -73,7 +73,10 @@ class QueryOptions(NamedTuple):
 
 
 def queried_of(options: QueryOptions) -> "Queried":
-    """What the options ask to be queried. Raises UsageError, OpenError for what can't be, UsageError without DuckDB."""
+    """Return the data to query.
+
+    Raises UsageError or OpenError for data that can't be queried, UsageError without DuckDB.
+    """
     from kseg.query import require_libraries
 
     require_libraries()
@@ -89,7 +92,7 @@ def queried_of(options: QueryOptions) -> "Queried":
 
 
 def limits_of(options: QueryOptions) -> "QueryLimits":
-    """What the query may take. Raises UsageError if its files would lie within what is read."""
+    """Return the limits of a query. Raises UsageError if its files would be inside an input."""
     from kseg.query.database import QueryLimits
 
     if options.allow_files is not None:

@@ -1,4 +1,4 @@
-"""`kseg rebuild-metadata`: a directory for a new controller, from a broker's copy of the metadata, if all are gone."""
+"""`kseg rebuild-metadata`: restores a lost controller from a broker's copy of the metadata, in a new directory."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,7 +15,7 @@ from kseg.times import parse_zone
 
 
 class RebuildOptions(NamedTuple):
-    """The new controller, its directory, and what may be lost."""
+    """The new controller, its directory, and the accepted losses."""
 
     paths: tuple[Path, ...]
     directory: Path | None

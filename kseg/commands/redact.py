@@ -1,4 +1,4 @@
-"""`kseg redact`: log directories without their contents and names, to be given to somebody else."""
+"""`kseg redact`: copies log directories without their contents and names, for passing on."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -25,7 +25,7 @@ from kseg.text.redact import RedactReport
 
 
 class RedactOptions(NamedTuple):
-    """Where redacted directories go, which names stay, the file with the key, and the form of the report."""
+    """The new directories, the names that stay, the file with the key, and the form of the report."""
 
     paths: tuple[Path, ...]
     directory: Path
@@ -66,7 +66,7 @@ def redact(options: RedactOptions) -> None:
         found = redact_orders(paths, unfinished.directory, settings)
         orders = [order for order in found if not unfinished.is_done(order)]
         on_read = bar.counting("redact", sum(order.log_size for order in orders))
-        redact_one = partial(_redacted, settings, work.keep_cache)
+        redact_one = partial(_redact_one, settings, work.keep_cache)
         with shared_work(redact_one, orders, _cost_of, processes=processes, on_read=on_read, is_far=False) as results:
             for _, redacted in results:
                 unfinished.note(redacted)
@@ -83,7 +83,7 @@ def _cost_of(order: RedactOrder) -> int:
     return order.size + SMALLEST_COST
 
 
-def _redacted(
+def _redact_one(
     settings: RedactSettings, keep_cache: bool, order: RedactOrder, on_read: OnRead
 ) -> Iterator[RedactedDirectory]:
     yield redact_directory(order, settings, keep_cache=keep_cache, on_read=on_read)

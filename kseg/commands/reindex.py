@@ -22,7 +22,7 @@ from kseg.text.salvage import reindexed_lines, side_file_line
 
 
 class ReindexOptions(NamedTuple):
-    """Where the indexes go, and what they are made by."""
+    """The new directory, and the settings of the indexes."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -68,7 +68,7 @@ def reindex(options: ReindexOptions) -> None:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         with shared_work(
-            partial(_reindexed, work.keep_cache),
+            partial(_reindex_one, work.keep_cache),
             orders,
             _cost_of,
             processes=processes,
@@ -88,7 +88,7 @@ def reindex(options: ReindexOptions) -> None:
 
 
 class _ReindexOrder(NamedTuple):
-    """A partition to reindex: where to, the interval if not only its entries tell it, its topic's id if it has none."""
+    """A partition to reindex: its new directory, the interval (None: of its entries), its topic's id if missing."""
 
     partition: PartitionLog
     folder: Path | None
@@ -97,7 +97,7 @@ class _ReindexOrder(NamedTuple):
 
 
 class _ReindexReport(NamedTuple):
-    """What is said of a piece of the work: on stderr, on stdout; and whether a log is damaged."""
+    """The report on one partition for stderr and stdout, and whether a log is damaged."""
 
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _cost_of(order: _ReindexOrder) -> int:
     return order.partition.size + SMALLEST_COST
 
 
-def _reindexed(keep_cache: bool, order: _ReindexOrder, on_read: OnRead) -> Iterator[_ReindexReport]:
+def _reindex_one(keep_cache: bool, order: _ReindexOrder, on_read: OnRead) -> Iterator[_ReindexReport]:
     partition, folder, told, topic_id = order
     interval = told or interval_as_it_lies(partition)
     if interval.source is not None:

@@ -26,7 +26,7 @@ from kseg.times import parse_zone, time_or_none
 
 
 class ReportOptions(NamedTuple):
-    """What a report shows, and the time to judge by."""
+    """The contents of a report, and the time used as now."""
 
     quick: bool
     days: int
@@ -38,7 +38,7 @@ class ReportOptions(NamedTuple):
     now: str | None
 
     def choices(self, now: Now, zone: tzinfo) -> Choices:
-        """What they ask for, judged by a time."""
+        """Return the choices of the options, with the time used as now."""
         text = os.environ.get(REDACT_KEY) if self.redact_key is None else self.redact_key
         redaction = None if text is None else Redaction.of(("keys",), text)
         return Choices(
@@ -55,7 +55,7 @@ class ReportOptions(NamedTuple):
 
 
 class PageOptions(NamedTuple):
-    """Where the page goes, its form, and the zone of its times."""
+    """The file of the page, its form, and the zone of its times."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -1,4 +1,4 @@
-"""`kseg retain`: which segments retention would delete, and when."""
+"""`kseg retain`: lists the segments that retention would delete, and their times."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,11 +22,11 @@ from kseg.text.retention import write_freeing
 from kseg.times import parse_zone, time_or_none
 
 TIMELINE = "timeline"
-"""The form of output that shows when each segment goes."""
+"""Form of output that shows when each segment is deleted."""
 
 
 class RetainOptions(NamedTuple):
-    """What retention deletes and when, how much is to be freed, and where a copy goes."""
+    """Retention settings, the space to free, and the directory of a copy."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -122,9 +122,9 @@ def retain(options: RetainOptions) -> None:
 
 
 def _disk_size(cluster: Cluster, free: int | Share) -> int:
-    """Bytes of the file systems of which a share may be meant: those that a broker uses, or any if the disk is named.
+    """Return bytes of the file systems that a share applies to: the broker's, or any if the disk is named.
 
-    Of a copy nobody knows how large the broker's disk is.
+    The size of the broker's disk is unknown if the directories are a copy.
     """
     from kseg.doctor.check_up import disks_of
     from kseg.system.file_locks import is_locked
@@ -136,7 +136,7 @@ def _disk_size(cluster: Cluster, free: int | Share) -> int:
 
 
 def _note_sources(topics: TopicRetention, form: Form, talk: Talk) -> None:
-    """Tells people where the settings come from."""
+    """Report the sources of the settings."""
     sources = topics.sources.as_note() if form.is_for_people else None
     if sources is not None:
         talk.note(sources)

@@ -23,7 +23,7 @@ from kseg.text.salvage import SalvageReport, advice_on_loss, salvage_report, wri
 
 
 class SalvageOptions(NamedTuple):
-    """Where what is saved goes, what is left out, and the form of the report."""
+    """The new directory, the omitted parts, and the form of the report."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice
@@ -75,12 +75,12 @@ def salvage(options: SalvageOptions) -> None:
         talk.note(line)
     is_whole = True
     advised: set[str] = set()
-    with target as unfinished, _diverged(options, beside) as diverged, talk.bar() as bar:
+    with target as unfinished, _new_diverged_directory(options, beside) as diverged, talk.bar() as bar:
         if unfinished is not None and not talk.is_quiet:
             write_run(click.get_current_context().find_root().obj or (), form_named(options.output))
             flush_stdout()
         orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
-        salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
+        salvage_one = partial(_salvage_one, SalvageTargets(unfinished, diverged), options, work.keep_cache)
         size = sum(place.size for each in partitions for place in each.places)
         on_read = bar.counting("salvage", size)
         with shared_work(
@@ -97,8 +97,10 @@ def salvage(options: SalvageOptions) -> None:
     talk.end_with(not is_whole)
 
 
-def _diverged(options: SalvageOptions, beside: tuple[Path | None, ...]) -> AbstractContextManager[Path | None]:
-    """The new directory of --keep-diverged, if there is to be one."""
+def _new_diverged_directory(
+    options: SalvageOptions, beside: tuple[Path | None, ...]
+) -> AbstractContextManager[Path | None]:
+    """Return the new directory of --keep-diverged, if it is given."""
     if options.keep_diverged is None:
         return nullcontext()
     return new_directory_of(options.keep_diverged, dry_run=options.dry_run, beside=(*beside, options.directory))
@@ -108,7 +110,7 @@ def _cost_of(order: SalvageOrder) -> int:
     return order.size + SMALLEST_COST
 
 
-def _salvaged(
+def _salvage_one(
     targets: SalvageTargets, options: SalvageOptions, keep_cache: bool, order: SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
     salvaged = salvage_order(

@@ -21,7 +21,7 @@ from kseg.serve.server import Serving
 
 
 class SecurityOptions(NamedTuple):
-    """Which clients may connect, and how."""
+    """The clients that may connect, and their connections."""
 
     tls_cert: Path | None
     tls_key: Path | None
@@ -30,7 +30,7 @@ class SecurityOptions(NamedTuple):
     mechanisms: tuple[str, ...]
 
     def security(self, talk: Talk) -> Security:
-        """The security that the options describe. Raises UsageError for options that don't go together."""
+        """Return the security of the options. Raises UsageError for options that exclude each other."""
         if self.tls_cert is None and (self.tls_key or self.tls_ca):
             raise UsageError(f"--tls-{'key' if self.tls_key else 'ca'} needs --tls-cert, the server's certificate")
         if self.mechanisms and self.sasl_users is None:
@@ -48,7 +48,7 @@ _FREE_PORT = ("127.0.0.1", 0)
 
 
 class _CommandBeside(TableCommand):
-    """Takes all after the first `--` as a command to run, before options are looked for."""
+    """A command that takes everything after the first `--` as a child command, before options are parsed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -63,7 +63,7 @@ class _CommandBeside(TableCommand):
 
 
 class ServeOptions(NamedTuple):
-    """Where to listen, how partitions are served, and what is said."""
+    """The address, the serving of partitions, and the printed messages."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -19,7 +19,7 @@ from kseg.times import parse_zone, time_or_none
 
 
 class SliceOptions(NamedTuple):
-    """Which piece is copied, and where it goes."""
+    """The copied piece, and its new directory."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -26,7 +26,7 @@ REPORT = "_kseg/report.json"
 
 
 class SparkOptions(NamedTuple):
-    """Which Spark exports, and what it is given."""
+    """The Spark that exports, and its settings."""
 
     export: ExportOptions
     master: str
@@ -107,7 +107,10 @@ def _write_check() -> None:
 
 
 def _write_dry_run(wanted: "Export", sent: str | None) -> None:
-    """The plan, and the command line that would be run, if one is; that also where the sources aren't here."""
+    """Write the plan, and the command line of the submission, if there is one.
+
+    The command line is also written if the sources aren't on this machine.
+    """
     from kseg.export.planning import plan_export
     from kseg.text.export import write_plan
 
@@ -119,7 +122,10 @@ def _write_dry_run(wanted: "Export", sent: str | None) -> None:
 
 
 def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *, verbose: bool) -> int:
-    """Lets spark-submit export. A driver on the cluster prints its report there: it is read from the destination."""
+    """Export by spark-submit.
+
+    A driver on the cluster prints its report there, so the report is read from the destination.
+    """
     from kseg.export.destination import open_destination
     from kseg.spark.submit import submit
     from kseg.text.export import write_kept_report
@@ -162,7 +168,7 @@ def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
 
 
 def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
-    """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
+    """Export and report while Spark is still running: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
     from kseg.text.export import say_refused, write_report
 

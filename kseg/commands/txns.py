@@ -27,7 +27,7 @@ from kseg.times import parse_zone, time_or_none
 
 
 class TxnsOptions(NamedTuple):
-    """Which transactions are shown, what tells that they hang, and who is to abort them."""
+    """The shown transactions, the evidence for hanging ones, and the cluster that aborts them."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -18,7 +18,7 @@ from kseg.verify.verify import plan_verification
 
 
 class VerifyOptions(NamedTuple):
-    """What is checked besides, and how findings are printed."""
+    """Additional checks, and the form of findings."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

@@ -1,4 +1,4 @@
-"""`kseg where`: which partition has a key, a group's offsets or a transactional id's state."""
+"""`kseg where`: finds the partition of a key, a group's offsets or a transactional id's state."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from kseg.output.streams import flush_stdout, write_line
 
 
 class WhereOptions(NamedTuple):
-    """What is looked for, and how its partition follows from it."""
+    """The wanted key, group or id, and the partitioner."""
 
     paths: tuple[Path, ...]
     group: str | None
@@ -77,7 +77,7 @@ def where(options: WhereOptions) -> None:
 
 
 def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplicas[PartitionLog]] | None, int | None]:
-    """A topic's partitions, None without paths; and their number, if metadata have it."""
+    """Return a topic's partitions, None without paths; and their number, if the metadata has it."""
     if topic is None or not cluster.paths:
         return None, None
     replicas = cluster.topic(topic)

@@ -1,1 +1,1 @@
-"""Prints Kafka's files as its own tool does, one module for each kind of file; and messages of its protocol."""
+"""Prints Kafka's files like Kafka's own tool, one module for each kind of file; and messages of its protocol."""

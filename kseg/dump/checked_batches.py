@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | None") -> Iterator[Slice | Damage]:
-    """The slices with other values in the headers of v2 records, if that is asked for; v0 and v1 have no headers.
+    """Yield the slices with redacted headers of v2 records, if requested; v0 and v1 have no headers.
 
-    Keys and values are replaced while records are shown, by `RedactingDecoder`: messages of v0 and v1 have CRCs of
-    their own, which are shown as they stand in the log.
+    `RedactingDecoder` replaces keys and values at rendering: messages of v0 and v1 have CRCs of their own, which are
+    shown as stored in the log.
     """
     if redaction is None or "headers" not in redaction.parts:
         yield from pieces
@@ -64,22 +64,22 @@ def _redacted(piece: Slice, replace: ReplaceContents) -> Slice:
 
 
 READ_AHEAD = 4096
-"""Bytes read for a header and those after it: the distance between two entries of an index."""
+"""Bytes read at once for a header and its successors: the distance between two entries of an index."""
 EMPTY_BATCHES = 64
-"""Batches without records that are passed over in search for a record."""
+"""Most batches without records that a search for a record skips."""
 WALKS, WALKS_FREE, WALK_OF_ENTRY = 2, 1 << 16, 2
-"""Batches that all searches may look at: this many times as the log can hold, in any log, and for each search."""
+"""Most batches that all searches may visit: per batch that fits in the log, in any log, and for each search."""
 READS, READS_FREE = 32, 1 << 24
-"""What all reading of records may cost: for each byte of the log, and in any log."""
+"""Most that all reading of records may cost: for each byte of the log, and in any log."""
 COST_OF_READ, COST_OF_RECORD, RATIO_OF_BODY = 1 << 10, 1 << 6, 16
-"""What a batch's reading and each record cost beside their sizes, and how much less a decompressed byte costs."""
+"""Costs of a batch and of a record in addition to their sizes, and the ratio for decompressed bytes."""
 REMEMBERED = 1 << 14
-"""Batches whose records are remembered: entries of a damaged index lead back and forth."""
+"""Most batches whose records are cached: entries of a damaged index lead back and forth."""
 _SMALLEST_SIZE_FIELD = min(MINIMUM_SIZE_FIELD.values())
 
 
 class NoBatch(StrEnum):
-    """Why there is nothing to compare an entry with."""
+    """A reason why an entry can't be compared."""
 
     NEGATIVE = "negative position"
     BEYOND_END = "position after the log's last whole batch"
@@ -91,7 +91,7 @@ class NoBatch(StrEnum):
 
 
 class _Records(NamedTuple):
-    """What is asked of a batch's records: `first_offset` is None if there are none, `problem` if all could be read."""
+    """Facts about a batch's records: `first_offset` is None without any, `problem` is None if all could be read."""
 
     first_offset: int | None
     largest_timestamp: int
@@ -99,20 +99,20 @@ class _Records(NamedTuple):
 
 
 def wrap_offset(offset: int) -> int:
-    """A sum of offsets as Java's 64 bits hold it."""
+    """Return a sum of offsets as Java's 64 bits hold it."""
     return offset if LEAST <= offset <= MOST else (offset - LEAST) % 2**64 + LEAST
 
 
 class BatchReader:
-    """Reads single batches of a log, with their CRCs not looked at: an index is compared, the log isn't checked."""
+    """Reads single batches of a log. CRCs aren't checked, since only an index is compared."""
 
     def __init__(self, log: LogFile, largest: int, limit: int) -> None:
-        """Reads from an open log.
+        """Read from an open log.
 
         Args:
             log: the log.
-            largest: bytes of a batch that `batch_at` gives at most: Kafka's --max-message-size.
-            limit: bytes that a body may become at most.
+            largest: largest batch in bytes that `batch_at` returns: Kafka's --max-message-size.
+            limit: most bytes of a decompressed body.
         """
         self._log = log
         self._largest = largest
@@ -125,12 +125,12 @@ class BatchReader:
         self._read_budget = READS * log.size + READS_FREE
 
     def batch_at(self, position: int) -> BatchHeader | NoBatch:
-        """The batch that begins at a position."""
+        """Return the batch that begins at a position."""
         batch = self._header(position, BATCH_HEADER_SIZE)
         return NoBatch.TOO_LARGE if isinstance(batch, BatchHeader) and batch.size > self._largest else batch
 
     def first_offset(self, batch: BatchHeader) -> int | NoBatch:
-        """The offset of the first record in the batch, or the one after the batch if it has none."""
+        """Return the offset of the first record in the batch; of an empty batch the offset after it."""
         found: BatchHeader | NoBatch = batch
         for _ in range(EMPTY_BATCHES):
             if isinstance(found, NoBatch):
@@ -149,15 +149,15 @@ class BatchReader:
         return NoBatch.TOO_FAR
 
     def largest_timestamp(self, batch: BatchHeader) -> int | NoBatch:
-        """The largest timestamp of the batch's records, -1 without records or timestamps."""
+        """Return the largest timestamp of the batch's records, -1 without records or timestamps."""
         records = self._records(batch)
         return records.largest_timestamp if records.problem is None else records.problem
 
     def find(self, start: int, offset: int) -> BatchHeader | NoBatch:
-        """The first batch from a batch's position on that ends at or after an offset."""
+        """Return the first batch that ends at or after an offset, searching from a batch's position."""
         position = start
         if self._walk is not None and self._walk[0] == start and self._walk[1] <= offset:
-            position = self._walk[2]  # all batches before it end before that offset
+            position = self._walk[2]  # all preceding batches end before that offset
         self._walk_budget += WALK_OF_ENTRY
         while self._walk_budget > 0:
             self._walk_budget -= 1
@@ -169,7 +169,7 @@ class BatchReader:
         return NoBatch.TOO_FAR
 
     def _header(self, position: int, size: int) -> BatchHeader | NoBatch:
-        """The header at a position; reads `size` bytes if it isn't there yet."""
+        """Return the header at a position; read `size` bytes if it isn't buffered."""
         if position < 0:
             return NoBatch.NEGATIVE
         left = self._log.size - position
@@ -189,7 +189,7 @@ class BatchReader:
         return header._replace(last_offset=wrap_offset(header.last_offset))
 
     def _records(self, batch: BatchHeader) -> _Records:
-        """The batch's records; those of many batches are remembered."""
+        """Return the batch's records; those of many batches are cached."""
         known = self._known.get(batch.position)
         if known is None:
             if len(self._known) == REMEMBERED:
@@ -218,7 +218,7 @@ class BatchReader:
         return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), problem)
 
     def _bodies(self, run: Run, batch: BatchHeader) -> tuple[Bodies | None, bool]:
-        """The batch's body as the kernel takes it, and whether it is whole; None for an uncompressed batch."""
+        """Return the batch's body for the kernel, and whether it is complete; None for an uncompressed batch."""
         if batch.codec == Codec.NONE:
             return None, True
         (piece,) = with_bodies(iter((run,)), 0, self._limit)
@@ -226,12 +226,12 @@ class BatchReader:
         return piece.bodies, not piece.damages
 
     def _run(self, batch: BatchHeader) -> Run | None:
-        """The batch alone, as the kernel takes it; None if its length can't be one of its magic."""
+        """Return a run of only this batch for the kernel; None if its length is invalid for its magic."""
         least = MINIMUM_SIZE_FIELD.get(batch.magic)
         if least is None or batch.size < least + LOG_OVERHEAD:
             return None
         if batch.size > BUFFER_SIZE:
-            # So large a length is believed only as far as the log's own reading believes it.
+            # A length as large as this is trusted only as far as reading the log trusts it.
             run = next(self._log.runs(batch.position), None)
             return run._replace(row_count=1) if isinstance(run, Run) and run.rows[SIZE] == batch.size else None
         buffer = memoryview(self._log.read(batch.position, batch.size))

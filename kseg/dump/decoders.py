@@ -25,7 +25,10 @@ def _as_hex(data: bytes) -> bytes:
 
 
 def _integer_of(size: int) -> TextOf:
-    """Big-endian, as Java's ByteBuffer reads it; bytes that are too few are shown in hex, since the tool dies there."""
+    """Return the text function of big-endian integers, as Java's ByteBuffer reads them.
+
+    Too few bytes are shown in hex, where the real tool dies.
+    """
 
     def text_of(data: bytes) -> bytes:
         if len(data) < size:
@@ -45,7 +48,7 @@ _CLASSES: dict[str, TextOf] = {
 
 
 def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
-    """Return what prints keys and values by these classes. Raises UsageError for a class that kseg doesn't know."""
+    """Return the printer of keys and values by these classes. Raises UsageError for an unknown class."""
     of_key, of_value = (
         _class_named(key_class, "--key-decoder-class"),
         _class_named(value_class, "--value-decoder-class"),
@@ -65,13 +68,13 @@ def _class_named(name: str | None, option: str) -> TextOf:
 
 
 class InternalDecoder:
-    """A decoder of an internal topic that continues where the real tool dies: such records are shown as they are.
+    """A decoder of an internal topic that continues where the real tool dies. Such records are shown as stored.
 
-    failures: the offsets of these, each with a reason.
+    failures: their offsets, each with a reason.
     """
 
     def __init__(self, option: str, release: Release) -> None:
-        """Take the option without its dashes, and the release whose texts are wanted."""
+        """Take the option without its dashes, and the release whose texts are used."""
         from kseg.decode.decoded import DecodeError
         from kseg.decode.kafka_text import decoder_for
 
@@ -82,7 +85,7 @@ class InternalDecoder:
     def __call__(
         self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
     ) -> tuple[bytes | None, bytes | None]:
-        """Return the texts of a record; a failure is remembered with its offset."""
+        """Return the texts of a record; a failure is recorded with its offset."""
         try:
             return self._decode(key, value, offset)
         except self._error as error:
@@ -91,7 +94,7 @@ class InternalDecoder:
 
 
 def control_json(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the JSON of a control record that is no transaction's marker; None if it can't be read."""
+    """Return the JSON of a control record that isn't a transaction marker; None if it is unreadable."""
     from kseg.decode import internal_records as control
     from kseg.decode.decoded import DecodeError
 
@@ -110,6 +113,6 @@ def control_json(key: bytes, value: bytes | None) -> bytes | None:
 
 
 def escaped_control_json(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the same as `-o json` prints it."""
+    """Return the same in the form of `-o json`."""
     text = control_json(key, value)
     return None if text is None else json_bytes_escaped(text)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_LOOKUP = 1 << 28
-"""Bytes of an .index that are used to find positions in the log."""
+"""Most bytes of an .index that are used to find positions in the log."""
 REBUILT = "a broker rebuilds a segment's indexes at its start if they are removed"
 _DONT_RISE = "offset or position not above that of the entry before"
 _ADVICE: dict[str, str] = {
@@ -58,12 +58,12 @@ _ADVICE: dict[str, str] = {
     NoBatch.TOO_FAR: "they were not compared",
     NoBatch.TOO_COSTLY: "they were not compared",
 }
-"""What to do about entries that can't be compared, where it isn't the index that is wrong."""
+"""Next steps for entries that can't be compared, if the cause isn't the index."""
 
 
 def print_offset_index(path: StrPath, printing: "Printing") -> None:
-    """Prints an `.index`. Raises OpenError if it can't be opened."""
-    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, printing.options, printing.problems) as (
+    """Print an `.index`. Raises OpenError if it can't be opened."""
+    with _open_log(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, printing.options, printing.problems) as (
         check,
         batches,
     ):
@@ -75,8 +75,11 @@ def print_offset_index(path: StrPath, printing: "Printing") -> None:
 
 
 def print_time_index(path: StrPath, printing: "Printing") -> None:
-    """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
-    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, printing.options, printing.problems) as (check, batches):
+    """Print a `.timeindex`. Raises OpenError if it can't be opened."""
+    with _open_log(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, printing.options, printing.problems) as (
+        check,
+        batches,
+    ):
         _dump_checked(check, batches, layout.TIME_INDEX_LINE, printing)
 
 
@@ -92,8 +95,8 @@ def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, 
 
 
 def check_offset_index(path: StrPath, options: "DumpOptions", found: Problems) -> None:
-    """Finds what is wrong with an `.index`. Raises OpenError if it can't be opened."""
-    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, options, found) as (check, batches):
+    """Find the problems of an `.index`. Raises OpenError if it can't be opened."""
+    with _open_log(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, options, found) as (check, batches):
         if check.is_said_to_be_empty:
             check.tell_trailing()
         else:
@@ -101,8 +104,8 @@ def check_offset_index(path: StrPath, options: "DumpOptions", found: Problems) -
 
 
 def check_time_index(path: StrPath, options: "DumpOptions", found: Problems) -> None:
-    """Finds what is wrong with a `.timeindex`. Raises OpenError if it can't be opened."""
-    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, options, found) as (check, batches):
+    """Find the problems of a `.timeindex`. Raises OpenError if it can't be opened."""
+    with _open_log(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, options, found) as (check, batches):
         _check(check, batches, options)
 
 
@@ -111,7 +114,7 @@ def _check(check: "_IndexCheck", batches: BatchReader | None, options: "DumpOpti
         check.is_sane()
         return
     for _ in check.checked_entries(batches):
-        pass  # what is wrong with them is noted
+        pass  # its problems are noted
     check.tell()
 
 
@@ -119,7 +122,7 @@ Check = TypeVar("Check", bound="_IndexCheck")
 
 
 @contextmanager
-def _opened(
+def _open_log(
     path: StrPath, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Problems
 ) -> Iterator[tuple[Check, BatchReader | None]]:
     with EntryFile(path, fields) as index:
@@ -129,7 +132,10 @@ def _opened(
 
 
 def _beside(path: StrPath, extension: str) -> Path:
-    """The file of the same segment with another extension; one with the same suffix (`.deleted`) comes first."""
+    """Return the file of the same segment with another extension.
+
+    A file with the same suffix (`.deleted`) comes first.
+    """
     file = as_path(path)
     stem = file.name.split(".", 1)[0]
     same_suffix = file.with_name(f"{stem}{extension}{parse_file_name(path).suffix or ''}")
@@ -138,7 +144,7 @@ def _beside(path: StrPath, extension: str) -> Path:
 
 @contextmanager
 def _reader_beside(path: StrPath, options: "DumpOptions", found: Problems) -> Iterator[BatchReader | None]:
-    """A reader of the log next to an index; reports it and returns None if there is none."""
+    """Yield a reader of the log next to an index; without a log, note it and yield None."""
     with ExitStack() as stack:
         reader = None
         try:
@@ -151,7 +157,7 @@ def _reader_beside(path: StrPath, options: "DumpOptions", found: Problems) -> It
 
 
 class _IndexCheck(ABC):
-    """What both kinds of index have in common: their base offset, and the entries that can't be right."""
+    """The common part of both kinds of index: their base offset, and the impossible entries."""
 
     def __init__(self, index: EntryFile, release: Release, found: Problems) -> None:
         self.index = index
@@ -167,23 +173,23 @@ class _IndexCheck(ABC):
 
     @abstractmethod
     def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
-        """The entries as lines show them, each compared with its batch; up to the zeros of a preallocated file."""
+        """Yield the entries as lines show them, each compared with its batch, up to a preallocated file's zeros."""
 
     @abstractmethod
     def insanity(self) -> str | None:
-        """What a broker's check at its start would object to; None if nothing."""
+        """Return the objection of a broker's check at its start; None without one."""
 
     def offset(self, relative_offset: int) -> int:
-        """The absolute offset."""
+        """Return the absolute offset."""
         return wrap_offset(self.base_offset + relative_offset)
 
     def add(self, problem: str, number: int, detail: str) -> None:
-        """Counts an entry that has a problem; of the first one its number and detail are kept."""
+        """Count an entry with a problem; the first one's number and detail are kept."""
         count, first = self._problems.get(problem, (0, f"number {number} ({detail})"))
         self._problems[problem] = count + 1, first
 
     def tell(self) -> None:
-        """Says what was wrong with entries, a line for each kind of problem."""
+        """Report the problems of entries, one line per kind."""
         for problem, (count, first) in self._problems.items():
             entries = "1 entry," if count == 1 else f"{count} entries, the first"
             advice = _ADVICE.get(problem, REBUILT)
@@ -191,18 +197,18 @@ class _IndexCheck(ABC):
         self.tell_trailing()
 
     def tell_trailing(self) -> None:
-        """Says that the file ends inside an entry, if it does."""
+        """Report that the file ends inside an entry, if it does."""
         if self.index.trailing_problem is not None:
             self._add_problem(self.index.trailing_problem)
 
     def tell_hidden(self, number: int) -> None:
-        """Says that something follows a zero entry, which ends the dump, if something does."""
+        """Report content after a zero entry, which ends the dump, if there is any."""
         content = self.index.content_after(number)
         if content is not None:
             self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
 
     def is_sane(self) -> bool:
-        """Whether the index passes a broker's check at its start; notes why not."""
+        """Return whether the index passes a broker's check at its start; note the objection."""
         failure = self.insanity()
         if failure is None and self.index.trailing:
             failure = f"{counted(self.index.size, 'byte is', 'bytes are')} no whole number of entries"
@@ -224,11 +230,11 @@ class ToolOffsetCheck(_IndexCheck):
 
     @property
     def is_said_to_be_empty(self) -> bool:
-        """Whether the release says of it that it is empty, and no more."""
+        """True if the release reports an index as empty, and nothing else."""
         return self.index.capacity == 0 and value_in(self.release, layout.SAYS_EMPTY)
 
     def insanity(self) -> str | None:
-        """What a broker's check at its start would object to; None if nothing."""
+        """Return the objection of a broker's check at its start; None without one."""
         failure = None
         if self.index.capacity:
             last = self.index.entry(self.index.capacity - 1)[0]
@@ -239,7 +245,7 @@ class ToolOffsetCheck(_IndexCheck):
         return failure
 
     def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
-        """Offset and position of the entries; see above."""
+        """Yield offset and position of the entries."""
         number = 0
         for piece in self.index.pieces():
             shown: list[tuple[int, int]] = []
@@ -278,10 +284,10 @@ class ToolOffsetCheck(_IndexCheck):
 
 
 def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
-    """Whether some broker has written an entry with this offset for a batch.
+    """Return whether some broker writes an entry with this offset for a batch.
 
-    Some write the first offset of the batch, some its last, some the last of all batches of an append; which of them,
-    the file doesn't say.
+    Brokers write the first offset of the batch, its last, or the last of all batches of an append. The file doesn't say
+    which.
     """
     if offset > batch.last_offset:
         last = batches.find(batch.position, offset)
@@ -298,7 +304,7 @@ class ToolTimeCheck(_IndexCheck):
         self._previous_timestamp = NO_TIMESTAMP
 
     def insanity(self) -> str | None:
-        """What a broker's check at its start would object to; None if nothing."""
+        """Return the objection of a broker's check at its start; None without one."""
         failure = None
         if self.index.capacity:
             first_timestamp, _ = self.index.entry(0)
@@ -310,7 +316,7 @@ class ToolTimeCheck(_IndexCheck):
         return failure
 
     def checked_entries(self, batches: BatchReader | None) -> Iterator[list[tuple[int, int]]]:
-        """Timestamp and offset of the entries; see above."""
+        """Yield timestamp and offset of the entries."""
         positions = _read_positions(self.index.name, self.found) if batches is not None else None
         number = 0
         for piece in self.index.pieces():
@@ -333,10 +339,10 @@ class ToolTimeCheck(_IndexCheck):
             yield shown
 
     def _compare(self, entry: "_TimeEntry", batch: BatchHeader | NoBatch, batches: BatchReader) -> bool:
-        """Reports what differs; gives whether the batch ends at the entry's offset.
+        """Report differences; return whether the batch ends at the entry's offset.
 
-        Only what no broker writes sets the exit status: cleaning and recovery leave entries inside or before batches,
-        and messages of magic 0 have no timestamps.
+        Only differences that no broker writes set the exit status: cleaning and recovery leave entries inside or before
+        batches, and messages of magic 0 have no timestamps.
         """
         if batch is NoBatch.BEYOND_END or (isinstance(batch, BatchHeader) and batch.last_offset != entry.offset):
             found = batch.last_offset if isinstance(batch, BatchHeader) else -1
@@ -365,7 +371,7 @@ class ToolTimeCheck(_IndexCheck):
 
 
 class _TimeEntry(NamedTuple):
-    """An entry of a .timeindex; one that isn't written is the zeros of a preallocated file."""
+    """An entry of a .timeindex; an unwritten entry is the zeros of a preallocated file."""
 
     number: int
     timestamp: int
@@ -374,10 +380,10 @@ class _TimeEntry(NamedTuple):
 
 
 class _Positions:
-    """Positions in a log by relative offset, out of an .index."""
+    """Positions in a log by relative offset, from an .index."""
 
     def __init__(self, content: bytes) -> None:
-        """Takes an .index's bytes; a zero tail is left out."""
+        """Take an .index's bytes; a zero tail is skipped."""
         size = OFFSET_INDEX_ENTRY_FIELDS.struct.size
         written = -(-len(content.rstrip(b"\0")) // size)
         fields = array("i", content[: min(written, len(content) // size) * size])
@@ -386,13 +392,13 @@ class _Positions:
         self._offsets, self._positions = fields[::2], fields[1::2]
 
     def before(self, relative_offset: int) -> int:
-        """Where to search for an offset: position of the last entry not above it, or 0."""
+        """Return the position to start searching at: the last entry not above the offset, or 0."""
         slot = bisect_right(self._offsets, relative_offset)
         return self._positions[slot - 1] if slot else 0
 
 
 def _read_positions(path: StrPath, found: Problems) -> _Positions:
-    """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
+    """Return the entries of the .index next to a .timeindex; without one, note it and return no entries."""
     try:
         with EntryFile(_beside(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))
@@ -402,7 +408,7 @@ def _read_positions(path: StrPath, found: Problems) -> _Positions:
 
 
 def print_entries(path: StrPath, printing: "Printing") -> None:
-    """Prints a file's entries, one a line; of a malformed text file only what is wrong, on stderr.
+    """Print a file's entries, one per line; of a malformed text file only its problem, on stderr.
 
     Raises OpenError if it can't be opened.
     """
@@ -411,16 +417,16 @@ def print_entries(path: StrPath, printing: "Printing") -> None:
 
 
 def check_entries(path: StrPath, found: Problems) -> None:
-    """Finds what is wrong with a file. Raises OpenError if it can't be opened."""
+    """Find the problems of a file. Raises OpenError if it can't be opened."""
     for _ in _lines(path, found):
-        pass  # what is wrong with them is noted
+        pass  # its problems are noted
 
 
 def entries(path: StrPath) -> Iterator[Members]:
-    """A file's entries; zeros in holes of the file aren't any.
+    """Yield a file's entries; zeros in holes of the file are none.
 
     Raises OpenError if it can't be opened. Raises KsegError if it is malformed: before the first entry of a text file,
-    after the last whole one of others.
+    after the last complete one of others.
     """
     kind = parse_file_name(path).kind
     if kind in TEXT_FILES:
@@ -437,7 +443,7 @@ def entries(path: StrPath) -> Iterator[Members]:
 
 
 def _lines(path: StrPath, found: Problems) -> Iterator[str]:
-    """The lines that are printed of a file; what is wrong with it is noted."""
+    """Yield the lines of a file; its problems are noted."""
     try:
         if parse_file_name(path).kind is FileKind.META_PROPERTIES:
             yield from _property_lines(read_text_file(path))
@@ -450,13 +456,13 @@ def _lines(path: StrPath, found: Problems) -> Iterator[str]:
 
 
 def _property_lines(content: bytes) -> Iterator[str]:
-    """Each property on a line of its own, also one that a later one of the same name replaces."""
+    """Yield each property on its own line, including a property that a later line overrides."""
     for name, value in checkpoint.parse_meta_properties(content).properties:
         yield f"{name}: {value}"
 
 
 def _line(members: Members) -> str:
-    """An entry's members as `name: value`, in their order; values that aren't text as JSON."""
+    """Return an entry's members as `name: value`, in their order; values other than text as JSON."""
     return " ".join(
         f"{name}: {value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
         for name, value in members.items()
@@ -467,7 +473,7 @@ _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
 
 
 def print_producer_snapshot(path: StrPath, printing: "Printing") -> None:
-    """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
+    """Print a `.snapshot`; of a corrupt one only the reason, on stderr. Raises OpenError if it can't be opened."""
     like = printing.options.like
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, like or layout.NAMES_FIELDS)
@@ -487,7 +493,7 @@ def print_producer_snapshot(path: StrPath, printing: "Printing") -> None:
 
 
 def check_producer_snapshot(path: StrPath, found: Problems) -> None:
-    """Finds what is wrong with a `.snapshot`. Raises OpenError if it can't be opened."""
+    """Find the problems of a `.snapshot`. Raises OpenError if it can't be opened."""
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, layout.NAMES_FIELDS)
     if failure is not None:
@@ -495,7 +501,7 @@ def check_producer_snapshot(path: StrPath, found: Problems) -> None:
 
 
 def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
-    """What the release's tool says of a snapshot that it doesn't read; None if it does."""
+    """Return the error of the release's tool for a snapshot that it doesn't read; None if it reads it."""
     if value_in(release, layout.VERSION_COMES_FIRST):
         failure = _version_failure(snapshot, release) or _schema_failure(snapshot, release)
     else:
@@ -529,7 +535,7 @@ def _schema_reason(snapshot: ProducerSnapshot, reasons: layout.SchemaReasons) ->
 
 
 def _cut_field(fields: FixedFields, available: int) -> str:
-    """The first field that so few bytes don't hold whole."""
+    """Return the first field that doesn't fit into the available bytes."""
     order, codes = fields.struct.format[0], fields.struct.format[1:]
     ends = accumulate(calcsize(order + code) for code in codes)
     return next(name for name, end in zip(fields.names, ends, strict=True) if end > available)
@@ -554,7 +560,7 @@ class _ProducerLine:
         self._sequence_wraps = value_in(release, layout.SEQUENCE_WRAPS)
 
     def text(self, entry: ProducerState) -> str:
-        """A producer's line."""
+        """Return a producer's line."""
         template = self._line.producer
         if entry.last_offset >= 0 or self._always_shows_last_batch:
             template += self._line.last_batch
@@ -574,7 +580,7 @@ class _ProducerLine:
         return line + "\n"
 
     def _first_sequence(self, last_sequence: int, offset_delta: int) -> int:
-        """Source: DefaultRecordBatch.decrementSequence; all in 32 bits."""
+        """Return the first sequence, in 32-bit arithmetic. Source: DefaultRecordBatch.decrementSequence."""
         first = last_sequence - offset_delta
         if self._sequence_wraps and last_sequence < offset_delta:
             first += 2**31
@@ -582,20 +588,20 @@ class _ProducerLine:
 
 
 def print_transaction_index(path: StrPath, printing: "Printing") -> None:
-    """Prints a `.txnindex`. Raises OpenError if it can't be opened."""
+    """Print a `.txnindex`. Raises OpenError if it can't be opened."""
     for piece in checked_transactions(path, printing.problems, reads_holes=printing.options.like is not None):
         printing.output.write("".join([_aborted_transaction_line(entry) for entry in piece]).encode())
 
 
 def _aborted_transaction_line(entry: AbortedTransaction) -> str:
-    shown = entry.version >> 8  # AbortedTxn reads the first of the version's two bytes alone
+    shown = entry.version >> 8  # AbortedTxn reads only the first of the version's two bytes
     return LINE.format(shown, *entry[1:])
 
 
 def checked_transactions(
     path: StrPath, found: Problems, *, reads_holes: bool = False
 ) -> Iterator[list[AbortedTransaction]]:
-    """The entries of a `.txnindex`; what is wrong with them is noted once all were taken.
+    """Yield the entries of a `.txnindex`; their problems are noted at the end.
 
     `reads_holes`: zeros in holes of the file are entries too. Raises OpenError if it can't be opened.
     """

@@ -1,4 +1,4 @@
-"""Prints files of all kinds: plans which, and has one form print each, in order."""
+"""Prints files of all kinds: plans them, and has one form print each, in order."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 REPORTED_LINES = 20
-"""Lines of each file's report without --like; with it all are given, as that release gives them."""
+"""Most lines of each file's report without --like; with it all lines are printed, like that release's."""
 
 
 def _text() -> type[Form]:
@@ -68,11 +68,14 @@ def _kcat() -> type[Form]:
 
 
 FORMS: dict[str, Callable[[], type[Form]]] = {"text": _text, "json": _json, "csv": _csv, "table": _table, "kcat": _kcat}
-"""By the name of `-o`: what imports the form."""
+"""Functions that import a form, by its name in `-o`."""
 
 
 def _new_form(printing: Printing) -> Form:
-    """Return the form that is asked for: of text, also lines of fields or of a template; of CSV, also a sheet."""
+    """Return the requested form.
+
+    Text includes lines of fields or of a template; CSV includes a sheet.
+    """
     options = printing.options
     if options.output == "text" and options.is_of_records:
         return _lines()(printing)
@@ -80,13 +83,13 @@ def _new_form(printing: Printing) -> Form:
 
 
 def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> None:
-    """Print files, and those in directories, on standard output; report what can't be opened, and continue.
+    """Print files, and those in directories, on standard output; report unreadable ones and continue.
 
-    The exit status is 2 if something couldn't be opened, 1 if something is wrong in the data.
+    The exit status is 2 if something couldn't be opened, 1 if the data has a problem.
 
     Raises:
-        UsageError: for options that don't go together, or if none of the partitions is there that are meant, before
-            anything is printed.
+        UsageError: for options that exclude each other, or if none of the chosen partitions exists, before anything is
+            printed.
     """
     with talk.bar() as bar, ExitStack() as stack:
         check_options(options, talk.say)
@@ -117,7 +120,7 @@ def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> 
 
 
 def _note_no_match(plan: DumpPlan, options: DumpOptions, problems: Problems) -> None:
-    """Note that no record was selected, and where kseg looked."""
+    """Note that no record was selected, and the searched places."""
     searched = [each.path or "." for each in plan.directories if each.logs]
     if options.selection.is_everything or problems.selected or not searched:
         return
@@ -151,7 +154,7 @@ def _print(plan: DumpPlan, form: Form) -> None:
 
 
 def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError], None]) -> list[DirectoryReader]:
-    """Print the files of each directory; return the readers of logs that a selection was taken of."""
+    """Print the files of each directory; return the readers of logs that a selection was applied to."""
     left = form.options.selection.limit
     readers: list[DirectoryReader] = []
     for each in plan.directories:
@@ -166,10 +169,10 @@ def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError],
 def _print_directory(
     directory: DumpedDirectory, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]
 ) -> bool:
-    """Print the files of a directory in their order; of a selection the others before the logs, if any are wanted.
+    """Print the files of a directory in their order; with a selection, other files come before the logs.
 
     Returns:
-        Whether a selection was taken of logs.
+        Whether the selection was applied to logs.
     """
     is_everything = form.options.selection.is_everything
     for path in directory.files if is_everything else directory.others:
@@ -201,7 +204,7 @@ def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Call
 
 
 def _print_log(form: Form, refuse: Callable[[OpenError], None], path: StrPath, reader: DirectoryReader) -> None:
-    """Print what a reader takes of a log; report one that can't be opened."""
+    """Print the part of a log that a reader takes; report a log that can't be opened."""
     try:
         output = form.begin_log(path, is_continued=reader.is_following)
         log = form.rendering(path)
@@ -216,7 +219,7 @@ def _print_log(form: Form, refuse: Callable[[OpenError], None], path: StrPath, r
 
 
 def _as_written(error: OpenError, path: StrPath) -> OpenError:
-    """The error with the path as the user wrote it: `./` is nothing to pathlib."""
+    """Return the error with the path as the user wrote it; pathlib drops `./`."""
     if error.path == str(as_path(path)):
         error.path = str(path)
     return error
@@ -228,7 +231,7 @@ def _refuse_flushed(plan: DumpPlan, printing: Printing, error: OpenError) -> Non
 
 
 def _refuse(error: OpenError, plan: DumpPlan, talk: Talk) -> None:
-    """Report an error; only one of a path that was given is more than damage."""
+    """Report an error; only an error of a given path is more than damage."""
     if error.path not in plan.given and not isinstance(error, UnreadableError):
         error = UnreadableError(error.message, error.path, error.position)
     talk.refuse(error)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from kseg.system.placed_path import StrPath
 
 PAUSE = 0.2
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 PrintLog = Callable[["StrPath", "DirectoryReader"], None]
-"""Prints what a reader takes of a log; reports one that can't be opened."""
+"""Type of functions that print the part of a log that a reader takes, and report unopened logs."""
 
 
 class _Followed:
-    """A directory that is followed: the segment that is read, and up to where.
+    """A followed directory: its current segment, and the position up to which it was read.
 
-    It begins where it was printed to, or where the last segment ended then.
+    It begins at the end of the printed part, or of the last segment.
     """
 
     def __init__(self, reader: "DirectoryReader") -> None:
@@ -39,8 +39,8 @@ class _Followed:
         reader.is_following = True
 
     def poll(self, print_log: PrintLog) -> bool:
-        """Print what is new; return whether anything was."""
-        # Listed before the current one is read: when there is a next one, the current one doesn't grow any more.
+        """Print new data; return whether there was any."""
+        # Listed before the current segment is read: if there is a next segment, the current one no longer grows.
         try:
             self.reader.selector.list_again()
         except OpenError:
@@ -64,7 +64,7 @@ class _Followed:
 
 
 def follow(readers: "Sequence[DirectoryReader]", output: "Output", print_log: PrintLog) -> None:
-    """Print what is appended to the logs of some directories, until their limit is reached, or for ever."""
+    """Print data that is appended to the logs of some directories, until their limit is reached, or for ever."""
     followed = [_Followed(reader) for reader in readers]
     while any(not reader.is_full for reader in readers):
         has_new = []

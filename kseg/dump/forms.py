@@ -1,4 +1,4 @@
-"""Forms of a dump: what they have in common, what they print with, and the problems that they meet."""
+"""Forms of a dump: their common interface, their environment, and the problems of files."""
 
 import os
 from array import array
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from kseg.output.progress import Talk
 
 PIECE = 4096
-"""Lines that are given at once."""
+"""Lines that are yielded at once."""
 
 Columns = tuple[Sequence[int], Sequence[int]]
-"""Both numbers of each line."""
+"""Type of the two numbers of each line."""
 
 
 class Pairs:
@@ -40,40 +40,40 @@ class Pairs:
         self._numbers.extend((first, second))
 
     def as_found(self) -> Columns:
-        """Return them in the order found."""
+        """Return the pairs in the order found."""
         return self._numbers[::2], self._numbers[1::2]
 
     def last_found_first(self) -> Columns:
-        """Return them in the reverse order."""
+        """Return the pairs in the reverse order."""
         return self._numbers[-2::-2], self._numbers[::-2]
 
     def falling(self) -> Columns:
-        """Return them by the first number, falling; of pairs with the same one only the last found."""
+        """Return the pairs by descending first number; of pairs with the same number only the last found."""
         last = dict(zip(*self.as_found(), strict=True))
         firsts = sorted(last, reverse=True)
         return firsts, [last[first] for first in firsts]
 
 
 class Reports:
-    """What Kafka's tool reports itself, by path: absolute, as `absolute_path` gives it."""
+    """Reports of Kafka's tool, by path: absolute, as `absolute_path` returns it."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
         self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Offsets of .index entries, and those of the log."
+        """Offsets of .index entries, and offsets in the log."""
         self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Timestamps of .timeindex entries, and the largest of their batches."
+        """Timestamps of .timeindex entries, and the largest timestamps of their batches."""
         self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Timestamps of .timeindex entries, and those of the entries before them."
+        """Timestamps of .timeindex entries, and timestamps of the preceding entries."""
         self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 if there is none."
+        """Offsets of .timeindex entries, and last offsets of the batches found for them; -1 without a batch."""
         self.gaps: dict[str, list[tuple[int, int]]] = {}
 
     def lines(self, most: int | None = None) -> Iterator[str]:
-        """Yield the reports as the release words and orders them, one or more lines at once.
+        """Yield the reports in the release's words and order, one or more lines at once.
 
         Args:
-            most: lines to show of each file's report at most; those left out are counted.
+            most: most lines of each file's report; omitted lines are counted.
         """
         last_first = value_in(self.release, layout.LAST_FOUND_FIRST)
         falling = Pairs.last_found_first if last_first else Pairs.falling
@@ -115,7 +115,10 @@ def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
 
 
 def absolute_path(path: StrPath) -> str:
-    """Return the path as java.io.File makes it absolute: `.` and `..` stay; unchanged without a current directory."""
+    """Return the path as java.io.File makes it absolute.
+
+    `.` and `..` stay; without a current directory the path is unchanged.
+    """
     if isinstance(path, PlacedPath):
         return str(path)
     try:
@@ -125,11 +128,11 @@ def absolute_path(path: StrPath) -> str:
 
 
 class Problems:
-    """Problems of one file, or of all of a dump; each part of the dump adds its own.
+    """Problems of one file, or of all files of a dump; each part of the dump adds its own.
 
-    lines: for stderr, after all output. details: those that `add_problem` noted, without the file's name. reports: of
-    Kafka's tool. is_wrong: whether the exit status is 1. unread_batches: batches whose records weren't checked.
-    selected: records, or batches where only these are printed, that a selection took.
+    lines: for stderr, after all output. details: problems that `add_problem` noted, without the file's name. reports:
+    of Kafka's tool. is_wrong: whether the exit status is 1. unread_batches: batches whose records weren't checked.
+    selected: number of selected records, or of batches if only batches are printed.
     """
 
     def __init__(self, release: Release) -> None:
@@ -141,7 +144,7 @@ class Problems:
         self.selected = 0
 
     def note(self, line: str) -> None:
-        """Note a line that is no problem of a file."""
+        """Note a line that isn't a problem of a file."""
         self.lines.append(f"kseg: {line}")
 
     def add_problem(self, path: StrPath, problem: str) -> None:
@@ -152,10 +155,10 @@ class Problems:
 
 
 class Printing(NamedTuple):
-    """What the forms print with: options, the output, the place of problems, stderr, the bar.
+    """The environment of the forms: options, output, problems, stderr, progress bar.
 
-    has_several_files: rows name their file; has_several_partitions: records name their partition. table_output: where
-    tables go, None for standard output.
+    has_several_files: rows name their file; has_several_partitions: records name their partition. table_output: output
+    of tables, None for standard output.
     """
 
     options: "DumpOptions"
@@ -168,7 +171,7 @@ class Printing(NamedTuple):
     table_output: IO[str] | None = None
 
     def shown(self, path: StrPath) -> str:
-        """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
+        """Return a path in a line of text: as a release prints it, otherwise escaped for a terminal."""
         return str(path) if self.options.like is not None else escaped_text(str(path))
 
     def line(self, text: str) -> None:
@@ -177,7 +180,7 @@ class Printing(NamedTuple):
 
 
 def require_file(path: StrPath) -> None:
-    """Raise OpenError if a file isn't there."""
+    """Raise OpenError if a file is missing."""
     try:
         os.stat(path)  # noqa: PTH116  an empty path is none, to pathlib it is the current directory
     except OSError as error:
@@ -185,16 +188,16 @@ def require_file(path: StrPath) -> None:
 
 
 class LogRendering(NamedTuple):
-    """How the records of a log are rendered, and by which decoder, if any."""
+    """The rendering of a log's records, and their decoder, if any."""
 
     rendering: Rendering
     decoder: "RecordDecoder | None" = None
 
 
 class Form:
-    """One form of output: how logs and other files are printed in it.
+    """A form of output, which prints logs and other files.
 
-    tells_damages_later: as lines for stderr; else they are printed in their place.
+    tells_damages_later: damages are lines for stderr; otherwise they are printed in their place.
     """
 
     tells_damages_later = True
@@ -204,7 +207,7 @@ class Form:
         self.options, self.problems = printing.options, printing.problems
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return how the records of a log are rendered."""
+        """Return the rendering of the records of a log."""
         raise NotImplementedError
 
     def print_file(self, path: StrPath, kind: FileKind) -> None:
@@ -212,16 +215,16 @@ class Form:
         raise NotImplementedError
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Print what stands before a log; return where its records are to be rendered to.
+        """Print the heading of a log; return the output for its records.
 
-        is_continued: only what was appended to it follows.
+        is_continued: only appended data follows.
         """
         return self.printing.output
 
     def pass_over(self, path: StrPath) -> None:
-        """Say that a file of an unknown kind isn't printed, as Kafka's tool does.
+        """Report that a file of an unknown kind isn't printed, as Kafka's tool does.
 
-        Raises OpenError if that isn't asked for, or the file isn't there.
+        Raises OpenError if such reports aren't requested, or the file is missing.
         """
         if self.options.like is not None:
             self.printing.talk.say(IGNORING.format(path=path))
@@ -232,18 +235,18 @@ class Form:
         raise OpenError(refusal_of(path), path)
 
     def merged_heading(self, path: StrPath) -> bytes:
-        """Return what stands before each record of a log among those of others."""
+        """Return the heading of each record of a log among those of other logs."""
         return b""
 
     def merged_output(self) -> "Output":
-        """Print what stands before the records of several logs; return where these go."""
+        """Print the heading of records of several logs; return the output for them."""
         return self.printing.output
 
     def damage(self, damage: Damage) -> None:
-        """Take a damage when the output has passed it."""
+        """Take a damage at its place in the output."""
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
-        """Print what stands after a log."""
+        """Print the end of a log."""
 
     def note_problems(self, path: StrPath, log: LogRendering, summary: LogSummary) -> None:
         """Note the problems of a log."""
@@ -262,11 +265,11 @@ class Form:
             self._note_failures(path, log.decoder)
 
     def _note_failures(self, path: StrPath, decoder: "RecordDecoder") -> None:
-        """Note what doesn't decode: wrong data if that is asked for, or in an internal topic named as one."""
+        """Note undecoded records: wrong data with strict decoding, or in an internal topic chosen by name."""
         self.problems.lines += decoder.summary_lines(path)
         if decoder.first_failure is not None:
             is_named = self.options.internal_decoder is not None
             self.problems.is_wrong |= self.options.is_strict or (is_named and decoder.has_failed)
 
     def finish(self) -> None:
-        """Print what is still to be printed."""
+        """Print the rest."""

@@ -29,7 +29,7 @@ _FOR_PEOPLE = ("text", "table")
 def held_text(form: str, csv: CsvStyle, zone: tzinfo, copies: "Copies", held: "HeldRecords") -> bytes:
     """Return the lines of records that only some copies have, in a form: text, json, csv.
 
-    In text, and for a table, a line before them says which copies have them.
+    In text, and for a table, a line before them names these copies.
     """
     is_for_people = form in _FOR_PEOPLE
     if is_for_people:
@@ -57,7 +57,7 @@ def held_text(form: str, csv: CsvStyle, zone: tzinfo, copies: "Copies", held: "H
 
 
 def _sheet(objects: bytes, csv: CsvStyle, zone: tzinfo) -> bytes:
-    """Return the rows of CSV for records as lines of JSON."""
+    """Return the rows of CSV for records given as lines of JSON."""
     from kseg.dump.record_forms import sheet_cell
 
     rows: list[bytes] = []

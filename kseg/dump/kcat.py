@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("offset", "timestamp", "isValid", "key", "value", "headers")
 LARGEST_LINE = 8 * LARGEST_RECORD
-"""Bytes of JSON that a record may need which is small enough: each byte takes six at most."""
+"""Most bytes of JSON for a record within the size limit: each byte takes six at most."""
 _OFFSET = re.compile(rb'\{"offset":(-?[0-9]+)')
 
 
@@ -36,15 +36,15 @@ class KcatForm(Form):
         self._records: Output | None = None
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return how records are rendered as JSON, of which the script is made."""
-        decoder = record_decoder(self.options.decoding, path)  # only what redacts
+        """Return the rendering of records as JSON, from which the script is made."""
+        decoder = record_decoder(self.options.decoding, path)  # a decoder that only redacts
         program = fields_program("json", FIELDS, path)
         return LogRendering(Rendering(program, decoder, control_json, limit=self.options.max_decompressed))
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Return what makes runs of kcat of a log's records; what it can't send is told on stderr.
+        """Return the output that turns a log's records into runs of kcat; unsendable records are reported on stderr.
 
-        Raises OpenError if the log isn't in a directory that has the name of a partition.
+        Raises OpenError if the log's directory isn't named like a partition.
         """
         name = parse_partition_directory(Path(path).absolute().parent)
         if name is None:
@@ -61,11 +61,11 @@ class KcatForm(Form):
             self._script.flush()
 
     def print_file(self, path: StrPath, kind: FileKind) -> None:
-        """Raise OpenError: kcat sends nothing of it."""
+        """Raise OpenError, since kcat sends nothing of such a file."""
         raise OpenError("isn't a log: -o kcat is for logs", path)
 
     def finish(self) -> None:
-        """Note what of all records isn't sent as it is."""
+        """Note the records that aren't sent, or are sent changed."""
         script = self._script
         if script is None:
             return
@@ -82,14 +82,14 @@ class KcatForm(Form):
 
 
 class _SentRecords:
-    """A partition's records, of lines of JSON, for a script."""
+    """A partition's records, from lines of JSON, for a script."""
 
     def __init__(self, place: TopicPartition, script: KcatScript) -> None:
         self._place = place
         self._script = script
 
     def add(self, line: bytes) -> None:
-        """Adds a record to the script, unless its batch is damaged."""
+        """Add a record to the script, unless its batch is damaged."""
         members = json.loads(line)
         if not members["isValid"]:
             self._script.refuse(self._place, members["offset"], "its batch is damaged")
@@ -100,13 +100,13 @@ class _SentRecords:
         self._script.add(self._place, record)
 
     def refuse_long(self, line: bytes) -> None:
-        """Leaves out a record by its line's beginning."""
+        """Count a record as refused, from the beginning of its line."""
         found = _OFFSET.match(line)
         self._script.refuse(self._place, int(found[1]) if found else -1, f"it has more than {LARGEST_RECORD} bytes")
 
 
 def _bytes(members: dict[str, Any], name: str) -> bytes | None:
-    """A member that is text, or base64 where it isn't UTF-8."""
+    """Return a member that is text, or base64 if it isn't UTF-8."""
     if name in members:
         text = members[name]
         return None if text is None else str(text).encode()

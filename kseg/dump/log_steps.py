@@ -1,4 +1,4 @@
-"""A log through the kernel's renderer: runs of batches become lines, damages are told in their place."""
+"""A log through the kernel's renderer: runs of batches become lines, damages are reported in their place."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_FALLS = 20
-"""The most places where offsets fall that are reported one by one."""
+"""Most falls of offsets that are reported one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
 
@@ -30,7 +30,7 @@ _INSIDE = (DamageKind.BAD_CODEC, DamageKind.BAD_BODY, DamageKind.BAD_RECORD, Dam
 
 
 def damage_text(damage: Damage) -> str:
-    """A damage in words: what, where, how much, and where good data goes on."""
+    """Return a damage in words: its kind, place and size, and where good data continues."""
     where = f"at position {damage.position}"
     lost = "" if damage.kind is DamageKind.ZERO_TAIL else " lost"
     size = f", {counted(damage.size, 'byte')}{lost}" if damage.size else ""
@@ -39,7 +39,7 @@ def damage_text(damage: Damage) -> str:
 
 
 class LogSummary(NamedTuple):
-    """What was met in a log; damages in file order. Of a selection only what was selected is counted.
+    """Counts and damages of a log, in file order. With a selection only selected data counts.
 
     gaps: neighbouring offsets that should not follow one another, by the rendering's rule.
     """
@@ -52,15 +52,15 @@ class LogSummary(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """Bytes that no batch holds; what a preallocated file hasn't been written to yet isn't lost."""
+        """Bytes that no batch holds, except the unwritten tail of a preallocated file."""
         return sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
 
     def is_wrong(self, path: StrPath) -> bool:
-        """Whether a damage in the log at a path asks for an exit status of 1."""
+        """Return whether a damage in the log at a path requires an exit status of 1."""
         return bool(self.damages) and _is_wrong(self.damages, as_path(path))
 
     def lines(self, path: StrPath) -> list[str]:
-        """What was wrong in the log, for stderr: a line per damage, then the counts; nothing without damage."""
+        """Return the damages of the log for stderr: one line each, then the counts; no line without damage."""
         if not self.damages:
             return []
         lines = [f"kseg: {path}: {damage_text(damage)}" for damage in self.damages]
@@ -71,21 +71,21 @@ class LogSummary(NamedTuple):
         return lines
 
     def _inside_text(self) -> str:
-        """Batches that are there, but whose records can't all be read: no bytes count as lost there."""
+        """Return the text about batches whose records can't all be read: no bytes count as lost there."""
         count = len({damage.position for damage in self.damages if damage.kind in _INSIDE})
         return f", records lost inside {count} batch{'es' if count > 1 else ''}" if count else ""
 
     def falls(self) -> list[str]:
-        """Where offsets don't rise, in words; of a rendering that notes falls."""
+        """Return the places where offsets don't rise, in words, if the rendering notes them."""
         shown = [f"offsets-fall: offset {offset} after {last}" for last, offset in self.gaps[:SHOWN_FALLS]]
         more = len(self.gaps) - len(shown)
         return [*shown, f"offsets-fall: {counted(more, 'more time')}"] if more else shown
 
 
 class Rendering(NamedTuple):
-    """How the kernel is to print: its program, decoders, rule for gaps in offsets; and whose way to walk the file.
+    """Settings of the kernel's renderer: its program, decoders, rule for gaps in offsets, and walk of the file.
 
-    redaction: of headers; that of keys and values is their decoder's.
+    redaction: of headers; the decoder redacts keys and values.
     """
 
     program: Program
@@ -100,11 +100,11 @@ class Rendering(NamedTuple):
 
     @property
     def is_deep(self) -> bool:
-        """Whether records are looked at."""
+        """True if records are read."""
         return any(self.program.record)
 
     def renderer(self, output: "Output", base_offset: int | None = None) -> "Renderer":
-        """What prints a file so; `base_offset` is the lowest that it should hold."""
+        """Return the renderer of a file; `base_offset` is the lowest offset that it should hold."""
         last_offset = self.last_offset
         if self.gap_rule is GapRule.FALLS and base_offset is not None:
             last_offset = base_offset - 1
@@ -120,14 +120,14 @@ class Rendering(NamedTuple):
 
 
 def new_output(write: Callable[[memoryview], object]) -> "Output":
-    """A buffer that the kernel fills and `write` empties."""
+    """Return a buffer that the kernel fills and `write` empties."""
     return kernel.load().Output(write, OUTPUT_SIZE)
 
 
 class RenderedLog:
-    """A log while its batches and records are printed, piece by piece.
+    """A log whose batches and records are printed piece by piece.
 
-    summary: of what was printed until now.
+    summary: of the printed part.
     """
 
     def __init__(
@@ -138,13 +138,13 @@ class RenderedLog:
         source: Iterator[Run | Damage] | None = None,
         show_progress: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        """Print nothing yet.
+        """Take the log, without printing.
 
         Args:
-            log_file: what to read.
-            rendering: how.
-            output: where to.
-            source: what is to be printed of the log; None for all of it.
+            log_file: the log.
+            rendering: the form of its records.
+            output: the destination.
+            source: the parts to print; None for the complete log.
             show_progress: called with the file's name, bytes read, and total bytes.
         """
         self._log_file, self._items, self._show_progress = log_file, _items(log_file, rendering, source), show_progress
@@ -153,7 +153,7 @@ class RenderedLog:
         self._damages: list[Damage] = []
 
     def events(self) -> Iterator[Damage | None]:
-        """Print piece after piece; yield each damage when the output has passed it, and None after a piece."""
+        """Print piece after piece; yield each damage at its place in the output, and None after a piece."""
         for item in self._items:
             if self._renderer.is_full:
                 return
@@ -169,7 +169,7 @@ class RenderedLog:
 
     @property
     def summary(self) -> "LogSummary":
-        """What was met so far."""
+        """The summary of the printed part."""
         return LogSummary(
             self._batches, self._renderer.records, self._log_file.size, self._damages, self._renderer.gaps
         )
@@ -184,7 +184,7 @@ def render_log(log_file: LogFile, rendering: Rendering, output: "Output") -> Log
 
 
 def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:
-    """Whether it ends where reading was to end, and the file goes on there: the user's limit cut it."""
+    """Return whether the user's limit caused the damage: reading ended there, and the file continues."""
     return damage.size > 0 and damage.position + damage.size == log_file.size < log_file.file_size
 
 
@@ -202,7 +202,7 @@ def _items(log_file: LogFile, rendering: Rendering, source: Iterator[Run | Damag
 
 
 def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> Iterator[Damage]:
-    """Renders a slice; stops to give each damage when what lies before it is printed, its batch included."""
+    """Render a slice; yield each damage after the data before it, including its batch, is printed."""
     if isinstance(piece, Damage):
         yield piece
         return
@@ -218,7 +218,7 @@ def _render(renderer: "Renderer", log_file: LogFile, piece: Slice | Damage) -> I
         row = renderer.render(run.buffer, run.rows, row, end, run.position, bodies, piece.first)
         if waiting and row > waiting[0][0]:
             yield waiting.popleft()[1]
-            renderer.problems.clear()  # that the records end where the body does is no news
+            renderer.problems.clear()  # records that end with the body are expected
         yield from (problem_damage(problem) for problem in _take_problems(renderer))
 
 
@@ -237,10 +237,10 @@ def _is_wrong(damages: list[Damage], log: Path) -> bool:
 
 
 class WholeLines:
-    """Puts lines together, as the kernel writes them; the longest ones only begin."""
+    """Joins the kernel's output into complete lines; of very long lines only the beginning."""
 
     def __init__(self, largest: int, on_line: Callable[[bytes], object], on_long: Callable[[bytes], object]) -> None:
-        """Takes the largest size of a line, what is called with each line, and with a longer one's first piece."""
+        """Take the largest size of a line, and two functions: for lines, and for the first piece of a longer line."""
         self._largest = largest
         self._on_line = on_line
         self._on_long = on_long
@@ -248,7 +248,7 @@ class WholeLines:
         self._rest_size = 0
 
     def take(self, piece: memoryview) -> None:
-        """Takes some bytes, which may end inside a line."""
+        """Take some bytes, which may end inside a line."""
         *lines, rest = bytes(piece).split(b"\n")
         for line in lines:
             self._keep(line)
@@ -256,7 +256,7 @@ class WholeLines:
         self._keep(rest)
 
     def _keep(self, part: bytes) -> None:
-        """Remembers a part of a line; of one that is too long only the first."""
+        """Keep a part of a line; only the first part if the line is too long."""
         self._rest_size += len(part)
         if self._rest_size <= self._largest or not self._rest:
             self._rest.append(part)

@@ -1,8 +1,8 @@
-"""Prints the records of several partitions together, in the order of their times.
+"""Prints the records of several partitions together, in the order of their timestamps.
 
 Each partition is rendered as it would be alone, a piece of a log at a time, by a program that puts a mark before each
-record. The mark is random, so that nobody can have written it into a record. Pieces are cut there, and of all
-partitions those records printed before which none can have another one.
+record. The mark is random, so that nobody can have written it into a record. Pieces are cut at the marks. A record is
+printed as soon as no partition can yield an earlier one.
 """
 
 import os
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 MOST_PARTITIONS = 256
-"""Partitions that are merged at most: some MiB of each are in memory."""
+"""Most partitions that are merged: each takes some MiB of memory."""
 _RANDOM_BYTES = 16
 
 
 def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse: Callable[[OpenError], None]) -> None:
-    """Print the selected records of logs by their times; those of a directory stay in the order of their offsets.
+    """Print the selected records of logs by timestamp; records of a directory stay in the order of their offsets.
 
-    A record whose time is before that of the one before it in its directory comes right after that one, as does one
-    without a time. `refuse` takes the errors of files that can't be read. Raises UsageError for too many directories.
+    A record with an earlier timestamp than its predecessor in the directory, or without one, directly follows its
+    predecessor. `refuse` takes the errors of files that can't be read. Raises UsageError for too many directories.
     """
     merged: dict[StrPath, DumpedDirectory] = {}
     for each in directories:
@@ -52,9 +52,9 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
 
 
 class _MergedStream:
-    """The selected records of a directory's logs as they are printed, some at a time.
+    """The printed forms of the selected records of a directory's logs, some at a time.
 
-    times: by which they are merged, none less than the one before. texts: the records'. is_over: no more follow.
+    times: sort keys, none less than its predecessor. texts: the records' texts. is_over: no more follow.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class _MergedStream:
         self._pieces = self._read(DirectoryReader(directory, form.printing, buffer_size=SMALL_BUFFER_SIZE))
 
     def fill(self) -> None:
-        """Reads on until there is a record, or the end."""
+        """Read until there is a record, or the end."""
         while not self.texts and not self.is_over:
             piece = next(self._pieces, None)
             self.is_over = piece is None
@@ -82,19 +82,19 @@ class _MergedStream:
                 self._latest = self.times[-1]
 
     def cut(self, count: int) -> tuple[list[int], list[bytes]]:
-        """Takes the first records out."""
+        """Remove and return the first records."""
         cut = self.times[:count], self.texts[:count]
         del self.times[:count], self.texts[:count]
         return cut
 
     def stop(self) -> None:
-        """Reads no further, but tells what was found until here."""
+        """Stop reading, but report the problems so far."""
         self._is_stopped = True
         for _ in self._pieces:
             pass
 
     def _read(self, reader: DirectoryReader) -> Iterator[list[bytes]]:
-        """The records' texts, a time before each, piece by piece."""
+        """Yield the records' texts, a time before each, piece by piece."""
         try:
             for path in reader.logs():
                 if self._is_stopped:
@@ -103,7 +103,7 @@ class _MergedStream:
                     yield from self._read_log(path, reader)
                 except OpenError as error:
                     self._refuse(error)
-        except OpenError as error:  # of the directory
+        except OpenError as error:  # an error of the directory
             self._refuse(error)
 
     def _read_log(self, path: StrPath, reader: DirectoryReader) -> Iterator[list[bytes]]:
@@ -125,7 +125,7 @@ class _MergedStream:
 
 
 def _print(streams: list[_MergedStream], limit: int | None, write: Callable[[bytes], object]) -> None:
-    """Prints records by their times, of equal ones those of an earlier stream first."""
+    """Print records by timestamp; of equal timestamps, records of an earlier stream come first."""
     while limit != 0:
         for stream in streams:
             stream.fill()
@@ -140,7 +140,10 @@ def _print(streams: list[_MergedStream], limit: int | None, write: Callable[[byt
 
 
 def _first_texts(streams: Sequence[_MergedStream]) -> list[bytes]:
-    """Takes out all records before which no other one can come from any stream, in order; one stream is empty then."""
+    """Remove and return all records that no later record of any stream can precede, in order.
+
+    One stream is empty afterwards.
+    """
     ends = [(stream.times[-1], number) for number, stream in enumerate(streams) if not stream.is_over]
     times: list[int] = []
     texts: list[bytes] = []

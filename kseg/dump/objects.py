@@ -50,7 +50,7 @@ def _check(path: StrPath, kind: FileKind, options: "DumpOptions", found: Problem
             check_time_index(path, options, found)
         case FileKind.TRANSACTION_INDEX:
             for _ in checked_transactions(path, found):
-                pass  # what is wrong with them is noted
+                pass  # its problems are noted
         case FileKind.PRODUCER_SNAPSHOT:
             check_producer_snapshot(path, found)
         case _:
@@ -58,7 +58,7 @@ def _check(path: StrPath, kind: FileKind, options: "DumpOptions", found: Problem
 
 
 def _with_time(members: Members, zone: tzinfo) -> Members:
-    """The entry with its timestamp as a time, if it has a place for that."""
+    """Return the entry with its timestamp as a time, if it has a member for that."""
     timestamp = members.get("timestamp")
     return {**members, "time": iso_time(timestamp, zone)} if isinstance(timestamp, int) else members
 
@@ -116,4 +116,4 @@ _ENTRIES: dict[FileKind, Callable[[StrPath], Iterator[Members]]] = {
     FileKind.TIME_INDEX: _time_index,
     FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,
 }
-"""Kinds of files whose objects aren't their entries as the format has them."""
+"""Kinds of files whose objects differ from their entries in the format."""

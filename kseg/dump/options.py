@@ -1,4 +1,4 @@
-"""Options of a dump, and which of them go together."""
+"""Options of a dump, and the rules for combining them."""
 
 from collections.abc import Callable
 from datetime import UTC, tzinfo
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 KCAT = "kcat"
-"""The form of output that kcat takes."""
+"""Form of output for kcat."""
 DECODING_OUTPUTS = ("json", "table")
-"""Forms of output in which internal topics are decoded unasked."""
+"""Forms of output that decode internal topics by default."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
 
@@ -31,16 +31,14 @@ MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 class DumpOptions(NamedTuple):
     """Kafka's options and kseg's; the defaults are those of the command line.
 
-    `like` is the release whose output is wanted; None for kseg's own: the documentation's lines for logs, the latest
+    `like` is the release whose output is printed; None for kseg's own: the documentation's lines for logs, the latest
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv, table or kcat; `fields` are names of columns, `template` a line for each record. The decoders
-    are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
-    records is replaced before it is printed. `csv`: how CSV is written.
-    `wide`: nothing in a table is cut. `zone` is that of times in ISO 8601.
-    `choice`: of which partitions files are printed.
-    `is_merged`: records of all logs by their times.
-    `has_summary`: whether JSON ends with what there was in a file. `all_replicas`: each copy of a partition is printed.
-    `is_verbose`: it is said of each partition which copy answers.
+    are those of kseg.decode.values; with `is_strict`, undecoded values are wrong data. `redaction` is applied to
+    records before they are printed. `csv`: the style of CSV. `wide`: nothing in a table is cut. `zone` is the zone of
+    times in ISO 8601. `choice`: the partitions whose files are printed. `is_merged`: records of all logs by timestamp.
+    `has_summary`: whether JSON ends with a summary of the file. `all_replicas`: each copy of a partition is printed.
+    `is_verbose`: for each partition, the used copy is reported.
     """
 
     like: Release | None = None
@@ -80,28 +78,28 @@ class DumpOptions(NamedTuple):
 
     @property
     def is_of_records(self) -> bool:
-        """Whether rows of records are asked for, not lines about files."""
+        """True if rows of records are requested, not lines about files."""
         has_rows = bool(self.fields) or self.template is not None
         return self.only is not None or self.output in ("csv", "table", KCAT) or has_rows
 
     @property
     def takes_only_logs(self) -> bool:
-        """Whether of directories only logs are printed."""
+        """True if only logs of directories are printed."""
         return self.is_of_records or self.is_merged or not self.selection.is_everything
 
     @property
     def sends_records(self) -> bool:
-        """Whether the output is to send the records to a cluster."""
+        """True if the output sends the records to a cluster."""
         return self.output == KCAT
 
     @property
     def counts_batches(self) -> bool:
-        """Whether --limit and --tail count batches, since no records are printed."""
+        """True if --limit and --tail count batches, since no records are printed."""
         return self.shallow or self.only == "batches"
 
     @property
     def decoding(self) -> "Decoding":
-        """How records are to be decoded."""
+        """The decoding of records."""
         from kseg.decode.record_decoders import Decoding
 
         decodes_internal = self.output in DECODING_OUTPUTS and not (self.key_decoder_class or self.value_decoder_class)
@@ -126,14 +124,15 @@ class DumpOptions(NamedTuple):
 
     @property
     def release(self) -> Release:
-        """The release whose lines other files than logs get."""
+        """The release whose lines are used for files other than logs."""
         return self.like or NEWEST
 
 
 def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
-    """What of a selection is to be sent to a cluster: no control records, and only what was committed.
+    """Return the part of a selection to send to a cluster: no control records, and only committed records.
 
-    has_isolation: the user chose an isolation level, which then holds. Raises UsageError if control records are wanted.
+    has_isolation: the user chose an isolation level, which then applies. Raises UsageError if control records are
+    requested.
     """
     if selection.is_control:
         raise UsageError(f"--control: -o {KCAT} has no control records, as brokers alone write them")
@@ -141,7 +140,7 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
 
 
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
-    """Says which options the release named doesn't have. Raises UsageError for options that don't go together."""
+    """Report options that the named release doesn't have. Raises UsageError for options that exclude each other."""
     if options.key_decoder_class or options.value_decoder_class:
         class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
@@ -162,7 +161,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
 
 
 def _check_merging(options: DumpOptions) -> None:
-    """Raises UsageError for options that print what has no time of its own."""
+    """Raise UsageError for options that print data without a timestamp."""
     if not options.is_merged:
         return
     if options.like is not None or options.shallow or options.only == "batches" or options.output == KCAT:
@@ -174,7 +173,7 @@ def _check_merging(options: DumpOptions) -> None:
 
 
 def _check_redaction(options: DumpOptions) -> None:
-    """Raises UsageError for options that would read what is redacted."""
+    """Raise UsageError for options that would read redacted data."""
     parts = () if options.redaction is None else options.redaction.parts
     is_read = {
         "keys": options.key_decoder or options.internal_decoder or options.key_decoder_class,
@@ -190,7 +189,7 @@ def _check_redaction(options: DumpOptions) -> None:
 
 
 def _check_rows(options: DumpOptions) -> None:
-    """Raises UsageError for options of records and rows that don't go together."""
+    """Raise UsageError for options of records and rows that exclude each other."""
     has_rows = bool(options.fields) or options.template is not None
     decodes = options.key_decoder is not None or options.value_decoder is not None
     if options.like is not None and (has_rows or decodes or not options.selection.is_everything):

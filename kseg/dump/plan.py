@@ -1,4 +1,4 @@
-"""The plan of a dump: which files of which directories are printed, in which order, and from which copies."""
+"""The plan of a dump: the printed files, their order, and the copies they come from."""
 
 import os
 import re
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from kseg.system.directory_names import DirectoryNames
 
 SHOWN_NAMES = 3
-"""The most names that a note lists of what isn't sent."""
+"""Most names of unsent files that a note lists."""
 
 
 class DumpedDirectory(NamedTuple):
-    """Files of one directory, in the order in which they are printed.
+    """Files of one directory, in the order of printing.
 
-    path: in one spelling. names: all that are in it, where it was listed. copies: those of a partition that is read
-    from several.
+    path: in one spelling. names: all names in it, if it was listed. copies: the copies of a partition that is read from
+    several.
     """
 
     path: StrPath
@@ -39,25 +39,25 @@ class DumpedDirectory(NamedTuple):
 
     @property
     def place(self) -> StrPath:
-        """Its path in one spelling, by which parts of it that were given apart belong together."""
+        """The path in one spelling, which joins parts of a directory that were given separately."""
         return os.path.normpath(self.path) if isinstance(self.path, str) else as_path(self.path)
 
     @property
     def logs(self) -> list[StrPath]:
-        """Those of the files that have batches."""
+        """The files that have batches."""
         return [file for file in self.files if parse_file_name(file).kind in LOG_KINDS]
 
     @property
     def others(self) -> list[StrPath]:
-        """Those that have none."""
+        """The files that have no batches."""
         return [file for file in self.files if parse_file_name(file).kind not in LOG_KINDS]
 
 
 class DumpPlan(NamedTuple):
-    """Everything that is printed.
+    """All printed files.
 
-    refused: errors of paths, and of directories below them, that can't be read. given: the paths. Of several files rows
-    name theirs, of several partitions records name theirs.
+    refused: errors of unreadable paths, and of unreadable directories below them. given: the given paths.
+    has_several_files: rows name their file. has_several_partitions: records name their partition.
     """
 
     directories: tuple[DumpedDirectory, ...]
@@ -68,13 +68,14 @@ class DumpPlan(NamedTuple):
 
 
 def plan_dump(paths: list[StrPath], options: "DumpOptions", problems: Problems) -> DumpPlan:
-    """Find the files to print: those given, and those of partitions that are meant in directories given.
+    """Find the files to print: given files, and files of chosen partitions in given directories.
 
-    Each directory is listed once. `problems` gets notes of copies that aren't printed, and of records that others have.
+    Each directory is listed once. `problems` gets notes about copies that aren't printed, and about records that other
+    copies have.
 
     Raises:
-        NoSuchPartitionError: if there are partitions, but none that is meant.
-        UsageError: if copies to be joined are of two clusters.
+        NoSuchPartitionError: if there are partitions, but no chosen one.
+        UsageError: if copies to be joined belong to two clusters.
     """
     files = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112  pathlib raises for a name that is too long
     planning = _Planning(options, problems, dict.fromkeys(files))
@@ -94,7 +95,7 @@ def plan_dump(paths: list[StrPath], options: "DumpOptions", problems: Problems) 
 
 
 def _are_several_partitions(paths: list[StrPath], found: "dict[StrPath, FoundAt | None]") -> bool:
-    """Whether paths mean, or may mean, more than one partition: a log directory does, however many are in it."""
+    """Return whether paths mean, or may mean, more than one partition. A log directory always does."""
     directories = set()
     for path in paths:
         at = found.get(path)
@@ -105,10 +106,10 @@ def _are_several_partitions(paths: list[StrPath], found: "dict[StrPath, FoundAt 
 
 
 class _Planning:
-    """What is found while a dump is planned.
+    """The findings of a plan in progress.
 
-    found: by path, None for a file. left_out: real paths of directories that aren't printed, since others answer for
-    their partitions.
+    found: by path, None for a file. left_out: real paths of directories that aren't printed, since other copies are
+    used for their partitions.
     """
 
     def __init__(self, options: "DumpOptions", problems: Problems, files: "dict[StrPath, FoundAt | None]") -> None:
@@ -120,7 +121,7 @@ class _Planning:
         self._seen: set[tuple[int, int]] | None = None
 
     def find(self, path: StrPath) -> None:
-        """Find what a directory holds; it and those below it that can't be listed are refused."""
+        """Find the contents of a directory; refuse directories that can't be listed."""
         from kseg.cluster.directories import find_at
 
         try:
@@ -133,7 +134,7 @@ class _Planning:
         return [each for each in self.found.values() if each is not None]
 
     def require_choice(self) -> None:
-        """Raise NoSuchPartitionError if there are partitions, but none that is meant."""
+        """Raise NoSuchPartitionError if there are partitions, but no chosen one."""
         from kseg.cluster.directories import partition_directories
         from kseg.log.selection import NoSuchPartitionError
 
@@ -144,7 +145,7 @@ class _Planning:
             raise NoSuchPartitionError(choice, there)
 
     def join_copies(self) -> None:
-        """Find which copy of each partition is printed, and what is left out: further copies, and what isn't theirs."""
+        """Find the printed copy of each partition; omit further copies and directories of other partitions."""
         from kseg.cluster.cluster import Cluster
         from kseg.cluster.joined_log import JoinedCopies
         from kseg.cluster.taken import taken_of
@@ -166,7 +167,7 @@ class _Planning:
         self._seen = set()
 
     def directories(self, paths: list[StrPath]) -> "Iterator[DumpedDirectory]":
-        """Yield the directories with files to print; files given one after another are together."""
+        """Yield the directories with files to print; consecutive given files are together."""
         for is_there, group in groupby(paths, lambda path: self.found.get(path) is not None):
             if not is_there:
                 yield from self._of_files([path for path in group if path in self.found])
@@ -192,10 +193,10 @@ class _Planning:
         listed = [each for each in listed if each.files]
         if not self._has_left_out(path):
             self._refuse_empty(path, found, has_files=has_files, has_logs=bool(listed))
-        yield from self._sent(path, listed)
+        yield from self._files_to_send(path, listed)
 
     def _refuse_empty(self, path: StrPath, found: "FoundAt", *, has_files: bool, has_logs: bool) -> None:
-        """Refuse a directory without files to print; all commands say the same of one without partitions."""
+        """Refuse a directory without files to print; all commands report a directory without partitions alike."""
         from kseg.cluster.directories import NoPartitionError
 
         if has_files and not has_logs:
@@ -204,20 +205,20 @@ class _Planning:
             empty = OpenError("holds no files", path) if found.is_partition else NoPartitionError(path)
             self.refused.append(empty)
 
-    def _sent(self, path: StrPath, listed: list[DumpedDirectory]) -> Iterable[DumpedDirectory]:
+    def _files_to_send(self, path: StrPath, listed: list[DumpedDirectory]) -> Iterable[DumpedDirectory]:
         if not self._options.sends_records:
             return listed
         return _directories_to_send(path, listed, self._options.choice, self._problems)
 
     def _is_printed(self, directory: Path) -> bool:
-        """Whether a directory is meant, isn't left out and, where copies are joined, wasn't there by another name."""
+        """Return whether a directory is chosen, isn't omitted, and wasn't joined under another name."""
         if not self._options.choice.is_everything and not self._options.choice.takes_directory(directory):
             return False
         if self._seen is None:
             return True
         try:
             status = os.stat(directory)  # noqa: PTH116  quicker
-        except OSError:  # who reads its files says so
+        except OSError:  # the reader of its files reports it
             return True
         own = status.st_dev, status.st_ino
         if own in self._seen or (self._left_out and os.path.realpath(directory) in self._left_out):
@@ -226,7 +227,7 @@ class _Planning:
         return True
 
     def _has_left_out(self, path: StrPath) -> bool:
-        """Whether a directory is one of those that aren't printed, or has one in it."""
+        """Return whether a directory is omitted, or has an omitted one in it."""
         own = os.path.realpath(path) if self._left_out else ""
         return any(each == own or each.startswith(f"{own}/") for each in self._left_out)
 
@@ -254,10 +255,11 @@ class _Planning:
 def _directories_to_send(
     path: StrPath, directories: Iterable[DumpedDirectory], choice: "PartitionChoice", problems: Problems
 ) -> list[DumpedDirectory]:
-    """Return the logs below a path whose records a cluster is to get; note the others.
+    """Return the logs below a path whose records are sent to a cluster; note the others.
 
-    Not files that a broker put aside: their records aren't the partition's any more, or are in others too. Nor internal
-    topics, of which a cluster has its own, unless one is named. What was given itself is always meant.
+    Files that a broker set aside are omitted: their records no longer belong to the partition, or are in other files
+    too. Internal topics are omitted unless they are named, since a cluster has its own. A given file is always
+    included.
     """
     from kseg.decode.record_decoders import INTERNAL_TOPICS
 
@@ -269,7 +271,7 @@ def _directories_to_send(
         aside.update(dict.fromkeys(log for log in each.files if parse_file_name(log).suffix is not None))
         logs = tuple(log for log in each.files if log not in aside)
         if name is None and parse_partition_directory(Path(each.path).absolute()) is None:
-            logs = tuple(log for log in logs if parse_file_name(log).kind is FileKind.LOG)  # not bootstrap.checkpoint
+            logs = tuple(log for log in logs if parse_file_name(log).kind is FileKind.LOG)  # no bootstrap.checkpoint
         elif name is not None and name.topic in INTERNAL_TOPICS and name.topic not in choice.topics:
             internal.update({name.topic: None} if logs else {})
             logs = ()
@@ -283,14 +285,14 @@ def _directories_to_send(
 
 
 def _listed(names: Collection[StrPath]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     more = len(names) - SHOWN_NAMES
     first = ", ".join(map(str, islice(names, SHOWN_NAMES)))
     return f"{first} and {more} more" if more > 0 else first
 
 
 def _folders(found: "FoundAt") -> "Iterator[tuple[Path, DirectoryNames | None]]":
-    """Yield the directories in which Kafka's files may lie, with the names in them as far as they were listed."""
+    """Yield the directories that may have Kafka's files, with their names as far as they were listed."""
     for each in found.walked:
         yield each.path, each.names
         yield from ((directory, each.listed.get(directory)) for directory in each.directories)
@@ -299,24 +301,24 @@ def _folders(found: "FoundAt") -> "Iterator[tuple[Path, DirectoryNames | None]]"
 
 
 def _partitions(found: "FoundAt") -> "Iterator[tuple[Path, DirectoryNames | None]]":
-    """Yield the same of partitions alone."""
+    """Yield the same only for partitions."""
     walked = {each.path for each in found.walked}
     return (each for each in _folders(found) if each[0] not in walked)
 
 
 def _path_in(directory: Path, name: str) -> StrPath:
-    """The path of a file: as text, unless the directory is placed; one in `.` begins so."""
+    """Return the path of a file: as text, unless the directory is a stand-in; in `.` it begins with `./`."""
     return directory / name if isinstance(directory, PlacedPath) else os.path.join(directory, name)  # noqa: PTH118
 
 
 def directory_of(path: StrPath) -> StrPath:
-    """The directory of a file, in one spelling: `a.log` and `./b.log` are neighbours."""
+    """Return the directory of a file, in one spelling: `a.log` and `./b.log` are neighbours."""
     directory = folder_of(path)
     return os.path.normpath(directory) if isinstance(directory, str) else directory
 
 
 def file_path(path: StrPath) -> StrPath:
-    """The path as java.io.File shows it: slashes that are repeated or at its end are left out, nothing else."""
+    """Return the path as java.io.File shows it: without repeated and trailing slashes, otherwise unchanged."""
     if not isinstance(path, str):
         return path
     path = re.sub("/+", "/", path)
@@ -324,13 +326,13 @@ def file_path(path: StrPath) -> StrPath:
 
 
 def kind_to_dump(path: StrPath, like: Release | None) -> FileKind:
-    """The kind that a file is printed as; UNKNOWN if it isn't printed.
+    """Return the kind that a file is printed as; UNKNOWN if it isn't printed.
 
-    A release's tool looks only at the text after the last dot; kseg knows text files and Kafka's suffixes too.
+    A release's tool only reads the text after the last dot; kseg also knows text files and Kafka's suffixes.
     """
     if like is None:
         kind = parse_file_name(path).kind
-        return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # it is always empty
+        return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # a lock file is always empty
     _, dot, extension = as_path(path).name.rpartition(".")
     kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
     return kind if kind in value_in(like, DUMPED_KINDS) else FileKind.UNKNOWN

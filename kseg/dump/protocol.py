@@ -60,13 +60,13 @@ if TYPE_CHECKING:
 
 
 MOST_TEXT = 256 << 20
-"""Bytes of text of a frame's records, which is printed as a whole: few bytes may become any number of records."""
+"""Most bytes of text of a frame's records, which is printed at once: few bytes may expand to any number of records."""
 
 
 def record_lines(
     records: bytes, options: LogOptions, redaction: "Redaction | None" = None, most: int | None = None
 ) -> tuple[bytes, list[Damage]]:
-    """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes.
+    """Return the lines of batches or of their records, and their damages, at positions within the bytes.
 
     most: bytes of lines after which no further batch is read, MOST_TEXT by default.
     """
@@ -85,7 +85,7 @@ def record_objects(
     zone: tzinfo = UTC,
     most: int | None = None,
 ) -> tuple[JsonText, list[Damage]]:
-    """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these.
+    """Return a list of objects like `kseg dump -o json` without a file's name, and their damages.
 
     most: as for `record_lines`.
     """
@@ -135,14 +135,14 @@ _BYTES_SHOWN = 32
 
 
 class Shown(NamedTuple):
-    """A frame as bytes to print, and whether something is wrong with it."""
+    """A frame as bytes to print, and whether it has a problem."""
 
     text: bytes
     is_wrong: bool
 
 
 def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
-    """A frame as a line of JSON: bytes in base64, records as objects, redacted if asked for."""
+    """Return a frame as a line of JSON: bytes in base64, records as objects, redacted if requested."""
     message, wrong, left = frame.message, [], MOST_TEXT
 
     def records(content: bytes) -> object:
@@ -185,14 +185,14 @@ def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
 
 
 def latency_ms(frame: Frame) -> float | None:
-    """Milliseconds from a request's last packet to its response's."""
+    """Return milliseconds from a request's last packet to its response's last packet."""
     if frame.time is None or frame.request_time is None:
         return None
     return (frame.time - frame.request_time) / 1000
 
 
 def damage_json(damage: FrameDamage) -> bytes:
-    """A damage as a line of JSON."""
+    """Return a damage as a line of JSON."""
     return json_line(
         {
             "type": "damage",
@@ -206,7 +206,7 @@ def damage_json(damage: FrameDamage) -> bytes:
 
 
 def remark_json(peers: Peers, size: int, detail: str) -> bytes:
-    """A remark on a connection as a line of JSON."""
+    """Return a remark on a connection as a line of JSON."""
     return json_line({"type": "connection", **_peers_object(peers), "size": size, "detail": detail})
 
 
@@ -223,13 +223,16 @@ def _tags(tags: dict[int, bytes]) -> dict[str, str]:
 
 
 def _wrong_damages(message: ApiMessage, damages: Iterable[Damage]) -> list[Damage]:
-    """A Fetch response may end in a part of a batch: the broker stops at the size that the client asked for."""
+    """Return the damages that count.
+
+    A Fetch response may end in a part of a batch, since the broker stops at the size that the client requested.
+    """
     may_be_cut = message.kind == "response"
     return [damage for damage in damages if not (may_be_cut and damage.kind == _TORN)]
 
 
 def _structure(fields: tuple[Field, ...], version: int, value: Fields, records: Any) -> dict[str, object]:
-    """A structure as JSON: the fields of the version, without tagged fields at their defaults."""
+    """Return a structure as JSON: the fields of the version, without tagged fields at their defaults."""
     shown: dict[str, object] = {}
     for each in _present(fields, version, value):
         shown[each.name] = _value(each, version, value[each.name], records)
@@ -260,7 +263,7 @@ def _value(each: Field, version: int, value: Any, records: Any) -> object:
 
 
 def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
-    """A frame as lines: its header, then each field of its body by name, records as `kseg dump` prints them."""
+    """Return a frame as lines: its header, then each field of its body by name, records like `kseg dump`."""
     message = frame.message
     writer = _TextWriter(message, options, redaction)
     writer.line(0, f"{_heading(frame)}; {_place(frame, zone)}")
@@ -305,7 +308,7 @@ def _place(frame: Frame, zone: tzinfo) -> str:
 
 
 def damage_text(damage: FrameDamage) -> str:
-    """A damage in words."""
+    """Return a damage in words."""
     where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
     stream = "" if damage.stream is None else f" of the {damage.stream}"
     return (
@@ -347,12 +350,12 @@ class _TextWriter:
         self.is_wrong = False
 
     def line(self, depth: int, text: str, mark: str = "") -> None:
-        """A line; `mark` replaces its last blanks."""
+        """Add a line; `mark` replaces its last blanks."""
         indent = "  " * depth
         self.text += f"{indent[: len(indent) - len(mark)]}{mark}{text}\n".encode("utf-8", "backslashreplace")
 
     def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
-        """A structure's fields; the first line has the mark of an array's element."""
+        """Add a structure's fields; the first line has the mark of an array's element."""
         for each in _present(fields, version, value):
             self._field(each, version, value[each.name], depth, mark)
             mark = ""
@@ -398,7 +401,7 @@ Item = Frame | FrameDamage | Remark | CaptureError
 
 @dataclass(frozen=True, slots=True)
 class ProtocolOptions:
-    """What to read, and what to show."""
+    """The input, and the shown parts."""
 
     form: InputForm | None = None
     ports: frozenset[int] = frozenset()
@@ -420,12 +423,12 @@ class ProtocolOptions:
 
 
 def report_protocol(path: Path, options: ProtocolOptions) -> int:
-    """Reads a file, or standard input for `-`, prints its frames, and returns the exit status.
+    """Read a file, or standard input for `-`, print its frames, and return the exit status.
 
     Raises OpenError or UsageError, and CaptureError or HexError if the input isn't in the given form.
     """
     wanted = frozenset(api_key_of(name) for name in options.apis)
-    with _opened(path) as stream:
+    with _open_input(path) as stream:
         report = _FrameReport(str(path), options, wanted)
         try:
             for item in _items(Replay(stream), options, report):
@@ -435,7 +438,7 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
         except (CaptureError, HexError) as error:
             error.path = str(path)
             raise
-        except OSError as error:  # whatever is printed raises errors of kseg's own
+        except OSError as error:  # printing raises kseg's own errors
             raise UnreadableError(f"can't be read: {error.strerror}", path) from error
         finally:
             flush_stdout()
@@ -443,13 +446,13 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
 
 
 def _check_kind(path: Path) -> None:
-    """Raises UsageError for a file that doesn't begin with a frame if it is known to be something else."""
+    """Raise UsageError for a known kind of file that doesn't begin with a frame."""
     refusal = None if str(path) == STANDARD_INPUT else refusal_of_bytes(path, "requests and responses")
     if refusal is not None:
         raise UsageError(refusal, path)
 
 
-def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+def _open_input(path: Path) -> AbstractContextManager[BinaryIO]:
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None:
             raise UsageError("there is no standard input")
@@ -458,7 +461,7 @@ def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
 
 
 def api_key_of(name: str) -> int:
-    """The key of an api, by its name (in any case) or number. Raises UsageError if there is none."""
+    """Return the key of an API, by its name (in any case) or number. Raises UsageError if it is unknown."""
     if _NUMBER.fullmatch(name):
         return int(name)
     from kseg.formats.schemas import REQUESTS
@@ -496,7 +499,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
 
 @dataclass(slots=True)
 class ApiCount:
-    """Frames of an api in a version: how many, their bytes, and how many have errors."""
+    """Counts for an API in a version: frames, their bytes, and frames with errors."""
 
     requests: int = 0
     responses: int = 0
@@ -512,7 +515,7 @@ class FrameCounts:
     requests: int = 0
     responses: int = 0
     problems: int = 0
-    """Frames that can't be read, or not completely."""
+    """Frames that are unreadable, or only partly readable."""
     damages: int = 0
     size: int = 0
     lost: int = 0
@@ -521,7 +524,7 @@ class FrameCounts:
     """Frames whose bodies aren't in the schemas, by the reason."""
 
     def add(self, frame: Frame, *, is_wrong: bool) -> None:
-        """Counts a frame."""
+        """Count a frame."""
         message = frame.message
         count = self.apis.setdefault((message.api_key, message.api_version), ApiCount())
         self.frames += 1
@@ -554,11 +557,11 @@ class _FrameReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was taken yet."""
+        """True if no item was taken yet."""
         return not (self._tally.frames or self._tally.damages or self._passed_over)
 
     def take(self, item: Item) -> None:
-        """Prints a frame, or says what is wrong."""
+        """Print a frame, or report its problem."""
         match item:
             case Frame():
                 self._frame(item)
@@ -592,7 +595,7 @@ class _FrameReport:
             talk(f"kseg: {self.name}: {text}")
 
     def end(self) -> int:
-        """Prints the counts, if asked for, and the summary; returns the exit status."""
+        """Print the counts, if requested, and the summary; return the exit status."""
         tally = self._tally
         if self._options.is_count:
             self._write_counts()

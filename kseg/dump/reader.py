@@ -1,4 +1,4 @@
-"""Reads the logs of a directory for a dump: all of them, or what a selection takes of each, one after another."""
+"""Reads the logs of a directory for a dump, one after another: in full, or a selection of each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from kseg.log.selector import Selector
 
 SMALL_BUFFER_SIZE = 1 << 17
-"""Bytes of each log that are read at once where many are read side by side."""
+"""Bytes of each log that are read at once if many logs are read concurrently."""
 
 
 class DirectoryReader:
-    """The logs of a directory, and what is read of each; keeps count of what a selection has taken so far.
+    """The logs of a directory, the part of each to read, and the number of selected records so far.
 
-    left: how many records are still wanted, None for all; batches where only these are printed. end: the position up to
+    left: number of records still to read, None for all; batches if only batches are printed. end: the position up to
     which the last log was read. last_path: its path. is_followed: the torn or zero tail of a log isn't written yet.
-    is_following: what comes now was written since the logs were printed first.
+    is_following: the following data was written after the logs were first printed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class DirectoryReader:
         *,
         buffer_size: int = BUFFER_SIZE,
     ) -> None:
-        """Read nothing yet."""
+        """Take the directory, without reading."""
         self.directory = directory
         self.left = printing.options.selection.limit
         self.end = 0
@@ -52,7 +52,7 @@ class DirectoryReader:
 
     @property
     def selector(self) -> "Selector":
-        """What decides which logs and batches are read. Raises OpenError if the directory can't be listed."""
+        """The decision about which logs and batches are read. Raises OpenError if the directory can't be listed."""
         if self._selector is None:
             from kseg.log.partition import PartitionLog
             from kseg.log.selector import Selector
@@ -64,11 +64,11 @@ class DirectoryReader:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is wanted of it."""
+        """True if no more records are needed."""
         return self.left == 0 or (self._selector is not None and self._selector.is_done)
 
     def logs(self) -> Iterator[StrPath]:
-        """Yield the logs that may have something wanted, as long as something is. Raises OpenError as `selector`."""
+        """Yield the logs that may have needed records, as long as any are needed. Raises OpenError as `selector`."""
         logs = self.directory.logs
         if self._options.selection.is_everything:
             yield from logs
@@ -90,12 +90,12 @@ class DirectoryReader:
 
     @contextmanager
     def rendered(self, path: StrPath, rendering: Rendering, output: "Output") -> Iterator[RenderedLog]:
-        """Open a log, to print what is wanted of it, for `with`. Raises OpenError if it can't be opened.
+        """Open a log to print its selected part, for `with`. Raises OpenError if it can't be opened.
 
         Args:
             path: the log.
-            rendering: how to print it; its filter is set here.
-            output: where to.
+            rendering: the form of its records; its filter is set here.
+            output: the destination.
         """
         rendering = rendering._replace(redaction=self._options.redaction)
         with self._open(path) as log_file:
@@ -108,21 +108,21 @@ class DirectoryReader:
                 self._count(log.summary.records)
 
     def _open(self, path: StrPath) -> LogFile:
-        """Open a log, with what it has lost if others have it."""
+        """Open a log, with lost parts from other copies that have them."""
         if self.directory.copies is None:
             return LogFile(path, self._options.max_bytes, buffer_size=self._buffer_size)
         return self.directory.copies.open_log(as_path(path), self._options.max_bytes, buffer_size=self._buffer_size)
 
     def _narrowed(self, log_file: LogFile, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
-        """The rendering with a filter, and what there is to print."""
+        """Return the rendering with a filter, and the parts to print."""
         selector = self.selector
         start = self._start if self._start is not None else selector.start_position(log_file)
         self.end, self.last_path = log_file.size, str(log_file.path)
         source = selector.items(log_file, start)
         if self.is_followed:
-            source = self._without_tail(source)
+            source = self._drop_tail(source)
         if not rendering.is_deep:
-            return rendering, self._counted(source)
+            return rendering, self._limit_batches(source)
         last_offset = selector.last_offset(log_file.path)
         wanted = self._options.selection.record_filter(skip=self._skip, limit=self.left, last_offset=last_offset)
         return rendering._replace(record_filter=wanted), source
@@ -133,15 +133,15 @@ class DirectoryReader:
         if self.left is not None:
             self.left -= count
 
-    def _without_tail(self, items: Iterator[Run | Damage]) -> Iterator[Run | Damage]:
+    def _drop_tail(self, items: Iterator[Run | Damage]) -> Iterator[Run | Damage]:
         for item in items:
             if isinstance(item, Damage) and item.kind in TAIL_KINDS:
                 self.end = item.position
                 return
             yield item
 
-    def _counted(self, items: Iterator[Run | Damage]) -> Iterator[Run | Damage]:
-        """Batches without those to be skipped, up to the limit: where no records are looked at, batches count."""
+    def _limit_batches(self, items: Iterator[Run | Damage]) -> Iterator[Run | Damage]:
+        """Yield batches without skipped ones, up to the limit: if records aren't read, batches count."""
         self._start = None
         for item in items:
             if isinstance(item, Damage):
@@ -159,7 +159,7 @@ class DirectoryReader:
                 return
 
     def _find_tail(self, logs: list[StrPath], count: int) -> tuple[int, int | None, int]:
-        """Where the last records begin; the last batches where only these are printed."""
+        """Return where the last records begin, or the last batches if only batches are printed."""
         from kseg.log.selected_records import count_selected
         from kseg.log.selector import find_tail
 
@@ -180,7 +180,7 @@ def _rows_from(run: Run, first: int) -> Run:
 
 
 def _may_hold(path: StrPath, selector: "Selector") -> bool:
-    """Whether a log may have anything that is selected; True if that can't be found out."""
+    """Return whether a log may have selected data; True if that is unknown."""
     try:
         return selector.may_hold(as_path(path))
     except FileError:

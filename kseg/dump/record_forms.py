@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 LARGEST_LINE = 1 << 23
-"""Bytes of a record as JSON that become a row of a table: Python's objects of them take many times as many."""
+"""Most bytes of a record as JSON that become a row of a table: Python's objects take many times as many."""
 
 
 class RecordForm(Form):
     """Rows of records, and of a file's entries."""
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return how the rows of a log are rendered."""
+        """Return the rendering of a log's rows."""
         options, decoder = self.options, record_decoder(self.options.decoding, path)
         decode: Decode | None = decoder
         if decoder is None and (options.key_decoder_class or options.value_decoder_class):
@@ -70,23 +70,23 @@ class RecordForm(Form):
         self.tell_entry_problems(path, found)
 
     def tell_entry_problems(self, path: StrPath, found: Problems) -> None:
-        """Tell the problems of a file's entries."""
+        """Report the problems of a file's entries."""
         self.problems.lines += found.lines
 
     @property
     def has_topics(self) -> bool:
-        """Whether rows of records name their topic and partition."""
+        """True if rows of records name their topic and partition."""
         return self.options.is_merged or self.printing.has_several_partitions
 
     @property
     def csv_names(self) -> tuple[str, ...]:
-        """The names of the columns of CSV."""
+        """Names of the columns of CSV."""
         file, *others = DEFAULT_CSV_FIELDS
         return self.options.fields or (file, *(TOPIC_COLUMNS if self.has_topics else ()), *others)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         if self.options.fields:
             return self.options.fields
         if self.has_topics:
@@ -95,7 +95,7 @@ class RecordForm(Form):
 
 
 class LineForm(RecordForm):
-    """A line of text for each record: of --fields, or of --template."""
+    """A line of text for each record, from --fields or --template."""
 
     def program(self, path: StrPath) -> Program:
         """Return the program of the fields, or of the template."""
@@ -110,7 +110,7 @@ class LineForm(RecordForm):
 
 
 class CsvForm(RecordForm):
-    """Rows of CSV; a line of names where the columns are others than before."""
+    """Rows of CSV, with a line of names where the columns change."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
@@ -118,7 +118,7 @@ class CsvForm(RecordForm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return self.csv_names
 
     def program(self, path: StrPath) -> Program:
@@ -126,11 +126,11 @@ class CsvForm(RecordForm):
         return fields_program(SAFE_CSV if self.options.csv.is_safe else "csv", self.names, path)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Print the names of the columns, unless they were the last that were printed."""
+        """Print the names of the columns, unless they are those last printed."""
         return self.merged_output()
 
     def merged_output(self) -> "Output":
-        """Print the names of the columns, unless they were the last that were printed."""
+        """Print the names of the columns, unless they are those last printed."""
         self._print_names(self.names)
         return self.printing.output
 
@@ -153,7 +153,7 @@ class CsvForm(RecordForm):
 
 
 class CellsForm(RecordForm):
-    """Rows of Python's values: of records, which the kernel gives as JSON, and of entries."""
+    """Rows of Python values: of records, which the kernel gives as JSON, and of entries."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
@@ -173,20 +173,20 @@ class CellsForm(RecordForm):
         return _record_cell(members, name)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Return what makes rows of the records."""
+        """Return the output that turns the records into rows."""
         return self._rows
 
     def merged_output(self) -> "Output":
-        """Return what makes rows of the records."""
+        """Return the output that turns the records into rows."""
         return self._rows
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
-        """Note what there is no room for."""
+        """Note the rows that were too large."""
         self._rows.flush()
         self._tell_left_out(path)
 
     def finish(self) -> None:
-        """Print the rows that are still to be printed."""
+        """Print the remaining rows."""
         self._rows.flush()
         self._tell_left_out("of all")
 
@@ -203,7 +203,7 @@ class CellsForm(RecordForm):
         self._left_out += 1
 
     def _tell_left_out(self, path: StrPath) -> None:
-        """Note how many records there is no room for."""
+        """Note the number of records that were too large."""
         if self._left_out:
             longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
             self.problems.lines.append(f"kseg: {path}: {counted(self._left_out, 'record')} left out, {longer}")
@@ -211,7 +211,7 @@ class CellsForm(RecordForm):
 
 
 class TableForm(CellsForm):
-    """Tables with a line of names; a new one where the columns are others than before."""
+    """Tables with a line of names; a new table where the columns change."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
@@ -223,19 +223,19 @@ class TableForm(CellsForm):
         self._table_of(names).add(cells)
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
-        """Note what there is no room for; print the rows of a log that is followed."""
+        """Note the rows that were too large; print the rows of a followed log."""
         super().finish_log(path, summary, is_continued=is_continued)
         if is_continued:
             self._table_of(self.names).print_rows()
 
     def finish(self) -> None:
-        """Print the rows that are still to be printed."""
+        """Print the remaining rows."""
         super().finish()
         if self._table is not None:
             self._table.finish()
 
     def _table_of(self, names: tuple[str, ...]) -> GrowingTable:
-        """The table with these columns: the last one if it has the same."""
+        """Return the table with these columns: the last one if it has the same."""
         if self._table is None or names != self._names:
             if self._table is not None:
                 self._table.finish()
@@ -247,7 +247,7 @@ class TableForm(CellsForm):
 
 
 class SheetForm(CellsForm):
-    """Rows of CSV as spreadsheets need them, cell by cell; a line of names where the columns are others than before."""
+    """Rows of CSV for spreadsheets, cell by cell, with a line of names where the columns change."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
@@ -256,20 +256,20 @@ class SheetForm(CellsForm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
+        """Names of the columns."""
         return self.csv_names
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Print the names of the columns, unless they were the last that were printed."""
+        """Print the names of the columns, unless they are those last printed."""
         return self.merged_output()
 
     def merged_output(self) -> "Output":
-        """Print the names of the columns, unless they were the last that were printed."""
+        """Print the names of the columns, unless they are those last printed."""
         self._print_names(self.names)
         return self._rows
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
-        """Print what is still to be printed of a log that is followed; note what there is no room for."""
+        """Print the remaining rows of a followed log; note the rows that were too large."""
         super().finish_log(path, summary, is_continued=is_continued)
         if is_continued:
             self.printing.output.flush()
@@ -293,7 +293,7 @@ class SheetForm(CellsForm):
 
 
 def sheet_cell(members: dict[str, object], name: str) -> "Cell":
-    """Return a column's value in CSV, of a record as the program of a table prints it."""
+    """Return a column's value in CSV from a record that a table's program rendered."""
     return _cell(members[name]) if name == "headers" else _record_cell(members, name)
 
 
@@ -313,7 +313,7 @@ def _header_text(header: dict[str, str | None]) -> str:
 
 
 def _cells(members: "Members") -> "dict[str, Cell]":
-    """An entry's values by their names, without its type; lists and objects as JSON."""
+    """Return an entry's values by name, without its type; lists and objects as JSON."""
     return {name: _cell(value) for name, value in members.items() if name != "type"}
 
 
@@ -329,7 +329,7 @@ class JsonForm(RecordForm):
     tells_damages_later = False
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return how the objects of a log are rendered."""
+        """Return the rendering of a log's objects."""
         options, decoder = self.options, record_decoder(self.options.decoding, path)
         program = zoned_program(self.program(path), zone_table(options.zone))
         return LogRendering(Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed), decoder)
@@ -349,7 +349,7 @@ class JsonForm(RecordForm):
             self._tell(summary_object(path, summary))
 
     def damage(self, damage: Damage) -> None:
-        """Print a damage when the output has passed it."""
+        """Print a damage at its place in the output."""
         self._tell(damage_object(damage))
 
     def _tell(self, members: dict[str, object]) -> None:
@@ -384,7 +384,7 @@ def damage_object(damage: Damage) -> dict[str, object]:
 
 
 def summary_object(path: StrPath, summary: LogSummary) -> dict[str, object]:
-    """Return the last object of a log; `bytes` is its size, `lost` how many of them no batch holds."""
+    """Return the last object of a log; `bytes` is its size, `lost` the number of bytes that no batch holds."""
     return {
         "type": "summary",
         "file": str(path),

@@ -23,7 +23,7 @@ _CHANGED = "the batch that was found here has gone: the file was changed meanwhi
 
 
 class StoredRecord(NamedTuple):
-    """Where a record is: its log, position and size of its batch, its offset."""
+    """The place of a record: its log, position and size of its batch, its offset."""
 
     path: Path
     position: int
@@ -32,33 +32,33 @@ class StoredRecord(NamedTuple):
 
 
 def record_line(stored: StoredRecord, *, print_data: bool = False, redaction: "Redaction | None" = None) -> bytes:
-    """The line of a record, in the documentation's layout, with its line end.
+    """Return the line of a record, in the documentation's layout, with its line end.
 
-    Names of headers, keys and payloads may bring in line ends of their own.
+    Names of headers, keys and payloads may contain line ends of their own.
 
     Args:
-        stored: where the record is.
+        stored: the record's place.
         print_data: adds key and payload.
-        redaction: what is replaced in the record.
+        redaction: applied to the record.
 
     Raises:
-        OpenError: if no such batch stands there any more, or the record isn't in it: the file has changed meanwhile.
+        OpenError: if there is no such batch any more, or the record isn't in it: the file has changed meanwhile.
     """
     program = documented_program(LogOptions(deep=True, print_data=print_data))
-    return _rendered(stored, program, redaction, keeps_raw=False)
+    return _render(stored, program, redaction, keeps_raw=False)
 
 
 def record_json(stored: StoredRecord, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None) -> bytes:
-    """The record as the object that `kseg dump -o json` gives, times in a zone. Errors are record_line's."""
+    """Return the record as the object of `kseg dump -o json`, times in a zone. Errors are those of record_line."""
     from kseg.layouts.record_columns import json_program
     from kseg.layouts.template import zone_table, zoned_program
 
     program = zoned_program(json_program(None, batches=False), zone_table(zone))
-    return _rendered(stored, program, redaction, keeps_raw=True).removesuffix(b"\n")
+    return _render(stored, program, redaction, keeps_raw=True).removesuffix(b"\n")
 
 
-def _rendered(stored: StoredRecord, program: Program, redaction: "Redaction | None", *, keeps_raw: bool) -> bytes:
-    """What the program prints of the record. `keeps_raw`: as RecordDecoder has it."""
+def _render(stored: StoredRecord, program: Program, redaction: "Redaction | None", *, keeps_raw: bool) -> bytes:
+    """Return the text that the program prints of the record. `keeps_raw`: as in RecordDecoder."""
     path, position, size, offset = stored
     with LogFile(path, position + size) as log_file:
         run = next(log_file.runs(position), None)

@@ -1,4 +1,4 @@
-"""Text as Kafka's tool prints it: of a log its first line, batches, records and trailing bytes, of others entries."""
+"""Text like that of Kafka's tool: a log's first line, batches, records and trailing bytes; entries of other files."""
 
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ class TextForm(Form):
         self._selected = new_output(self._write_selected)
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return how the lines of a log are rendered."""
+        """Return the rendering of a log's lines."""
         options, decode = self.options, _decoder(self.options)
         rendering = _rendering(options, decode)
         has_decoders = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)
@@ -44,7 +44,10 @@ class TextForm(Form):
         return LogRendering(rendering._replace(decode=decoder or decode), decoder)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
-        """Print the lines before a log; of one that is followed not again, of a selection only before what it takes."""
+        """Print the heading of a log.
+
+        A followed log gets it once; with a selection it is printed only before selected data.
+        """
         if not is_continued:
             self._heads = path
         if self.options.like is not None or self.options.selection.is_everything:
@@ -57,11 +60,11 @@ class TextForm(Form):
         self.printing.output.write(bytes(piece))
 
     def damage(self, damage: "Damage") -> None:
-        """Print what a selection took before it."""
+        """Print the selected data before a damage."""
         self._selected.flush()
 
     def _print_heading(self) -> None:
-        """Print the lines before a log, unless they are printed already."""
+        """Print the heading of a log, unless it is printed already."""
         if self._heads is None:
             return
         path, self._heads = self._heads, None
@@ -76,7 +79,7 @@ class TextForm(Form):
         self.printing.line(DUMPING.format(path=self.printing.shown(path)))
 
     def pass_over(self, path: StrPath) -> None:
-        """Say that a file of an unknown kind isn't printed, as a release does."""
+        """Report that a file of an unknown kind isn't printed, as a release does."""
         like = self.options.like
         if like is not None and not value_in(like, NAMES_UNKNOWN_FILES):
             return
@@ -102,7 +105,7 @@ class TextForm(Form):
             self.printing.line(layout.TRAILING_BYTES.format(size=summary.damages[-1].size, name=name))
 
     def note_problems(self, path: StrPath, log: LogRendering, summary: LogSummary) -> None:
-        """Note the problems of a log, and what of an internal topic doesn't decode."""
+        """Note the problems of a log, and undecoded records of an internal topic."""
         if summary.gaps and self.options.like is not None:
             self.problems.reports.gaps.setdefault(absolute_path(path), []).extend(summary.gaps)
         super().note_problems(path, log, summary)

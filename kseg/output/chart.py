@@ -1,4 +1,4 @@
-"""Bars of characters from values, and how wide a chart of them is."""
+"""Bars of characters from values, and the width of a chart of bars."""
 
 import locale
 import os
@@ -9,9 +9,9 @@ from kseg.output.fitting import room_on_terminal
 
 BAR_WIDTH = 10
 PIPED_WIDTH = 100
-"""Characters of a chart's line in a pipe or a file, so that the same input gives the same bytes."""
+"""Width of a chart's line in a pipe or a file, so that the same input gives the same bytes."""
 LEAST_BAR = 10
-"""Characters of the narrowest bars: a terminal that is too narrow for them breaks the lines."""
+"""Width of the narrowest bars; a terminal without room for them breaks the lines."""
 BAR_GAP = 2
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HALVES = {(True, True): "█", (True, False): "▌", (False, True): "▐", (False, False): " "}
@@ -26,13 +26,13 @@ class Canvas(NamedTuple):
 
 
 def check_chart_form(form: str) -> None:
-    """Check that a chart is wanted as text. Raises UsageError for another form, which has the values instead."""
+    """Raise UsageError for a form other than text. Other forms have the values instead."""
     if form != "text":
         raise UsageError(f"--chart draws text: leave -o {form} out for bars, or --chart out for the values")
 
 
 def canvas_of_stdout() -> Canvas:
-    """Return the canvas that standard output is: a terminal's width; plain characters where it can't show others.
+    """Return the canvas of standard output: the terminal's width; plain characters if it can't show others.
 
     kseg writes UTF-8 everywhere. The locale tells whether the terminal shows it; in a pipe it must not matter.
     """
@@ -45,7 +45,7 @@ def canvas_of_stdout() -> Canvas:
 
 
 def bar(value: int, largest: int, width: int = BAR_WIDTH, *, has_blocks: bool = True) -> str:
-    """Draw a value between 0 and the largest, in eighths of characters if there are blocks."""
+    """Draw a value between 0 and the largest, in eighths of characters if block characters are allowed."""
     parts = 8 if has_blocks else 1
     filled = 0 if largest <= 0 else max(min(round(value * width * parts / largest), width * parts), int(value > 0))
     if not has_blocks:
@@ -54,7 +54,7 @@ def bar(value: int, largest: int, width: int = BAR_WIDTH, *, has_blocks: bool = 
 
 
 class Span(NamedTuple):
-    """A stretch of an axis, or all of it: both values belong to it."""
+    """A stretch of an axis, or a complete axis; both ends are included."""
 
     first: int
     last: int

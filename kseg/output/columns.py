@@ -1,4 +1,4 @@
-"""Fields of objects, and columns that give their values: the one declaration behind JSON, CSV, tables and SQL."""
+"""Fields of objects, and columns with their values: the one declaration behind JSON, CSV, tables and SQL."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
@@ -13,7 +13,7 @@ from kseg.times import duration_text, iso_time, time_text, zone_name
 
 Row = TypeVar("Row", contravariant=True)
 NOT_SHOWN = ""
-"""Title of a column that only programs get: JSON and CSV."""
+"""Title of a column that only JSON and CSV have."""
 
 
 class Kind(Enum):
@@ -35,7 +35,7 @@ _NUMBERS = (Kind.INTEGER, Kind.INT32, Kind.NUMBER)
 
 
 class Unit(Enum):
-    """The unit of a field's values. Those of COUNT and BYTES add up."""
+    """Unit of a field's values. Values of COUNT and BYTES add up."""
 
     COUNT = "count"
     BYTES = "bytes"
@@ -52,7 +52,7 @@ _SUMMED = (Unit.COUNT, Unit.BYTES)
 
 
 class Field(NamedTuple):
-    """A field: its name in JSON and CSV, which means the same in all objects; `members` are those of its objects."""
+    """A field: its name in JSON and CSV, which has one meaning in all objects; `members`: fields of its objects."""
 
     name: str
     kind: Kind
@@ -68,16 +68,16 @@ class Field(NamedTuple):
 
 
 FOR_PEOPLE = Field("", Kind.TEXT, "")
-"""The field of columns that no program gets."""
+"""The field of columns that only people see."""
 
 
 class Column(NamedTuple, Generic[Row]):
     """A column: a field, a title for people, and the field's value in a row.
 
-    `show` gives the text for people; None shows the value in its field's unit. `is_right` sets it to the right; None
-    does so with numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than
-    UTC; None: it has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left
-    out first, those of rank 0 never. `is_sentence`: its texts are never shortened, but folded.
+    `show` returns the text for people; None shows the value in its field's unit. `is_right` aligns it right; None does
+    so with numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than UTC;
+    None: it has no times. `rank`: if a terminal has no room for all columns, columns of the highest rank are omitted
+    first, columns of rank 0 never. `is_sentence`: its texts are never shortened, but folded.
     """
 
     field: Field
@@ -91,19 +91,19 @@ class Column(NamedTuple, Generic[Row]):
 
     @property
     def name(self) -> str:
-        """Its field's."""
+        """The name of its field."""
         return self.field.name
 
     @property
     def is_set_right(self) -> bool:
-        """Whether people see it on the right side of its room."""
+        """True if people see it aligned right."""
         if self.is_right is None:
             return self.field.kind in _NUMBERS and self.field.unit is not Unit.TIMESTAMP
         return self.is_right
 
     @property
     def head(self) -> Head:
-        """What people see of it where there is no room for all."""
+        """Its form for people if there is no room for all columns."""
         is_path, is_time = self.field.unit is Unit.PATH, self.field.unit is Unit.ISO_TIME
         cut = None
         if self.is_sentence or (self.field.kind in _CUT_KINDS and not is_time):
@@ -112,7 +112,7 @@ class Column(NamedTuple, Generic[Row]):
         return Head(self.title, cut, self.rank, is_path, self.is_sentence)
 
     def text(self, row: Row) -> str:
-        """Return the text that a person sees of a row."""
+        """Return the text that a person sees in a row."""
         if self.show is not None:
             return escaped_text(self.show(row))
         match self.value(row):
@@ -128,7 +128,7 @@ class Column(NamedTuple, Generic[Row]):
                 return escaped_text(str(value))
 
     def sum_text(self, rows: Iterable[Row]) -> str | None:
-        """Return what its values add up to, and how many have no part in it; None if that is nothing."""
+        """Return the sum of its values, and the number of rows without a value; None without a sum."""
         if self.field.unit not in _SUMMED:
             return None
         values = [self.value(row) for row in rows]
@@ -143,7 +143,7 @@ class Column(NamedTuple, Generic[Row]):
 
 
 def zoned_title(title: str, zone: tzinfo) -> str:
-    """Return the title of a column of times, with their zone; of one that people don't see none."""
+    """Return the title of a column of times, with their zone; the empty title stays empty."""
     return title if title == NOT_SHOWN else f"{title} ({zone_name(zone)})"
 
 
@@ -178,7 +178,7 @@ def iso_time_column(
 def listed_column(
     field: Field, title: str, value: Callable[[Row], tuple[object, ...]], *, is_right: bool = False, rank: int = 1
 ) -> Column[Row]:
-    """Make a column of lists; people see their elements with commas between them."""
+    """Make a column of lists; people see their elements separated by commas."""
     return Column(
         field, title, lambda row: list(value(row)), lambda row: ",".join(map(str, value(row))), is_right, rank=rank
     )

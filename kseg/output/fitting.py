@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: what rows have in common is said above, texts are shortened, columns are left out."""
+"""Tables that fit a terminal: common values are printed above, texts are shortened, columns are omitted."""
 
 import sys
 from collections.abc import Sequence
@@ -6,23 +6,23 @@ from os.path import commonpath
 from typing import NamedTuple
 
 LEAST_PATH = 24
-"""The fewest characters of a shortened path or name."""
+"""Fewest characters of a shortened path or name."""
 LEAST_TEXT = 16
-"""The fewest characters of another shortened text."""
+"""Fewest characters of another shortened text."""
 MANY_ROWS = 3
-"""So many equal values are said once above, even where there is room for them."""
+"""Number of equal values that are printed once above, even if there is room for them."""
 NEVER_LEFT_OUT = 0
-"""The rank of columns that stay."""
+"""Rank of columns that always stay."""
 
 
 class Cut(NamedTuple):
-    """How a text is shortened: to so many characters at least, at its end or in its middle."""
+    """The way a text is shortened: its least width, and whether at its end or in its middle."""
 
     least: int
     in_middle: bool
 
     def shortened(self, text: str, width: int) -> str:
-        """Return a text of at most so many characters."""
+        """Return a text that has at most the given width."""
         if width_of(text) <= width:
             return text
         kept = width - 1
@@ -31,14 +31,14 @@ class Cut(NamedTuple):
             cut = f"{text[: kept - end]}…{text[len(text) - end :]}"
             if width_of(cut) <= width or not kept:
                 return cut
-            kept -= 1  # characters of two cells
+            kept -= 1  # a character may take two cells
 
 
 class Head(NamedTuple):
-    """What a column is when there is no room for all: its title, how its texts are cut (None: never), its rank.
+    """The form of a column if there is no room for all: its title, the cut of its texts (None: never), its rank.
 
-    Columns of the highest rank are left out first; those of the same rank from the right. is_path: the directory that
-    its paths have in common can be said above. is_sentence: its texts are never cut; long ones get lines of their own.
+    Columns of the highest rank are omitted first; of the same rank from the right. is_path: the directory that its
+    paths have in common can be printed above. is_sentence: its texts are never cut; long ones get lines of their own.
     """
 
     title: str
@@ -49,19 +49,22 @@ class Head(NamedTuple):
 
 
 def room_on_terminal() -> int | None:
-    """Characters of a line on the terminal that standard output is; None if it is none: nothing is left out there."""
+    """Return the width of the terminal that standard output is.
+
+    None if it isn't a terminal: nothing is omitted there.
+    """
     if not sys.stdout.isatty():
         return None
-    import shutil  # brings four codecs, which a pipe doesn't wait for
+    import shutil  # imports four codecs, which a pipe needn't wait for
 
     return shutil.get_terminal_size().columns
 
 
 class Fitting:
-    """A table's columns and texts as there is room for them. Rows may come in pieces: the first decides for all.
+    """A table's columns and texts for the available room. Rows may come in pieces: the first decides for all.
 
-    above and below: lines around the table. places: of the columns that are shown. sentences: of columns whose texts
-    stand below their row, by `lines_of`.
+    above and below: lines around the table. places: of the shown columns. sentences: of columns whose texts are below
+    their row, by `lines_of`.
     """
 
     def __init__(
@@ -73,10 +76,10 @@ class Fitting:
         has_choice: bool = True,
         folds_cells: bool = False,
     ) -> None:
-        """Take the columns, the characters of a line (None: any number), and how many stand between two columns.
+        """Take the columns, the characters of a line (None: any number), and the gap between two columns.
 
-        has_choice: the command has --columns. Without it, all columns are what somebody asked for: none is folded.
-        folds_cells: the table folds sentences within their column, of `width_at`; none stands below its row.
+        has_choice: the command has --columns. Without it, all columns were requested: none is folded. folds_cells: the
+        table folds sentences within their column, of `width_at`; none is below its row.
         """
         self._folds_cells = folds_cells
         self._has_choice = has_choice
@@ -90,7 +93,10 @@ class Fitting:
         self._widths: list[int] | None = None
 
     def take(self, rows: list[list[str]], *, is_whole: bool) -> list[list[str]]:
-        """Return the texts that are shown of rows. is_whole: none follow; only then is it known what all share."""
+        """Return the shown texts of rows.
+
+        is_whole: no rows follow, so their common values are known.
+        """
         if self._room is None or not rows:
             return rows
         if self._widths is None:
@@ -110,13 +116,13 @@ class Fitting:
         return self._folds_cells and self._heads[place].is_sentence
 
     def width_at(self, place: int) -> int | None:
-        """Return the width in which a shown column is to be folded; None for one that isn't."""
+        """Return the width in which a shown column is folded; None for an unfolded column."""
         if self._widths is None or not self._folds_at(place):
             return None
         return self._widths[self.places.index(place)]
 
     def lines_of(self, texts: list[str]) -> list[str]:
-        """Return the lines below a row: its sentences, folded; none of one that has none."""
+        """Return the lines below a row: its folded sentences, if it has any."""
         if not self.sentences or self._room is None:
             return []
         from textwrap import wrap
@@ -125,7 +131,7 @@ class Fitting:
         return [line for text in told for line in wrap(text, self._room, subsequent_indent=" " * 4)]
 
     def _begin(self, rows: list[list[str]], room: int, *, is_whole: bool) -> tuple[list[list[str]], list[int]]:
-        """Choose the columns; the rows without what is said above, and the columns' widths."""
+        """Choose the columns; return the rows without common values, and the columns' widths."""
         heads = self._heads
         if is_whole and (len(rows) >= MANY_ROWS or self._width(rows) > room):
             self.places, self.above = _without_common(heads, rows)
@@ -157,7 +163,7 @@ class Fitting:
         return sum(_widest(self._heads, rows, place) for place in self.places) + self._gap * (len(self.places) - 1)
 
     def _cut_widths(self, rows: list[list[str]], room: int) -> list[int] | None:
-        """Widths for which there is room, the widest texts cut first; None if there are none."""
+        """Return widths that fit the room, the widest texts cut first; None if there are none."""
         room -= self._gap * (len(self.places) - 1)
         heads = [self._heads[place] for place in self.places]
         widths = [_widest(self._heads, rows, place) for place in self.places]
@@ -174,7 +180,10 @@ class Fitting:
 
 
 def _without_common(heads: Sequence[Head], rows: list[list[str]]) -> tuple[list[int], list[str]]:
-    """The columns whose values differ, and lines about the others; of one row, those that have a value."""
+    """Return the columns whose values differ, and lines about the others.
+
+    In a single row, columns with a value count as different.
+    """
     texts = [{row[place] for row in rows} for place in range(len(heads))]
     differing = [place for place, found in enumerate(texts) if len(found) > 1 or (len(rows) == 1 and found != {""})]
     if not differing:
@@ -186,7 +195,7 @@ def _without_common(heads: Sequence[Head], rows: list[list[str]]) -> tuple[list[
 
 
 def _without_directory(heads: Sequence[Head], rows: list[list[str]], place: int) -> list[str]:
-    """Takes the directory that all paths of a column have in common out of them; the line that says it."""
+    """Remove the common directory from all paths of a column; return the line that names it."""
     paths = [row[place] for row in rows]
     if len(set(paths)) == 1 or not all(paths) or len({path.startswith("/") for path in paths}) > 1:
         return []
@@ -204,7 +213,7 @@ def _widest(heads: Sequence[Head], rows: list[list[str]], place: int) -> int:
 
 
 def width_of(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the number of terminal cells of a text."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

@@ -1,4 +1,4 @@
-"""Forms of output, as `-o` names them: each writes rows and objects in its own way."""
+"""Forms of output, by their names in `-o`: each writes rows and objects in its own way."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,15 +21,15 @@ _TIMES = (Unit.ISO_TIME, Unit.TIMESTAMP)
 class Form:
     """A form of output, for people or for programs.
 
-    color: None lets the terminal and NO_COLOR decide. csv: how CSV is written; raises UsageError for another form.
-    zone: of printed times. columns: names of those that rows have; empty for all. room: characters of a line for
-    people, None for any number. is_quiet: people don't see the sums of rows.
+    color: None lets the terminal and NO_COLOR decide. csv: the style of CSV; raises UsageError for another form. zone:
+    of printed times. columns: names of the rows' columns; empty for all. room: characters of a line for people, None
+    for any number. is_quiet: people don't see the sums of rows.
     """
 
     name: ClassVar[str]
     is_for_people: ClassVar[bool] = False
     has_objects: ClassVar[bool] = False
-    "Whether it has objects of any kind, one after another; others have lines of text, or rows of columns."
+    """Whether it has objects of any kind, one after another; other forms have lines of text, or rows of columns."""
     has_one_kind: ClassVar[bool] = False
     "Whether all of its rows have the same columns."
 
@@ -41,7 +41,7 @@ class Form:
     is_quiet: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what doesn't go together."""
+        """Raise UsageError for options that exclude each other."""
         self.csv.check(self.name)
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
@@ -51,13 +51,13 @@ class Form:
     def write_object(self, members: Mapping[str, object]) -> None:
         """Write an object to standard output, in a form that has objects.
 
-        A member that is an iterator gives its JSON piece by piece.
+        A member that is an iterator yields its JSON piece by piece.
         """
         raise NotImplementedError
 
 
 def write_sums(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
-    """Write what rows add up to: below them on a terminal, else to stderr, for a program may read the rows."""
+    """Write the sums of rows: below them on a terminal, otherwise to stderr, since a program may read the rows."""
     sums = sums_text(columns, rows)
     if sums is not None and sys.stdout.isatty():
         write_line(f"  Total {sums}")
@@ -73,7 +73,7 @@ class TextForm(Form):
     is_for_people = True
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section's rows; nothing of one that has a title and no rows."""
+        """Write a section's rows; a section with a title and without rows writes nothing."""
         found = list(rows)
         if not found and section.title is not None:
             return
@@ -92,7 +92,7 @@ class TableForm(Form):
     is_for_people = True
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section's rows; nothing of one that has a title and no rows."""
+        """Write a section's rows; a section with a title and without rows writes nothing."""
         found = list(rows)
         if found or section.title is None:
             columns, title, style = section.shown_columns, section.title, section.style
@@ -146,28 +146,30 @@ class FormSettings(TypedDict, total=False):
 
 
 FORMS: dict[str, type[Form]] = {each.name: each for each in (TextForm, JsonForm, CsvForm, TableForm)}
-"""By their names."""
+"""Forms by their names."""
 OBJECT_FORMS = {name: form for name, form in FORMS.items() if form is TextForm or form.has_objects}
-"""Those of commands whose output isn't rows of columns."""
+"""Forms of commands whose output isn't rows of columns."""
 
 
 def form_named(name: str, color: bool | None = None, **settings: Unpack[FormSettings]) -> Form:
-    """Return the form of a name; text for one that a command has alone, and writes itself. UsageError as for Form."""
+    """Return the form of a name; text for a form that only one command has and writes itself.
+
+    Raises UsageError as Form.
+    """
     return FORMS.get(name, TextForm)(color, **settings)
 
 
 class RowWriter:
-    """Writes sections in one form; in one that has a single kind of rows there may be only one. count: rows written."""
+    """Writes sections in one form; a form with a single kind of rows has only one section. count: rows written."""
 
     def __init__(self, form: Form) -> None:
-        """Nothing is written yet."""
         self.count = 0
         self.form = form
 
     def prepared(self, section: Section[Row]) -> Section[Row]:
-        """A section with the columns that are wanted, its times in the zone of the output.
+        """Return a section with the requested columns, and its times in the zone of the output.
 
-        Raises UsageError for one that stands alone, without a title, and has none of them.
+        Raises UsageError for an untitled section that has none of the columns.
         """
         chosen = section.in_zone(self.form.zone).chosen(self.form.columns)
         if not chosen.columns and section.title is None:
@@ -176,12 +178,12 @@ class RowWriter:
         return chosen
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section, if it has wanted columns; for people one that has a title only if it has rows."""
+        """Write a section, if it has requested columns; people see a titled section only if it has rows."""
         prepared = self.prepared(section)
         if prepared.columns:
-            self.form.write_rows(prepared, self._counted(rows))
+            self.form.write_rows(prepared, self._count_rows(rows))
 
-    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def _count_rows(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:
             self.count += 1
             yield row

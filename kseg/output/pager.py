@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
-"""Ends at once if all fits on a screen, shows colours, doesn't fold lines, leaves the screen as it is."""
+"""Options of less: ends at once if all fits on a screen, shows colours, doesn't fold lines, keeps the screen."""
 FOLDING_OPTIONS = "FRX"
-"""The same, but long lines are folded."""
+"""Options of less that also fold long lines."""
 
 
 @contextmanager
 def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
-    """Where to write long output: a pager if standard output is a terminal, otherwise standard output itself.
+    """Open the output for long text: a pager if standard output is a terminal, otherwise standard output itself.
 
-    KSEG_PAGER names it, or PAGER; `cat` or an empty name means none.
+    KSEG_PAGER names it, or PAGER; `cat` or an empty name means no pager.
     """
     command = pager_command()
     if command is None:
@@ -47,14 +47,14 @@ def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
     try:
         yield out
     except BrokenPipeError:
-        pass  # the user has seen enough
+        pass  # the user quit the pager
     finally:
         _end(pager, out)
 
 
 @contextmanager
 def paged_lines() -> Iterator[Callable[[str], None]]:
-    """What writes a line of text for people to where `paged` says; nothing harms a terminal."""
+    """Return a function that writes a line of text for people to the output of `paged`, escaped for a terminal."""
     with paged() as out:
         if out is sys.stdout:
             yield write_line
@@ -78,7 +78,7 @@ def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
 
 
 def pager_command() -> list[str] | None:
-    """The pager to be used; None for none."""
+    """Return the command of the pager; None without one."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     name = os.environ.get("KSEG_PAGER", os.environ.get("PAGER", DEFAULT_PAGER))
@@ -91,7 +91,7 @@ _WIDTH, _NARROWEST, _WIDEST = 80, 40, 140
 
 
 class Fold(Enum):
-    """Where a long line is folded: a command never, so that it can be copied; in pipes only what is mere prose."""
+    """Where a long line is folded. Commands never are, so that they can be copied; in pipes only prose is."""
 
     NEVER = "never"
     ON_TERMINALS = "on terminals"
@@ -99,9 +99,9 @@ class Fold(Enum):
 
 
 class StyledLine(NamedTuple):
-    """A line of text: how far it is indented, what it begins with in a style, and the rest.
+    """A line of text: its indentation, its styled beginning, and the rest.
 
-    fold: where the line is folded that is longer than the screen.
+    fold: where the line is folded if it is longer than the screen.
     """
 
     indent: int
@@ -112,27 +112,27 @@ class StyledLine(NamedTuple):
 
 
 def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> None:
-    """Writes lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
+    """Write lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
     is_colored = takes_colors(sys.stdout, wanted=color)
     columns = room_on_terminal()
     with paged(FOLDING_OPTIONS) as out:
         for line in lines:
-            out.write(f"{_styled(line, columns, is_colored=is_colored)}\n")
+            out.write(f"{_style(line, columns, is_colored=is_colored)}\n")
         out.flush()
 
 
-def _styled(line: StyledLine, columns: int | None, *, is_colored: bool) -> str:
-    """A line as text; `columns`: of the terminal, None if there is none."""
+def _style(line: StyledLine, columns: int | None, *, is_colored: bool) -> str:
+    """Return a line as text; `columns`: width of the terminal, None without one."""
     styled, text = escaped_text(line.styled), escaped_text(line.text)
     whole = f"{styled}{' ' if styled and text else ''}{text}"
     is_folded = line.fold is Fold.ALWAYS or (line.fold is Fold.ON_TERMINALS and columns is not None)
     later = line.indent if line.fold is Fold.ALWAYS else line.indent + 2
-    shown = _folded(whole, line.indent, later, columns or _WIDTH) if is_folded else f"{' ' * line.indent}{whole}"
+    shown = _fold(whole, line.indent, later, columns or _WIDTH) if is_folded else f"{' ' * line.indent}{whole}"
     return shown.replace(styled, f"\x1b[{line.style}m{styled}\x1b[0m", 1) if styled and is_colored else shown
 
 
-def _folded(text: str, indent: int, later_indent: int, columns: int) -> str:
-    """A text in lines of no more columns, unless a word is longer."""
+def _fold(text: str, indent: int, later_indent: int, columns: int) -> str:
+    """Return a text in lines of at most `columns` characters, unless a word is longer."""
     width = min(max(columns, _NARROWEST), _WIDEST)
     begin, later = " " * indent, " " * later_indent
     return textwrap.fill(

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 1.0
-"""Seconds without a bar."""
+"""Seconds before a bar appears."""
 
 
 class ProgressBar:
-    """Shows how much of a file is read; a context manager."""
+    """Shows the progress through a file; a context manager."""
 
     def __init__(self, *, is_wanted: bool) -> None:
         self._is_wanted = is_wanted
@@ -39,7 +39,7 @@ class ProgressBar:
             self._bar.stop()
 
     def show(self, label: str, done: int, total: int) -> None:
-        """Shows that `done` of `total` bytes of `label` are read."""
+        """Show that `done` of `total` bytes of `label` are read."""
         if not self._is_wanted or (self._bar is None and time.monotonic() - self._start < PATIENCE):
             return
         if self._bar is None:
@@ -51,12 +51,12 @@ class ProgressBar:
         self._bar.update(self._task, completed=done)
 
     def counting(self, label: str, total: int = 0) -> "Count":
-        """A function to call with each piece's bytes when it is done; the bar shows their sum."""
+        """Return a function that takes each piece's bytes when it is done; the bar shows their sum."""
         return Count(self, label, total)
 
 
 class Count:
-    """Sums of bytes that a bar shows: those that are done, of those that are known of."""
+    """Sums of bytes that a bar shows: done bytes and expected bytes."""
 
     def __init__(self, bar: ProgressBar, label: str, total: int) -> None:
         self._bar = bar
@@ -64,11 +64,11 @@ class Count:
         self._done, self._total = 0, total
 
     def expect(self, size: int) -> None:
-        """Takes how many more bytes there are to do."""
+        """Add bytes to the expected total."""
         self._total += size
 
     def __call__(self, size: int) -> None:
-        """Takes how many more bytes are done."""
+        """Add bytes to the done total."""
         self._done += size
         self._bar.show(self._label, self._done, self._total)
 
@@ -91,7 +91,7 @@ def _new_bar() -> "Progress":
 
 
 class LiveLine:
-    """Shows lines in one place; a context manager, which removes the last one. Shows nothing where no terminal is."""
+    """Shows changing lines in one place; a context manager, which removes the last line. Needs a terminal."""
 
     def __init__(self, *, wanted: bool) -> None:
         self._is_wanted = wanted and sys.stderr.isatty()
@@ -108,7 +108,7 @@ class LiveLine:
             self._live.stop()
 
     def show(self, line: str) -> None:
-        """Shows a line in place of the one before."""
+        """Replace the shown line."""
         if not self._is_wanted or line == self._shown:
             return
         from rich.text import Text
@@ -129,18 +129,18 @@ def _new_live() -> "Live":
 
 
 def talk(*lines: str) -> None:
-    """Prints some lines; escapes what harms a terminal. Does nothing if nobody can read it."""
+    """Print some lines, escaped for a terminal. Does nothing without a readable stderr."""
     if not lines:
         return
     try:
         sys.stderr.write("".join(f"{escaped_text(line)}\n" for line in lines))
         sys.stderr.flush()
     except (OSError, AttributeError):
-        return  # stderr is full, or there is none
+        return  # stderr is full or closed
 
 
 def talk_error(line: str, *, color: bool | None = None) -> None:
-    """Prints what ends a command, its `kseg:` in red; `color` None lets the terminal and NO_COLOR decide."""
+    """Print the error that ends a command, its `kseg:` in red; `color` None lets the terminal and NO_COLOR decide."""
     if not takes_colors(sys.stderr, wanted=color):
         talk(line)
         return
@@ -151,17 +151,17 @@ def talk_error(line: str, *, color: bool | None = None) -> None:
 
 
 class Talk:
-    """Everything that a command says on stderr while it works: notes, errors of single paths, progress.
+    """Messages of a command on stderr while it works: notes, errors of single paths, progress.
 
     is_quiet: print only problems. progress: show a bar; None lets the terminals decide. status: the exit status that
-    follows from what was said, 0 without a problem.
+    follows from the messages, 0 without a problem.
     """
 
     def __init__(self, *, is_quiet: bool = False, progress: bool | None = None) -> None:
         self.is_quiet, self.progress, self.status = is_quiet, progress, 0
 
     def note(self, *texts: str) -> None:
-        """Print notes of kseg, unless the user wants quiet."""
+        """Print notes of kseg, unless the user wants only problems."""
         for text in () if self.is_quiet else texts:
             self.warn(text)
 
@@ -174,16 +174,19 @@ class Talk:
         talk(f"kseg: {text}")
 
     def refuse(self, error: KsegError) -> None:
-        """Report an error, and remember its status."""
+        """Report an error, and keep its status."""
         self.warn(str(error))
         self.end_with(error.status)
 
     def end_with(self, status: int) -> None:
-        """Let the exit status be this one, unless it is higher already."""
+        """Raise the exit status to this value, unless it is higher already."""
         self.status = max(self.status, int(status))
 
     def bar(self, *, mixes: bool = True) -> ProgressBar:
-        """Return the bar, which the terminals have only if output doesn't mix with it; none mixes if it comes later."""
+        """Return the bar, shown only if output doesn't mix with it.
+
+        mixes: False for output that comes later.
+        """
         wanted = False if self.is_quiet else self.progress
         if wanted is None:
             wanted = sys.stderr.isatty() and not (mixes and sys.stdout.isatty())

@@ -22,7 +22,7 @@ SEPARATORS = {",": ",", ";": ";", "tab": "\t"}
 _MARK = b"\xef\xbb\xbf"
 """The byte order mark, without which Excel takes UTF-8 for the machine's own code page."""
 _EXACT_DIGITS = 15
-"""Digits that a spreadsheet keeps of a number."""
+"""Most digits that a spreadsheet keeps of a number."""
 _READ_AS_NUMBER = re.compile(rf"0[0-9]+|[0-9]{{{_EXACT_DIGITS + 1},}}")
 """Texts that a spreadsheet would turn into another number."""
 NO_TIMES: Mapping[str, tzinfo] = MappingProxyType({})
@@ -30,10 +30,10 @@ _ISO_TIME = re.compile(r"([0-9-]{10})T([0-9:]{8}(?:\.[0-9]+)?)(?:Z|[+-][0-9:]+)?
 
 
 class CsvStyle(NamedTuple):
-    """How CSV is written.
+    """The style of CSV.
 
-    is_safe: an apostrophe stands before texts that a spreadsheet would evaluate as formulas. is_excel: a double click
-    opens it in a spreadsheet, with all digits, and with times as times; such CSV is safe too.
+    is_safe: an apostrophe precedes texts that a spreadsheet would evaluate as formulas. is_excel: a double click opens
+    it in a spreadsheet, with all digits, and with times as times; such CSV is safe too.
     """
 
     is_safe: bool = False
@@ -42,11 +42,11 @@ class CsvStyle(NamedTuple):
 
     @property
     def needs_cells(self) -> bool:
-        """Whether the kernel's CSV isn't enough."""
+        """True if the kernel's CSV isn't sufficient."""
         return self.is_excel or self.separator != ","
 
     def check(self, form: str) -> None:
-        """Raises UsageError if options of CSV are given with another form."""
+        """Raise UsageError if options of CSV are given with another form."""
         if form == "csv":
             return
         if self.is_excel:
@@ -61,9 +61,9 @@ PLAIN_CSV = CsvStyle()
 
 
 class CsvWriter:
-    """Writes rows to standard output, or as `write` does; None is an empty field, truth is `true` or `false`.
+    """Writes rows to standard output, or by `write`; None is an empty field, truth is `true` or `false`.
 
-    times: by the names of columns with times, in ISO 8601 or milliseconds, the zone in which spreadsheets get these.
+    times: columns with times, in ISO 8601 or milliseconds; and the zone in which spreadsheets get them.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class CsvWriter:
         self.write_names(names)
 
     def write_names(self, names: Iterable[str]) -> None:
-        """Writes the names of the columns of the rows that follow."""
+        """Write the names of the columns of the rows that follow."""
         self._names = tuple(names)
         self._write_cells(self._names)
 
     def write(self, values: Iterable[object]) -> None:
-        """Writes a row."""
+        """Write a row."""
         self._write_cells(list(map(self._cell, self._names, values)))
 
     def _write_cells(self, cells: Iterable[object]) -> None:
@@ -121,24 +121,24 @@ class CsvWriter:
 
 
 def no_formula(text: str) -> str:
-    """The text, after an apostrophe if a spreadsheet would evaluate it as a formula."""
+    """Return the text, after an apostrophe if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
 def quoted(text: str, *, is_safe: bool = False) -> str:
-    """A field in quotes; `is_safe` as in CsvStyle."""
+    """Return a field in quotes; `is_safe` as in CsvStyle."""
     doubled = (no_formula(text) if is_safe else text).replace('"', '""')
     return f'"{doubled}"'
 
 
 class JsonText(NamedTuple):
-    """Text that is JSON already, such as the kernel's records; it is put into a line unchanged."""
+    """Text that is JSON already, such as the kernel's records; it is inserted into a line unchanged."""
 
     text: bytes
 
 
 def json_line(members: Mapping[str, object]) -> bytes:
-    """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN.
+    r"""Return an object as a line. Non-UTF-8 bytes of a file's name become \udcNN.
 
     Numbers that JSON lacks are text as in Java: `Infinity`, `-Infinity`, `NaN`.
     """
@@ -149,16 +149,16 @@ def _json(value: object) -> bytes:
     if isinstance(value, JsonText):
         return value.text
     try:
-        return _encoded(value)
-    except TypeError:  # there is JSON in it, or what can't be JSON
+        return _encode(value)
+    except TypeError:  # some value is JsonText, or can't be JSON
         if isinstance(value, list):
             return b"[" + b",".join(map(_json, value)) + b"]"
         if isinstance(value, dict):
-            return b"{" + b",".join(_encoded(name) + b":" + _json(member) for name, member in value.items()) + b"}"
+            return b"{" + b",".join(_encode(name) + b":" + _json(member) for name, member in value.items()) + b"}"
         raise
 
 
-def _encoded(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     import json
 
     try:
@@ -169,7 +169,7 @@ def _encoded(value: object) -> bytes:
 
 
 def finite_json(value: object) -> object:
-    """A value whose numbers JSON has; the others are text as in Java."""
+    """Return a value with numbers that JSON has; others are text as in Java."""
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -181,7 +181,7 @@ def finite_json(value: object) -> object:
 
 
 def json_by_pieces(members: Mapping[str, object]) -> Iterator[bytes]:
-    """An object as a line, some bytes at a time; a member that is an iterator gives its JSON so, as large ones do."""
+    """Yield an object as a line, in pieces; a member that is an iterator yields its JSON, as large ones do."""
     separator = b"{"
     for name, value in members.items():
         yield separator + _json(name) + b":"
@@ -191,11 +191,11 @@ def json_by_pieces(members: Mapping[str, object]) -> Iterator[bytes]:
 
 
 def write_json_by_pieces(members: Mapping[str, object]) -> None:
-    """Writes such an object to standard output."""
+    """Write such an object to standard output."""
     for piece in json_by_pieces(members):
         write_stdout(piece)
 
 
 def write_json(members: Mapping[str, object]) -> None:
-    """Writes an object to standard output."""
+    """Write an object to standard output."""
     write_stdout(json_line(members))

@@ -1,4 +1,4 @@
-"""Standard output and error, what is safe to print there, and a terminal's width and colors."""
+"""Standard output and error, escaping for terminals, and a terminal's width and colours."""
 
 import errno
 import io
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 _HARMFUL = f"[{CHARACTER_CLASS}\udc80-\udcff]"
-"""The last ones are bytes that aren't UTF-8: C1 to a terminal of eight bits."""
+"""Characters that can control a terminal. The last range is non-UTF-8 bytes: C1 to a terminal of eight bits."""
 _STYLE = r"\x1b\[[0-9;]*m"
-# Compiled when there is a terminal: most starts have none.
+# Compiled on first use with a terminal: most starts have none.
 _CONTENTS = f"()({_HARMFUL})"
 _STYLED = f"({_STYLE})|({_HARMFUL})"
 
 
 class Terminal(io.BufferedWriter):
-    """Takes bytes for a terminal, or for a pager before one. Tabs and line feeds control it still.
+    """Takes bytes for a terminal, or for a pager before one. Tabs and line feeds still control it.
 
-    is_raw: lets contents through as they are.
+    is_raw: lets contents through unchanged.
     """
 
     def __init__(self, raw: io.RawIOBase) -> None:
@@ -36,36 +36,36 @@ class Terminal(io.BufferedWriter):
         self.is_raw = False
 
     def write(self, piece: "ReadableBuffer", /) -> int:
-        """Writes what kseg has put together, with styles: what is a file's in it should have been escaped before."""
+        """Write kseg's own text, with styles. Contents of files in it must be escaped already."""
         self._write(_STYLED, piece)
         return memoryview(piece).nbytes
 
     def write_contents(self, piece: bytes | memoryview) -> None:
-        """Writes what may be a file's. A character may be in two pieces."""
+        """Write text that may come from a file. A character may be split over two pieces."""
         if self.is_raw:
             super().write(piece)
         else:
             self._write(_CONTENTS, piece)
 
     def flush(self) -> None:
-        """Writes everything; the beginning of a character stays none."""
+        """Write everything; a character that is still incomplete is escaped."""
         self._write(_CONTENTS, b"", is_end=True)
         super().flush()
 
     def _write(self, pattern: str, piece: "ReadableBuffer", *, is_end: bool = False) -> None:
-        text = re.sub(pattern, _shown, self._decoder.decode(bytes(piece), is_end))
+        text = re.sub(pattern, _escape, self._decoder.decode(bytes(piece), is_end))
         if text:
             super().write(text.encode())
 
 
-def _shown(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return match[1] or escaped_character(match[2])
 
 
 def takes_colors(stream: "IO[str] | None", *, wanted: bool | None) -> bool:
-    """Whether to colour what goes to a stream; wanted: what the user says, None lets the terminal and NO_COLOR decide.
+    """Return whether to colour the output to a stream.
 
-    `stream` is None where the process has none.
+    stream: None if the process has none. wanted: the user's choice; None lets the terminal and NO_COLOR decide.
     """
     if wanted is not None:
         return wanted
@@ -75,14 +75,14 @@ def takes_colors(stream: "IO[str] | None", *, wanted: bool | None) -> bool:
 
 
 class OutputError(KsegError):
-    """Standard output can't be written any more."""
+    """An error: standard output can't be written any more."""
 
 
 def write_stdout(piece: bytes | memoryview) -> None:
-    """Writes bytes to standard output; on a terminal what would control it is shown escaped.
+    """Write bytes to standard output; on a terminal, control characters are escaped.
 
     Raises:
-        ClosedPipeError: its reader is gone.
+        ClosedPipeError: its reader has closed it.
         OutputError: it is full or can't be written.
     """
     stream = sys.stdout.buffer
@@ -96,7 +96,7 @@ def write_stdout(piece: bytes | memoryview) -> None:
 
 
 def write_styled(piece: bytes) -> None:
-    """Writes text with styles of kseg's own, in which nothing of a file is unescaped. Raises as `write_stdout` does."""
+    """Write text with kseg's own styles, with all contents of files escaped. Raises as `write_stdout`."""
     try:
         sys.stdout.buffer.write(piece)
     except OSError as error:
@@ -104,13 +104,13 @@ def write_styled(piece: bytes) -> None:
 
 
 def let_contents_through() -> None:
-    """From now on, a terminal gets the contents of files unchanged."""
+    """Print the contents of files unchanged on a terminal from now on."""
     if isinstance(sys.stdout.buffer, Terminal):
         sys.stdout.buffer.is_raw = True
 
 
 def flush_stdout() -> None:
-    """Empties Python's own buffers, of text and of bytes. Raises as `write_stdout` does."""
+    """Flush Python's own buffers of text and bytes. Raises as `write_stdout`."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -118,18 +118,18 @@ def flush_stdout() -> None:
 
 
 def write_line(text: str) -> None:
-    """Writes a line of text for people: what harms a terminal is escaped, names that files have included."""
+    """Write a line of text for people, escaped for a terminal, including names from files."""
     write_stdout(escaped_text(text).encode() + b"\n")
 
 
 def write_lines(texts: Iterable[str]) -> None:
-    """Writes lines as `write_line` does."""
+    """Write lines by `write_line`."""
     for text in texts:
         write_line(text)
 
 
 def output_failure(error: OSError) -> KsegError:
-    """What standard output's own error is to kseg."""
+    """Return kseg's error for an error of standard output."""
     if isinstance(error, BrokenPipeError):
         return ClosedPipeError("standard output was closed")
     reason = "is closed" if error.errno == errno.EBADF else error.strerror
@@ -141,7 +141,7 @@ _ERRORS = "backslashreplace"
 
 class _StandardOutput(io.FileIO):
     def write(self, piece: "ReadableBuffer", /) -> int:
-        """Writes some bytes, waiting for a reader where the stream doesn't. Raises as `write_stdout` does."""
+        """Write some bytes; wait for the reader of a non-blocking stream. Raises as `write_stdout`."""
         try:
             while (written := super().write(piece)) is None:
                 import select
@@ -154,7 +154,7 @@ class _StandardOutput(io.FileIO):
 
 class _StandardError(io.FileIO):
     def write(self, piece: "ReadableBuffer", /) -> int:
-        """Writes some bytes; what can't be written is dropped."""
+        """Write some bytes; bytes that can't be written are dropped."""
         left = memoryview(piece).cast("B")
         try:
             while left:
@@ -165,8 +165,8 @@ class _StandardError(io.FileIO):
 
 
 def own_standard_streams() -> None:
-    """Puts these streams into `sys`, in UTF-8 whatever the locale is; for a process that is kseg's own."""
-    # In this order: a closed one's number is the lowest that is free. Opened the wrong way round, it fails when used.
+    """Replace the streams in `sys`, in UTF-8 with any locale; for a process that is kseg's own."""
+    # In this order: a closed stream gets the lowest free number. In the wrong order, it fails when used.
     if sys.stdin is None:
         nothing = io.FileIO(os.open(os.devnull, os.O_WRONLY), "r")
         sys.stdin = io.TextIOWrapper(io.BufferedReader(nothing))
@@ -175,7 +175,7 @@ def own_standard_streams() -> None:
     is_terminal = output.isatty()
     buffer = Terminal(output) if is_terminal else io.BufferedWriter(output)
     sys.stdout = io.TextIOWrapper(buffer, "utf-8", _ERRORS, line_buffering=is_terminal)
-    # Without a buffer, from which an interrupted line would be written once more at the end.
+    # Unbuffered: a buffer would write an interrupted line once more at the end.
     sys.stderr = io.TextIOWrapper(talk, "utf-8", _ERRORS, write_through=True)
 
 

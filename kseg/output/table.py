@@ -1,4 +1,4 @@
-"""Tables of rows: complete, growing, or in the form that a command is asked for."""
+"""Tables of rows: complete, growing, or in the form that a command uses."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _PIECE = 500
-"""Rows that are aligned, and written at once."""
+"""Rows that are aligned and written at once."""
 _ENDLESS = 1 << 16
-"""Characters of a line: nothing is cut for want of room; a terminal breaks lines itself."""
+"""Characters of a line that is never cut; a terminal breaks lines itself."""
 _GAP, _EDGE = 3, 1
 """Characters of a table between two columns, a blank on each side of a separator, and at its sides."""
 
 
 def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
-    """Texts in columns, two spaces between them; a negative width sets to the left."""
+    """Return texts in columns, two spaces between them; a negative width aligns left."""
     cells = []
     for text, width in zip(texts, widths, strict=True):
         blanks = " " * (abs(width) - width_of(text))
@@ -34,7 +34,10 @@ def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int | None = None) -> list[str]:
-    """A table as plain text: a line of titles, a line per row; in lines of so many characters, None for any number."""
+    """Return a table as plain text: a line of titles, then one line per row.
+
+    room: the width of lines, None for any width.
+    """
     lines: list[str] = []
     growing = GrowingLines(columns, lines.append, room, piece=0)
     for row in rows:
@@ -44,28 +47,28 @@ def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int
 
 
 def sums_text(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> str | None:
-    """Return what columns add up to over several rows; None if nothing in them does."""
+    """Return the sums of columns over several rows; None if no column has a sum."""
     sums = [f"{column.title} {text}" for column in columns if (text := column.sum_text(rows)) is not None]
     return f"of {len(rows)}: {', '.join(sums)}" if sums and len(rows) > 1 else None
 
 
 def piece_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], fitting: Fitting) -> list[str]:
-    """Some rows of a table below their titles; the first rows that a fitting gets decide which columns there are."""
+    """Return some rows of a table below their titles; the first rows that a fitting gets decide the columns."""
     texts = fitting.take([[column.text(row) for column in columns] for row in rows], is_whole=False)
     shown = [columns[place] for place in fitting.places]
     texts = [[column.title for column in shown], *texts]
-    widths = _widened([1 if column.is_set_right else -1 for column in shown], texts)
+    widths = _widen([1 if column.is_set_right else -1 for column in shown], texts)
     return [aligned_line(line, widths) for line in texts]
 
 
-def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
-    """Widths of columns with room for some lines of texts; of columns that are set to the left negative."""
+def _widen(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
+    """Return widths of columns with room for some lines of texts; negative for columns aligned left."""
     needed = [max(map(width_of, cells)) for cells in zip(*texts, strict=True)]
     return [min(width, -most) if width < 0 else max(width, most) for width, most in zip(widths, needed, strict=True)]
 
 
 class GrowingLines(Generic[Row]):
-    """A table as plain text whose rows keep coming: written in pieces, in which columns only become wider."""
+    """A table as plain text that grows: it is written in pieces, in which columns only become wider."""
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class GrowingLines(Generic[Row]):
         piece: int = _PIECE,
         has_choice: bool = True,
     ) -> None:
-        """Takes columns, what writes a line, the characters of a line (None: any number), a piece's rows (0: all).
+        """Take columns, the writer of a line, the characters of a line (None: any number), a piece's rows (0: all).
 
         has_choice: as in Fitting.
         """
@@ -88,13 +91,13 @@ class GrowingLines(Generic[Row]):
         self._widths: list[int] | None = None
 
     def add(self, row: Row) -> None:
-        """Adds a row."""
+        """Add a row."""
         self._texts.append([column.text(row) for column in self._columns])
         if len(self._texts) == self._piece:
             self._write_piece(is_last=False)
 
     def finish(self) -> None:
-        """Writes what is left; without any row not even the titles."""
+        """Write the remaining rows; without any row not even the titles."""
         if self._texts or not (self._piece or self._widths):
             self._write_piece(is_last=True)
         for line in self._fitting.below:
@@ -108,7 +111,7 @@ class GrowingLines(Generic[Row]):
             shown = [self._columns[place] for place in self._fitting.places]
             texts, whole = [[column.title for column in shown], *texts], [[""] * len(self._columns), *whole]
             self._widths = [1 if column.is_set_right else -1 for column in shown]
-        self._widths = _widened(self._widths, texts)
+        self._widths = _widen(self._widths, texts)
         for cells, row in zip(texts, whole, strict=True):
             self._write(aligned_line(cells, self._widths))
             for line in self._fitting.lines_of(row):
@@ -117,7 +120,7 @@ class GrowingLines(Generic[Row]):
 
 
 def rich_fitting(columns: Sequence[Column[Row]], room: int | None, *, has_choice: bool = True) -> Fitting:
-    """The fitting of a table with lines, in so many characters; the rest as in Fitting."""
+    """Return the fitting of a table with lines for the given width; other arguments as in Fitting."""
     heads = [column.head for column in columns]
     return Fitting(heads, room and room - 2 * _EDGE, _GAP, has_choice=has_choice, folds_cells=True)
 
@@ -131,15 +134,15 @@ def write_rich_table(
     style: Callable[[Row], str] | None = None,
     fitting: Fitting | None = None,
 ) -> None:
-    """Writes a table with lines and colours to standard output.
+    """Write a table with lines and colours to standard output.
 
     Args:
-        columns: what to show.
-        rows: of what.
+        columns: the shown columns.
+        rows: the rows.
         title: above the table.
         color: None lets the terminal and NO_COLOR decide.
         style: rich's name of a row's style.
-        fitting: of `rich_fitting`; None lets lines be as long as they are.
+        fitting: of `rich_fitting`; None never shortens lines.
     """
     from rich import box
     from rich.console import Console
@@ -184,16 +187,16 @@ def _plain(text: str, style: str = "") -> "Text":
 _USERS_TEXTS = frozenset(
     {"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"}
 )
-"""Columns without Kafka's numbers."""
+"""Columns of users' texts, without Kafka's numbers."""
 
 Cell = str | int | float | bool | None
 
 
 class GrowingTable:
-    """Takes rows, and prints them with a line of names first, in lines that a terminal has room for."""
+    """Takes rows, and prints them below a line of names, in lines that fit the terminal."""
 
     def __init__(self, names: Sequence[str], out: IO[str], color: bool | None = None, room: int | None = None) -> None:
-        """Takes the columns' names, where to print, whether in colour, None for on terminals, and a line's room."""
+        """Take the columns' names, the output, whether to colour (None: on terminals), and the width of lines."""
         self._names = names
         self._out = out
         self._color = color
@@ -204,18 +207,18 @@ class GrowingTable:
         self._console: Console | None = None
 
     def add(self, cells: Sequence[Cell]) -> None:
-        """Adds a row."""
+        """Add a row."""
         self._rows.append(list(cells))
         if len(self._rows) >= _PIECE:
             self.print_rows()
 
     def finish(self) -> None:
-        """Prints the last rows, and what there was no room for."""
+        """Print the last rows, and the omitted parts."""
         self.print_rows(is_last=True)
         self._out.writelines(f"{line}\n" for line in self._fitting.below)
 
     def print_rows(self, *, is_last: bool = False) -> None:
-        """Prints the rows that are still to be printed."""
+        """Print the remaining rows."""
         if not self._rows:
             return
         from rich import box
@@ -240,7 +243,7 @@ class GrowingTable:
         console.print(table)
 
     def _begin(self, rows: list[list[Cell]]) -> "Console":
-        """Print what stands above the table."""
+        """Print the lines above the table."""
         from rich.console import Console
 
         self._console = Console(
@@ -257,7 +260,7 @@ class GrowingTable:
         return self._console
 
     def _line(self, texts: list[str]) -> str:
-        """A row without colours as rich would print it, many times faster."""
+        """Return a row without colours as rich would print it, many times faster."""
         cells = []
         for text, width, is_number in zip(texts, self._widths, self._is_number, strict=True):
             blanks = " " * (width - width_of(text))
@@ -265,13 +268,13 @@ class GrowingTable:
         return (" " * _GAP).join(cells) + "\n"
 
     def _take_widths(self, texts: list[list[str]]) -> None:
-        """Widens columns for these rows."""
+        """Widen columns for these rows."""
         for place, known in enumerate(self._widths):
             self._widths[place] = max(known, *(width_of(row[place]) for row in texts))
 
 
 def _head(name: str) -> Head:
-    """What a column of records is where there is no room for all."""
+    """Return the form of a column of records if there is no room for all."""
     if name in _USERS_TEXTS:
         return Head(name, Cut(LEAST_TEXT, in_middle=False), NEVER_LEFT_OUT)
     is_path = name == "file"
@@ -291,7 +294,7 @@ def _text(cell: Cell) -> str:
 
 
 def _is_terminal(out: IO[str]) -> bool:
-    """Whether people see it: a terminal, or a pager before one."""
+    """Return whether people see it: a terminal, or a pager before one."""
     return sys.stdout.isatty() if out is not sys.stdout else out.isatty()
 
 
@@ -299,7 +302,7 @@ def _is_terminal(out: IO[str]) -> bool:
 class Section(Generic[Row]):
     """One kind of rows: `type` in JSON, `title` for people, None for no title, and its columns.
 
-    shown: the columns for people, if they aren't those of `columns` that have a title.
+    shown: the columns for people, if they aren't the titled ones of `columns`.
     """
 
     type: str
@@ -310,13 +313,13 @@ class Section(Generic[Row]):
 
     @property
     def shown_columns(self) -> Sequence[Column[Row]]:
-        """Those for people."""
+        """The columns for people."""
         if self.shown is not None:
             return self.shown
         return [column for column in self.columns if column.title != NOT_SHOWN]
 
     def chosen(self, names: Sequence[str]) -> "Section[Row]":
-        """The same with those of its columns that are named, in this order; with all for no names."""
+        """Return the section with only the named columns, in this order; all columns if none is named."""
         if not names:
             return self
         found = {column.name: column for column in self.columns}
@@ -325,16 +328,16 @@ class Section(Generic[Row]):
         return replace(self, columns=[found[name] for name in names if name in found], shown=titled)
 
     def in_zone(self, zone: tzinfo) -> "Section[Row]":
-        """The same with its times in a zone."""
+        """Return the section with its times in a zone."""
         columns = tuple(each if each.in_zone is None else each.in_zone(zone) for each in self.columns)
         return replace(self, columns=columns)
 
     def as_object(self, row: Row) -> dict[str, object]:
-        """A row as JSON has it."""
+        """Return a row for JSON."""
         return {"type": self.type, **{column.field.name: column.value(row) for column in self.columns}}
 
     def as_values(self, row: Row) -> list[object]:
-        """A row as CSV has it: several values of a field are separated by spaces."""
+        """Return a row for CSV: several values of a field are separated by spaces."""
         return [_flat(column.value(row)) for column in self.columns]
 
 

@@ -1,4 +1,4 @@
-"""What a broker's log tells of findings, and whether the doctor found them, as text and JSON."""
+"""Statements of a broker's log about findings, and whether the doctor found them, as text and JSON."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,29 +13,28 @@ from kseg.formats.file_names import PartitionDirectory, parse_partition_director
 from kseg.output.pager import StyledLine
 
 SHOWN = 3
-"""The most lines of a log that are shown of one kind."""
+"""Most lines of a log that are shown per kind."""
 _WORDS = 160
 _TIME = re.compile(r"^\[[^\]]*\] ")
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1"}
 
 
 class LogAnswer:
-    """What a broker's log told, and what the doctor found of it."""
+    """The causes that a broker's log names, and the doctor's findings about them."""
 
     def __init__(self, path: Path, causes: Sequence[NamedCause]) -> None:
-        """Takes the log, and what it tells of."""
         self.path = path
         self.causes = causes
 
     @property
     def is_well(self) -> bool:
-        """Whether it tells of neither errors nor warnings."""
+        """True if the log has neither errors nor warnings."""
         return all(_severity(each.ids[0]) is Severity.NOTE for each in self.causes)
 
     def lines(self, found: CheckUp | None, *, verbose: bool) -> Iterator[StyledLine]:
-        """Lines for people: each kind of cause, its lines in the log, what to look at, and what to run next.
+        """Yield lines for people: each kind of cause, its lines in the log, the parts to look at, and the next command.
 
-        found: in the given directories; None if none were examined.
+        found: the check-up of the given directories; None if none were examined.
         """
         if not self.causes:
             return
@@ -47,7 +46,7 @@ class LogAnswer:
             yield StyledLine(0)
 
     def objects(self, found: CheckUp | None) -> Iterator[dict[str, object]]:
-        """The same for JSON."""
+        """Yield the same as objects for JSON."""
         for each in self.causes:
             trouble = _trouble_of(each, found)
             ids = _ids(each, trouble)
@@ -74,7 +73,7 @@ def _severity(finding_id: str) -> Severity:
 
 
 def _ids(cause: NamedCause, trouble: Trouble | None) -> tuple[str, ...]:
-    """The findings that it may be; the one that the doctor found."""
+    """Return the findings that a cause may be, or the one that the doctor found."""
     return cause.ids if trouble is None else (trouble.id,)
 
 
@@ -83,7 +82,7 @@ def _explain(finding_id: str) -> str:
 
 
 def _by_kind(causes: Iterable[_Cause]) -> Iterator[list[_Cause]]:
-    """Causes of the same findings together, in the order of the log."""
+    """Yield groups of causes with the same findings, in the order of the log."""
     kinds: dict[tuple[tuple[str, ...], bool], list[_Cause]] = {}
     for cause, trouble in causes:
         kinds.setdefault((_ids(cause, trouble), trouble is None), []).append((cause, trouble))
@@ -91,7 +90,10 @@ def _by_kind(causes: Iterable[_Cause]) -> Iterator[list[_Cause]]:
 
 
 def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator[StyledLine]:
-    """A kind of cause; absent: what to say of one that wasn't found, None if nothing was examined."""
+    """Yield the lines about a kind of cause.
+
+    absent: the text for a cause that wasn't found; None if nothing was examined.
+    """
     ids = _ids(*alike[0])
     severity = _severity(ids[0])
     others = f"or {', '.join(ids[1:])}" if len(ids) > 1 else ""
@@ -110,7 +112,7 @@ def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator
 
 
 def _trouble_of(cause: NamedCause, found: CheckUp | None) -> Trouble | None:
-    """What the doctor found of a cause, where the line says; None if it didn't."""
+    """Return the doctor's finding about a cause at the place that the line names; None if there is none."""
     fitting = [
         each for each in (found.troubles if found else ()) if each.id in cause.ids and _is_there(cause.place, each)
     ]
@@ -118,7 +120,7 @@ def _trouble_of(cause: NamedCause, found: CheckUp | None) -> Trouble | None:
 
 
 def _is_there(place: str, trouble: Trouble) -> bool:
-    """Whether something was found at a place of the broker's: in this partition, or in a file of this name.
+    """Return whether a finding is at a place of the broker: in this partition, or in a file of this name.
 
     The given directories may be copies, so only the ends of paths are compared.
     """
@@ -130,7 +132,7 @@ def _is_there(place: str, trouble: Trouble) -> bool:
 
 
 def _partition_in(path: PurePosixPath) -> PartitionDirectory | None:
-    """The partition whose directory, or a file in it, is at a path."""
+    """Return the partition whose directory, or a file in it, is at a path."""
     for name in (path.name, path.parent.name):
         if name and (directory := parse_partition_directory(name)) is not None:
             return directory

@@ -54,7 +54,7 @@ _TEXTS: Mapping[str, frozenset[str]] = MappingProxyType(
         "about": frozenset(("kseg", "kernel", "python", "system", "now", "nowSource")),
     }
 )
-"""By type of object: members whose texts are kseg's or Kafka's own. Other texts are names, or left out."""
+"""By type of object: members whose texts are kseg's or Kafka's own. Other texts are names, or omitted."""
 
 
 class Member(NamedTuple):
@@ -71,7 +71,7 @@ class Member(NamedTuple):
 
 
 class BundleFacts(NamedTuple):
-    """Facts about a disk: the check-up, the partitions' listings, the metadata of its clusters, the examined paths."""
+    """Facts about a disk: the check-up, listings of partitions, metadata of its clusters, and the examined paths."""
 
     found: CheckUp
     listings: Sequence[PartitionListing]
@@ -88,7 +88,7 @@ def explain_members() -> Iterator[str]:
 
 
 def bundle_members(facts: BundleFacts, names: Names) -> list[Member]:
-    """Return the members of a bundle; `names` replaces what isn't Kafka's own."""
+    """Return the members of a bundle; `names` replaces everything that isn't Kafka's own."""
     redacted = _Objects(names)
     listed = {"partitions.jsonl": "partition", "segments.jsonl": "segment"}
     objects: dict[str, Iterable[Mapping[str, object]]] = {
@@ -104,7 +104,10 @@ def bundle_members(facts: BundleFacts, names: Names) -> list[Member]:
 
 
 def archive_of(members: Iterable[Member]) -> bytes:
-    """Return a tar archive, compressed with zstd. It has no owner and no times: the same facts give the same bytes."""
+    """Return a tar archive, compressed with zstd.
+
+    The archive has no owner and no timestamps, so the same facts give the same bytes.
+    """
     import zstandard
 
     packed = io.BytesIO()
@@ -117,7 +120,7 @@ def archive_of(members: Iterable[Member]) -> bytes:
 
 
 class _Objects:
-    """Objects without names: numbers stay, texts only where they are Kafka's or kseg's own."""
+    """Objects without names: numbers stay, and texts stay only if they are Kafka's or kseg's own."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -128,7 +131,7 @@ class _Objects:
         }
 
     def of(self, members: Mapping[str, object]) -> dict[str, object]:
-        """Return what may be given away of an object."""
+        """Return the part of an object that may be given away."""
         kept = _TEXTS.get(str(members["type"]), frozenset())
         found: dict[str, object] = {"type": members["type"]}
         for name, value in members.items():
@@ -139,7 +142,7 @@ class _Objects:
         return found
 
     def _safe(self, name: str, value: object, kept: frozenset[str]) -> object:
-        """A value without names; None for one that isn't known, or mustn't be shown."""
+        """Return a value without names; None for an unknown value, and for one that must not be shown."""
         if value is None or isinstance(value, int | float) or name in kept:
             return value
         if isinstance(value, str):
@@ -150,7 +153,7 @@ class _Objects:
         return None
 
     def _resource(self, kind: str, name: str) -> str:
-        """A topic's, group's or client's name, or a broker's id."""
+        """Return the name of a topic, group or client, or the id of a broker."""
         if kind == "topic":
             return self._names.topic(name)
         return name if is_readable(name) else self._names.name(NameKind.OTHER, name)
@@ -188,7 +191,7 @@ def _rows(listings: Sequence[PartitionListing], by: str) -> Iterator[Mapping[str
 
 
 def _file_objects(paths: Iterable[Path]) -> Iterator[Mapping[str, object]]:
-    """The files below some paths, in order; those that are gone meanwhile are left out."""
+    """Yield the files below some paths, in order. Files that have disappeared are skipped."""
     for top in paths:
         for directory, directories, names in os.walk(top):
             directories.sort()
@@ -215,22 +218,22 @@ def _setting_objects(clusters: Iterable[ClusterMetadata]) -> Iterator[Mapping[st
 
 
 class Bundle:
-    """A bundle that a command writes: it collects listings of partitions, then writes the file or shows its members."""
+    """Collect listings of partitions for a bundle, then write the file or show its members."""
 
     def __init__(self, file: NewFile, key: str | None, kept: Sequence[NameKind]) -> None:
-        """Take the file, the key of the names, None for one that nobody knows, and the kinds of names that stay."""
+        """Take the file, the key of the names (None: a random one), and the kinds of names that stay."""
         redaction = Redaction.of(PARTS, key)
         assert redaction is not None
         self._file, self._names = file, Names(redaction.redactor(), kept)
         self.listings: list[PartitionListing] = []
 
     def take(self, examined: Examined) -> None:
-        """Remember a partition's listing."""
+        """Add a partition's listing."""
         if examined.listing is not None:
             self.listings.append(examined.listing)
 
     def write(self, facts: BundleFacts, *, is_shown: bool) -> Iterator[str]:
-        """Write the file, or only show what would be in it; return lines for people."""
+        """Write the file, or only show its contents; yield lines for people."""
         members = bundle_members(facts, self._names)
         if is_shown:
             yield f"{self._file.path}: not written; its members would be:"

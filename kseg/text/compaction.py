@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
-    """A partition's report."""
+    """Yield the report on a partition."""
     plan = done.plan
     if not done.passes:
         reached = f"from offset {plan.first_dirty} on it is clean or left alone, for {plan.why_ends}"
@@ -51,16 +51,16 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
             " or the last offset"
         )
     passes = counted(done.passes, "pass", "passes")
-    segments = counted(_joined(done), "segment becomes", "segments become")
+    segments = counted(_join(done), "segment becomes", "segments become")
     yield f"  {segments} {len(done.segments)}, in {passes}"
 
 
-def _joined(done: Compacted) -> int:
+def _join(done: Compacted) -> int:
     return len({base for segment in done.segments for base in segment.sources})
 
 
 def compacted_object(partition: PartitionLog, done: Compacted, now: Now) -> dict[str, object]:
-    """A partition's report for JSON."""
+    """Return the report on a partition for JSON."""
     return {
         "type": "compaction",
         "directory": str(partition.path),
@@ -84,7 +84,7 @@ def compacted_object(partition: PartitionLog, done: Compacted, now: Now) -> dict
 
 
 def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
-    """What the user should know of a partition, whatever the form of the report."""
+    """Yield notes about a partition that every form of the report prints."""
     yield from done.notes
     if done.gone[Gone.NO_KEY]:
         yield (
@@ -94,7 +94,7 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, now: Now, form: Form, *, quiet: bool) -> None:
-    """Writes a partition's report to standard output; the text is left out where the user wants quiet."""
+    """Write the report on a partition to standard output; `quiet` omits the text."""
     if form.has_objects:
         form.write_object(compacted_object(partition, done, now))
     elif not quiet:
@@ -130,16 +130,16 @@ def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
 
 
 def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object]:
-    """A segment for JSON."""
+    """Return a segment for JSON."""
     place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
     return place | {column.name: column.value(each) for column in _columns(UTC)}
 
 
 @dataclass(slots=True)
 class RetainedSum:
-    """What retention deletes in a topic, in a log directory, or in total.
+    """Sum of the segments that retention deletes in a topic, in a log directory, or in total.
 
-    partitions: how many directories of partitions. copies: those of a partition that had one already.
+    partitions: directories of partitions. copies: directories whose partition was counted before.
     """
 
     name: str
@@ -152,7 +152,7 @@ class RetainedSum:
     _seen: set[tuple[str | None, int | None]] = field(default_factory=set)
 
     def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
-        """Takes a partition's directory."""
+        """Add a partition's directory."""
         going = [each.segment.size for each in retained if not each.is_kept]
         self.partitions += 1
         if partition.name is not None:
@@ -177,7 +177,7 @@ _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 
 
 class RetainedTotals:
-    """Sums over partitions: by topic, by log directory, of all."""
+    """Sums over partitions: by topic, by log directory, and in total."""
 
     def __init__(self) -> None:
         self._topics: dict[str, RetainedSum] = {}
@@ -185,7 +185,7 @@ class RetainedTotals:
         self._all = RetainedSum("all")
 
     def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
-        """Takes a partition."""
+        """Add a partition."""
         topic = partition.topic or partition.directory_name
         log_dir = str(partition.path.parent)
         self._topics.setdefault(topic, RetainedSum(topic)).add(partition, retained)
@@ -193,14 +193,14 @@ class RetainedTotals:
         self._all.add(partition, retained)
 
     def lines(self) -> list[str]:
-        """The sums for people, most to delete first; of a single partition there is nothing to sum up."""
+        """Return the sums for people, largest deletion first; no lines for a single partition."""
         if self._all.partitions < 2:
             return []
         topics = sorted(self._topics.values(), key=lambda each: (-each.size_to_delete, each.name))
         return list(aligned_lines(SUM_COLUMNS, [*topics, *self._log_dirs.values(), self._all]))
 
     def objects(self, of_all: Mapping[str, object]) -> Iterator[dict[str, object]]:
-        """The sums as JSON tells them: one of each topic, one of each log directory, one of all, with facts of it."""
+        """Yield the sums for JSON: one per topic, one per log directory, and the total with the facts of `of_all`."""
         for name in sorted(self._topics):
             yield _sum_object(_TOPIC, self._topics[name])
         for each in self._log_dirs.values():
@@ -214,13 +214,13 @@ def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
 
 
 class RetentionReport:
-    """Writes what retention does to standard output, as text, a timeline, or objects.
+    """Write the effect of retention to standard output, as text, a timeline, or objects.
 
-    has_deletions: whether a segment goes now.
+    has_deletions: whether a segment is deleted now.
     """
 
     def __init__(self, form: Form, now: Now, zone: tzinfo, *, draws_timeline: bool) -> None:
-        """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
+        """Take the form, the time used as now, and the time zone of printed times."""
         self._draws_timeline = draws_timeline
         self._zone = zone
         self._form = form
@@ -230,7 +230,7 @@ class RetentionReport:
         self._hides_columns = False
 
     def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
-        """Writes a partition's segments."""
+        """Write the segments of a partition."""
         self.has_deletions |= not all(each.is_kept for each in retained)
         self._totals.add(partition, retained)
         if self._form.has_objects:
@@ -247,7 +247,7 @@ class RetentionReport:
         write_lines([str(partition.path), *(f"  {line}" for line in lines)])
 
     def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
-        """Writes the sums, and what was copied into a directory."""
+        """Write the sums, and the files copied into a directory."""
         if self._form.has_objects:
             for sums in self._totals.objects(now_fields(self._now, self._zone)):
                 self._form.write_object(sums)
@@ -263,20 +263,23 @@ class RetentionReport:
 
 
 def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
-    """A copy for JSON; `newBaseOffset` is null unless a new, empty segment took the place of all."""
+    """Return a copy for JSON; `newBaseOffset` is null unless a new, empty segment replaces all others."""
     base_offsets = list(copied.base_offsets)
     return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "newBaseOffset": copied.rolled}
 
 
 def copy_line(directory: Path, copied: RetainedCopy) -> str:
-    """A copy in a line."""
+    """Return one line about a copy."""
     if copied.rolled is not None:
         return f"{directory}: no segment is left; an empty one at the log end offset {copied.rolled} is written"
     return f"{directory}: {counted(len(copied.base_offsets), 'segment')} copied"
 
 
 def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:
-    """A line per segment over time: from its first record to its last `█`, to its end by age `·`; `|` is now."""
+    """Return one line per segment over time.
+
+    `█` reaches from its first to its last record, `·` to its end by age. `|` is now.
+    """
     starts = [each.segment.first_timestamp for each in retained if each.segment.first_timestamp >= 0]
     ends = [each.expires_ms for each in retained if each.expires_ms is not None]
     if not starts:

@@ -1,4 +1,4 @@
-"""Differences between copies of partitions, and whether a cluster's copies are enough, as text and JSON."""
+"""Differences between copies of partitions, and whether the copies of a cluster are complete, as text and JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from kseg.times import time_text
 
 
 def diff_object(diff: PartitionDiff) -> dict[str, object]:
-    """A partition for JSON."""
+    """Return a partition for JSON."""
     members: dict[str, object] = {
         "type": "partition",
         "topic": diff.topic,
@@ -115,7 +115,7 @@ def _truncation_object(truncation: Truncation) -> dict[str, object]:
 
 
 class DiffSummary:
-    """How many partitions are what; and how many records are lost under a leader."""
+    """Counts of partitions by verdict, and of the records lost under a leader."""
 
     def __init__(self) -> None:
         self._verdicts: Counter[DiffVerdict] = Counter()
@@ -123,18 +123,18 @@ class DiffSummary:
         self._lost_records = 0
 
     def add(self, diff: PartitionDiff) -> None:
-        """Counts a partition."""
+        """Count a partition."""
         self._verdicts[diff.verdict] += 1
         self._alone += diff.verdict is DiffVerdict.IDENTICAL and len(diff.copies) == 1
         self._lost_records += diff.lost_records
 
     @property
     def is_identical(self) -> bool:
-        """Whether no partition differs."""
+        """True if no partition differs."""
         return self._verdicts.total() == self._verdicts[DiffVerdict.IDENTICAL]
 
     def as_object(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the summary for JSON."""
         counts = {str(verdict): self._verdicts[verdict] for verdict in _WORDS}
         return {
             "type": "summary",
@@ -144,7 +144,7 @@ class DiffSummary:
         }
 
     def line(self) -> str:
-        """For people."""
+        """Return the summary for people."""
         compared = self._verdicts - Counter({DiffVerdict.IDENTICAL: self._alone})
         counts = [f"{compared[verdict]} {words}" for verdict, words in _WORDS.items() if compared[verdict]]
         counts += [f"{self._alone} with only one copy"] if self._alone else []
@@ -163,7 +163,7 @@ _WORDS = {
 
 
 SHOWN = 5
-"""The most ranges of offsets, and damages of a copy, that the text names one by one."""
+"""Most ranges of offsets, and damages of a copy, that the text lists."""
 _RULES = {
     Rule.LEADER_EPOCHS: "by its leader epochs",
     Rule.HIGH_WATERMARK: "to its high watermark, since it has no leader epochs",
@@ -172,7 +172,10 @@ _RULES = {
 
 
 class DiffReport:
-    """Writes partitions as they come, for people at the end, the worst loss first; and their sums. summary: these."""
+    """Write partitions as they come, and their sums; for people at the end, most severe loss first.
+
+    summary: the sums.
+    """
 
     def __init__(
         self,
@@ -181,10 +184,9 @@ class DiffReport:
         quiet: bool = False,
         record_fields: Sequence[str] = (),
     ) -> None:
-        """Takes the form.
+        """Take the form.
 
-        quiet: identical partitions are left out, and the sums. record_fields: of CSV with records, which then has only
-        these.
+        quiet: omit identical partitions and the sums. record_fields: the columns of CSV with records.
         """
         self.summary = DiffSummary()
         self._form = form
@@ -196,7 +198,7 @@ class DiffReport:
         self._csv = CsvWriter(names, form.csv) if form.has_one_kind else None
 
     def take(self, diff: PartitionDiff | bytes) -> None:
-        """Takes a partition, or lines of records that not every copy has, which are written at once."""
+        """Add a partition, or lines of records that only some copies have. Such lines are written at once."""
         if isinstance(diff, bytes):
             write_stdout(diff)
             return
@@ -214,7 +216,7 @@ class DiffReport:
             write_lines(diff_lines(diff, self._form.zone))
 
     def finish(self) -> None:
-        """Writes what comes last."""
+        """Write the end of the report."""
         waiting = sorted(self._waiting, key=_rank)
         if isinstance(self._form, TableForm):
             rows = [row for diff in waiting for row in _copy_rows(diff)]
@@ -232,7 +234,7 @@ class DiffReport:
 
 
 def _rank(diff: PartitionDiff) -> tuple[bool, int, int, int, bool]:
-    """The lower, the sooner a partition is to be looked at: what is lost, what may be, what can't be read."""
+    """Return the rank of a partition, most severe first: lost records, records that may be lost, unreadable records."""
     most = max((max(copy.missing, copy.records) for copy in diff.copies), default=0)
     damages = sum(copy.damage_count for copy in diff.copies)
     is_missing = diff.verdict is DiffVerdict.MISSING
@@ -240,7 +242,7 @@ def _rank(diff: PartitionDiff) -> tuple[bool, int, int, int, bool]:
 
 
 def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
-    """A partition for people."""
+    """Yield the lines about a partition for people."""
     yield f"{diff.name}: {_verdict_text(diff)}"
     if diff.epochs_differ_from is not None:
         yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
@@ -259,7 +261,7 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
 
 
 def _ahead_text(end: int | None, start: int) -> str:
-    """How far copies are the same, from where on they were compared to where the shortest one ends."""
+    """Return the range in which copies are equal, from the start of the comparison to the end of the shortest copy."""
     if end is None:
         return f"nothing in common: one begins at offset {start}, where another has ended"
     if end <= start:
@@ -291,7 +293,10 @@ def _verdict_text(diff: PartitionDiff) -> str:
 
 
 def _is_worth_telling(diff: PartitionDiff, copy: ComparedCopy) -> bool:
-    """Whether an identical copy has what isn't compared: records below the others' start, or some that are gone."""
+    """Return whether an identical copy has parts that aren't compared.
+
+    Such parts are records below the other copies' start, and records that have been removed.
+    """
     start = copy.log_start_offset if copy.tier is None else copy.tier.local_start_offset
     return start < diff.compared_from or bool(copy.superseded or copy.unjudged)
 
@@ -372,7 +377,7 @@ def _truncation_text(truncation: Truncation) -> str:
 
 
 class _CopyRow(NamedTuple):
-    """A copy of a partition, or that it has none."""
+    """A row for a copy of a partition, or for a partition without copies."""
 
     diff: PartitionDiff
     copy: ComparedCopy | None
@@ -418,7 +423,7 @@ COLUMNS: tuple[Column[_CopyRow], ...] = (
     Column(fields.TO_OFFSET, "truncates to", _to_offset),
     Column(fields.LOST_RECORDS, "loses", _lost),
 )
-"""A row for each copy of a partition."""
+"""One row per copy of a partition."""
 
 
 _COPIES = {
@@ -430,7 +435,7 @@ _COPIES = {
 
 
 def write_copies(copies: ClusterCopies, form: Form, *, verbose: bool) -> None:
-    """Writes the copies as JSON; as text only if all is wanted."""
+    """Write the copies as JSON; as text only if `verbose`."""
     if form.has_objects:
         for partition in copies.partitions:
             form.write_object(_cluster_partition_object(partition))
@@ -439,7 +444,7 @@ def write_copies(copies: ClusterCopies, form: Form, *, verbose: bool) -> None:
 
 
 def _write_copies_as_text(copies: ClusterCopies) -> None:
-    """Writes a line for each partition, and one for each of its copies, the longest one first."""
+    """Write one line per partition and one per copy, longest copy first."""
     for partition in copies.partitions:
         write_line(f"{partition.name}: {partition.verdict}")
         for copy in partition.copies:
@@ -447,7 +452,7 @@ def _write_copies_as_text(copies: ClusterCopies) -> None:
 
 
 def copies_line(copies: ClusterCopies) -> str:
-    """What all of them add up to, and by which metadata."""
+    """Return one line with the sums, and the metadata that they rest on."""
     counts = Counter(partition.verdict for partition in copies.partitions)
     sums = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _COPIES.items() if counts[verdict])
     metadata = copies.metadata

@@ -1,4 +1,4 @@
-"""What the doctor found: a page for people, the worst first, and the same as JSON."""
+"""Findings of the doctor: a page for people, most severe first, and the same as JSON."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from kseg.text.broker_log import LogAnswer
 
 NAMED, NAMED_LATER = 3, 1
-"""Places that are named of the first kinds of trouble, and of the others."""
+"""Most places that are listed for the first kinds of trouble, and for the others."""
 _FIRST_KINDS = 3
-"""Kinds that are explained on the page: more are a list of what to do next."""
+"""Number of kinds that the page explains. Further kinds only have their next steps."""
 _TOPICS = 5
 _GOOD = "1;32"
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD}
-"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green if all is well."""
+"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green if there is no finding."""
 
 
 def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:
-    """The lines of the page: a start's end, the verdict, errors and warnings by kind, what fills the disk, notes."""
+    """Yield the lines of the page: the forecast of a start, the verdict, errors, warnings, disk usage, notes."""
     if found.forecast is not None and (found.partitions or not found.is_well):
         yield from _forecast_lines(found.forecast, is_all=is_complete and not found.is_quick)
     yield _verdict(found, is_complete=is_complete)
@@ -54,7 +54,7 @@ def _forecast_lines(forecast: StartForecast, *, is_all: bool) -> Iterator[Styled
 
 
 def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
-    """Errors and warnings by kind."""
+    """Yield the errors and warnings by kind."""
     serious = [each for each in found.troubles if each.severity is not Severity.NOTE]
     for place, alike in enumerate(_by_kind(serious)):
         if place:
@@ -85,7 +85,7 @@ def _extent(found: CheckUp) -> str:
 
 
 def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
-    """Troubles of one kind together, the kind of the worst one first."""
+    """Yield groups of troubles of one kind, most severe kind first."""
     kinds: dict[str, list[Trouble]] = {}
     for each in troubles:
         kinds.setdefault(each.id, []).append(each)
@@ -93,7 +93,10 @@ def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
 
 
 def _kind_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
-    """A kind of trouble: its meaning, its risk, so many places, and the next steps; each one's if all are named."""
+    """Yield the meaning of a kind of trouble, its risk, some of its places, and the next steps.
+
+    If all places are listed, each has its own next step.
+    """
     first = alike[0]
     yield _title(alike)
     yield StyledLine(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
@@ -107,7 +110,7 @@ def _kind_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
 
 
 def _short_lines(alike: list[Trouble]) -> Iterator[StyledLine]:
-    """A kind of trouble without its meaning, and the worst place."""
+    """Yield a kind of trouble without its meaning, and its most severe place."""
     yield _title(alike)
     yield StyledLine(2, text=_place(alike[0]))
     yield from _end_lines(alike, NAMED_LATER, steps_of(alike)[:1])
@@ -121,14 +124,14 @@ def _end_lines(alike: list[Trouble], named: int, steps: list[Step]) -> Iterator[
 
 
 def _next(indent: int, step: Step) -> StyledLine:
-    """The command to run next; for how many partitions, if it is one command for several."""
+    """Return the next command, with the number of partitions if it covers several."""
     homes = {each.directory for each in step.troubles}
     several = f", for {counted(len(homes), 'partition')}" if len(homes) > 1 else ""
     return StyledLine(indent, f"next{several}:", step.line, fold=Fold.NEVER)
 
 
 def _title(alike: list[Trouble]) -> StyledLine:
-    """How bad, what, and in how many places."""
+    """Return the severity and name of a kind of trouble, and the number of its places."""
     first = alike[0]
     homes = {home for home in map(_home, alike) if home is not None}
     places = f" in {counted(len(homes), 'partition')}" if homes else ""
@@ -137,7 +140,7 @@ def _title(alike: list[Trouble]) -> StyledLine:
 
 
 def _home(each: Trouble) -> object:
-    """The partition that something is about; None if it is about no partition."""
+    """Return the partition of a trouble; None if it concerns no partition."""
     if each.topic is not None:
         return each.topic, each.partition
     named = (parse_partition_directory(path) for path in (each.file, each.file.parent))
@@ -145,14 +148,14 @@ def _home(each: Trouble) -> object:
 
 
 def _place(each: Trouble) -> str:
-    """Where and what, and how much it holds back."""
+    """Return the place of a trouble, its text, and the bytes it holds back."""
     position = "" if each.position is None else f" at position {each.position}:"
     held_back = "" if not each.held_back else f"; {counted(each.held_back, 'offset')} wait behind it"
     return f"{each.file}:{position} {each.sentence}{held_back}"
 
 
 def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
-    """What fills the disks: how full they are, the largest topics."""
+    """Yield the usage of the disks, and the largest topics."""
     if not found.topics:
         return
     yield StyledLine(0)
@@ -181,7 +184,7 @@ def _topic_text(use: TopicUse, largest: int) -> str:
 
 
 def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
-    """Notes with a next step by kind; the others only counted."""
+    """Yield notes with a next step by kind, and the number of the others."""
     if not notes:
         return
     yield StyledLine(0)
@@ -202,7 +205,7 @@ def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
 
 
 def _note(alike: list[Trouble]) -> str:
-    """Notes of one kind in a line: the only one, or how many, of how many bytes."""
+    """Return one line about the notes of one kind: the only note, or their number and bytes."""
     if len(alike) == 1:
         return _place(alike[0])
     variants = Counter(each.variant for each in alike if each.variant is not None)
@@ -213,7 +216,7 @@ def _note(alike: list[Trouble]) -> str:
 
 
 def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) -> Iterator[dict[str, object]]:
-    """Findings; unless it is to be quiet disks, topics, and a summary too."""
+    """Yield findings; unless `quiet`, also disks, topics and a summary."""
     yield from map(trouble_object, found.troubles)
     if quiet:
         return
@@ -241,7 +244,7 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
 
 
 def trouble_object(each: Trouble) -> dict[str, object]:
-    """A trouble for JSON."""
+    """Return a trouble for JSON."""
     return {
         "type": "finding",
         "id": each.id,
@@ -262,15 +265,16 @@ def trouble_object(each: Trouble) -> dict[str, object]:
 
 
 class DoctorReport:
-    """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
+    """A context manager that writes a check-up on exit, so that an interrupted run shows its findings so far."""
 
     def __init__(
         self, form: Form, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
     ) -> None:
-        """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
+        """Take the form, the function that returns the check-up, and the level of detail.
 
-        verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
-        whether all was examined. log_answer: what a broker's log told, which stands before all.
+        verbose: every place, topic and note. quiet: only findings, in text only errors and warnings. color: None lets
+        the terminal decide. is_complete: whether everything was examined. log_answer: the answer from a broker's log,
+        which is printed first.
         """
         self._form = form
         self._result = result
@@ -289,7 +293,7 @@ class DoctorReport:
         found = self._result()
         has_page = bool(found.partitions or found.troubles or self.is_complete)
         if not (has_page or self.log_answer or self._form.has_objects):
-            return  # nothing could be opened, as stderr says
+            return  # nothing could be opened; stderr has the reason
         if self._form.has_objects:
             for each in self.log_answer.objects(found if has_page else None) if self.log_answer else ():
                 self._form.write_object(each)

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 LONG = 10
-"""Lists with more elements than this are folded, and so are batches after so many."""
+"""Longest list, and most batches, that are shown unfolded."""
 _FEW_FIELDS = 5
-"""Pieces with no more fields than this, such as entries of an index, aren't worth folding."""
+"""Most fields of a piece, such as an entry of an index, that is never folded."""
 _PAGE_BYTES_SHOWN = 32
 _HEX_SHOWN, _TEXT_SHOWN = 64, 1 << 10
 
 
 class _Colors(NamedTuple):
-    """Colours by the names that they have in the style sheet."""
+    """Colours by their names in the style sheet."""
 
     back: str
     stripe: str
@@ -44,7 +44,7 @@ class _Colors(NamedTuple):
     fields: tuple[str, ...]
 
     def css(self) -> str:
-        """The declarations of the style sheet's variables."""
+        """Return the declarations of the style sheet's variables."""
         named = {name: value for name, value in self._asdict().items() if name != "fields"}
         named |= {f"field{number}": color for number, color in enumerate(self.fields)}
         return "; ".join(f"--{name}: {color}" for name, color in named.items())
@@ -68,7 +68,10 @@ _DARK = _Colors(
     bad="#ff8f88",
     fields=("#79c0ff", "#7ee787", "#e3b341", "#e2a5ff", "#a5b4ff", "#56d4dd", "#ff9ec7"),
 )
-"""Neighbouring fields have different colours; a field's name has its bytes'. All have a contrast of 4.5 at least."""
+"""Colours of neighbouring fields, which differ; a field's name has the colour of its bytes.
+
+Contrasts are at least 4.5.
+"""
 _FIELD_COLORS = len(_LIGHT.fields)
 _STYLE = """
 * { box-sizing: border-box; }
@@ -102,7 +105,7 @@ details.part > summary { padding-left: calc(var(--deep) * 1.5ch); }
 
 
 def html_page(items: "Iterable[Item]", name: str) -> Iterator[str]:
-    """A page with pieces of a file that has a name, in pieces too."""
+    """Yield a page about pieces of the named file, in parts."""
     yield _head(name)
     for number, item in enumerate(items):
         is_open = number < LONG or item.problem is not None or _has_few(item.fields)
@@ -134,13 +137,13 @@ def _text(text: str) -> str:
 
 
 class _Rows:
-    """Makes rows of fields; counts them, so that neighbours differ in colour."""
+    """Make rows of fields, and count the fields so that neighbours differ in colour."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def rows(self, fields: Iterable[ExplainedField], deep: int, *, is_long: bool = False) -> Iterator[str]:
-        """The rows of some fields, those within them included; of a long list the elements are folded."""
+        """Yield the rows of some fields and of their inner fields; the elements of a long list are folded."""
         for field in fields:
             if field.children:
                 yield from self._part(field, deep, is_folded=is_long)
@@ -150,7 +153,7 @@ class _Rows:
                 yield from self._body(field, deep + 1)
 
     def _part(self, field: ExplainedField, deep: int, *, is_folded: bool) -> Iterator[str]:
-        """A structure or a list, which can be folded."""
+        """Yield a structure or a list, which can be folded."""
         is_long = field.kind == "list" and len(field.children) > LONG
         title = f'{_text(field.name)}<span class="dim">: {_size_text(field)}</span>'
         is_open = not (is_folded or is_long) or _has_problem(field)
@@ -161,7 +164,7 @@ class _Rows:
         yield "</details>\n"
 
     def _body(self, field: ExplainedField, deep: int) -> Iterator[str]:
-        """What a compressed field holds."""
+        """Yield the contents of a compressed field."""
         size = sum(inner.size for inner in field.body)
         yield _opening(f"decompressed, {counted(size, 'byte')}", deep, is_open=True)
         yield from self.rows(field.body, deep + 1)
@@ -211,7 +214,7 @@ def _page_note(note: FieldNote) -> str:
 
 
 _STYLES = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
-"""Neighbouring fields have different ones; a field's name has its bytes'."""
+"""Styles of neighbouring fields, which differ; a field's name has the style of its bytes."""
 _BYTES_SHOWN = 12
 _VALUE_SHOWN = 60
 _PAGE_WIDTH = 160
@@ -219,7 +222,10 @@ _WEB_FONT = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def item_objects(item: "Item", number: int, file: str) -> Iterator[dict[str, object]]:
-    """An object for the piece, and one per field of it, in order; fields of a decompressed body after the body's."""
+    """Yield an object for the piece, and one per field in order.
+
+    Fields of a decompressed body follow the body's own field.
+    """
     yield {
         "type": "item",
         "file": file,
@@ -239,9 +245,10 @@ def _field_objects(fields: Iterable[ExplainedField], number: int, within: str | 
 
 
 def _field_object(field: ExplainedField, number: int, within: str | None) -> dict[str, object]:
-    """`within`: the path of the compressed field in whose content the position is; null for the file itself.
+    """Return the object of a field.
 
-    Large members are iterators of their JSON.
+    `within`: path of the compressed field whose content has the position; null for the file itself. Large members are
+    iterators of their JSON.
     """
     is_large = len(field.raw) > LARGE
     members: dict[str, object] = {
@@ -270,7 +277,7 @@ def _json_pieces(value: object) -> Iterator[bytes] | object:
 
 
 def write_items(items: "Iterable[Item]", *, color: bool | None) -> None:
-    """Writes pieces of a file to standard output, with colours on a terminal."""
+    """Write pieces of a file to standard output, with colours on a terminal."""
     from rich.console import Console
 
     out = io.StringIO()
@@ -291,22 +298,22 @@ def _page_console() -> "Console":
 
 
 class _Nowhere(io.StringIO):
-    """Takes what is only recorded."""
+    """A stream that discards its text, for a console that only records."""
 
     def write(self, text: str, /) -> int:
-        """Forgets it."""
+        """Discard the text."""
         return len(text)
 
 
 def svg_picture(items: "Iterable[Item]", title: str) -> str:
-    """The same as one picture."""
+    """Return the same as one picture."""
     from rich.cells import cell_len
 
     console = _page_console()
     for item in items:
         _print_item(item, console)
     lines = console.export_text(clear=False).split("\n")
-    console.width = max(_PAGE_WIDTH, *map(cell_len, lines))  # what is longer would be cut
+    console.width = max(_PAGE_WIDTH, *map(cell_len, lines))  # a longer line would be cut
     return _WEB_FONT.sub("", console.export_svg(title=title))
 
 
@@ -324,7 +331,7 @@ def _print_item(item: "Item", console: "Console") -> None:
 
 
 def _lines(fields: Iterable[ExplainedField], depth: int, place: list[int]) -> Iterator["Text"]:
-    """`place` counts fields, so that neighbours differ in colour."""
+    """Yield the lines of fields; `place` counts fields, so that neighbours differ in colour."""
     for field in fields:
         if field.children:
             yield _heading(field, depth)
@@ -382,11 +389,11 @@ def _svg(path: Path, items: Iterable[tuple[int, "Item"]]) -> Iterator[str]:
 
 
 PAGES: dict[str, Callable[[Path, Iterable[tuple[int, "Item"]]], Iterator[str]]] = {"html": _html, "svg": _svg}
-"""Forms of output that only `explain` has: a page of HTML, a picture."""
+"""Forms of output that only `explain` has: an HTML page and an SVG picture."""
 
 
 def write_file(path: Path, items: Iterable[tuple[int, "Item"]], name: str, color: bool | None) -> None:
-    """Write a file's items, with their numbers, to standard output, in the form of a name."""
+    """Write a file's items, with their numbers, to standard output in the named form."""
     if name in PAGES:
         for piece in PAGES[name](path, items):
             write_stdout(piece.encode())
@@ -400,7 +407,7 @@ def write_file(path: Path, items: Iterable[tuple[int, "Item"]], name: str, color
 
 
 def write_format(name: str, form_name: str) -> None:
-    """Write the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
+    """Write the table of a format, or of `all`. Raises UsageError for an unsupported form."""
     if form_name in PAGES:
         raise UsageError("--grammar goes with -o text or json")
     form = form_named(form_name)

@@ -60,14 +60,14 @@ _RARE_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
     _column(fields.UNASKED, "unasked", lambda row: row.unasked),
     _column(fields.UNSELECTED, "unselected", lambda row: row.unselected),
 )
-"""In a report only if one of its partitions has some."""
+"""Columns that a report has only if a partition has a value."""
 _TOPIC_ID: "Column[PartitionReport]" = _column(fields.TOPIC_ID, "topic id", lambda row: row.topic_id)
-"""In a report only if a topic was recreated."""
+"""Column that a report has only if a topic was recreated."""
 
 
 @dataclass(slots=True)
 class PlanRow:
-    """What is planned for a partition: orders, and bytes and ranges of files to read."""
+    """The plan for a partition: orders, and bytes and ranges of files to read."""
 
     topic: str
     partition: int | None
@@ -86,7 +86,7 @@ _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
 
 
 def plan_rows(orders: "Iterable[WorkOrder]") -> list[PlanRow]:
-    """A row for each partition."""
+    """Return one row per partition."""
     rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
         row = rows.setdefault((order.topic, order.partition), PlanRow(order.topic, order.partition))
@@ -97,7 +97,7 @@ def plan_rows(orders: "Iterable[WorkOrder]") -> list[PlanRow]:
 
 
 def plan_objects(plan: "ExportPlan") -> Iterator[dict[str, Any]]:
-    """A plan as objects: one per partition, and a summary."""
+    """Yield a plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
     yield from ({"type": "partition", **{column.name: column.value(row) for column in _PLAN_COLUMNS}} for row in rows)
     size = sum(row.bytes for row in rows)
@@ -105,7 +105,7 @@ def plan_objects(plan: "ExportPlan") -> Iterator[dict[str, Any]]:
 
 
 def plan_lines(plan: "ExportPlan") -> Iterator[str]:
-    """A plan as a table."""
+    """Yield a plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     sums = (
@@ -117,7 +117,7 @@ def plan_lines(plan: "ExportPlan") -> Iterator[str]:
 
 
 def report_objects(report: "Report") -> Iterator[dict[str, Any]]:
-    """A report as objects: one per partition, one per damage, and a summary."""
+    """Yield a report as objects: one per partition, one per damage, and a summary."""
     for partition in report.partitions:
         members = partition.to_json()
         damages = members.pop("damages")
@@ -131,7 +131,7 @@ def report_objects(report: "Report") -> Iterator[dict[str, Any]]:
 
 
 def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
-    """A report as a table, with damages and notes below it, and with the lines that read the export."""
+    """Yield a report as a table, then damages and notes, and commands that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
     remade = _remade(report.partitions)
     rare += [_TOPIC_ID] if remade else []
@@ -167,7 +167,7 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
 
 
 def _offsets(first: int | None, end: int | None) -> str:
-    """Offsets before an end as people read them: with the last one."""
+    """Return a range of offsets for people, with the last offset instead of the end."""
     return f"offsets {_shown(first)} to {_shown(None if end is None else end - 1)}"
 
 
@@ -176,7 +176,7 @@ def _name(partition: "PartitionReport") -> str:
 
 
 def _remade(partitions: "Iterable[PartitionReport]") -> "list[tuple[PartitionReport, PartitionReport]]":
-    """Accounts of partitions with one name, of topics that followed one another."""
+    """Return pairs of accounts of same-named partitions whose topics followed one another."""
     return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
 
 
@@ -187,7 +187,7 @@ def _lines_about_remade(earlier: "PartitionReport", later: "PartitionReport") ->
 
 
 def _lines_about(partition: "PartitionReport") -> Iterator[str]:
-    """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
+    """Yield facts about a partition that its columns don't have: missing and changed contents."""
     name = _name(partition)
     if partition.is_gone:
         yield f"{name}: is gone; its {partition.records_out} exported records stay"
@@ -211,7 +211,7 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
 
 
 def _lines_about_times(report: "Report") -> Iterator[str]:
-    """Which partitions have timestamps that no table can hold, and whether their milliseconds are kept."""
+    """Yield a line about partitions with timestamps that no table can hold, and whether their milliseconds are kept."""
     for partition in report.partitions:
         if partition.without_time:
             count = counted(partition.without_time, "timestamp")
@@ -224,7 +224,7 @@ def _lines_about_times(report: "Report") -> Iterator[str]:
 
 
 def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str, Any]) -> Iterator[str]:
-    """What runs before have told already: it doesn't make this one fail."""
+    """Yield losses that earlier runs reported. They don't make this run fail."""
     earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
     if any(earlier.values()):
         yield f"before this run: {earlier['lost']} offsets lost, {earlier['missed']} missed"
@@ -233,12 +233,12 @@ def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str
 
 
 def _more(sums: dict[str, Any]) -> str:
-    """Offsets that the export lacks for other reasons, if there are any."""
+    """Return the number of offsets that the export lacks for other reasons, if there are any."""
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
 
 def _readers(report: "Report") -> dict[str, str]:
-    """What reads the export, by the reader's name; nothing if there is nothing to read."""
+    """Return commands that read the export, by reader; none if the export is empty."""
     if not report.has_files:
         return {}
     place, folders = report.table or report.destination, report.folders
@@ -269,18 +269,24 @@ def _sums(report: "Report") -> dict[str, Any]:
 
 
 def write_plan(plan: "ExportPlan", form: Form) -> None:
-    """Writes a plan to standard output; says on stderr what can't be read."""
+    """Write a plan to standard output; report unreadable sources on stderr."""
     _write(form, plan_objects(plan) if form.has_objects else plan_lines(plan))
     say_refused(plan.refused)
 
 
 def write_report(report: "Report", form: Form, *, verbose: bool = False) -> None:
-    """Writes a report to standard output. verbose: its text says of each partition which copy answers."""
+    """Write a report to standard output.
+
+    verbose: the text lists the copy that each partition was read from.
+    """
     _write(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
 
 
 def write_kept_report(content: bytes | None, destination: str, form: Form) -> None:
-    """Writes to standard output what a destination's report says; None: it isn't there."""
+    """Write the report of a destination to standard output.
+
+    content: None if there is no report.
+    """
     if content is None:
         talk(f"kseg: {destination}: there is no report")
         return
@@ -309,7 +315,7 @@ def _write(form: Form, rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
 
 
 def say_refused(refused: Iterable[KsegError]) -> None:
-    """Says on stderr which sources can't be read."""
+    """Report unreadable sources on stderr."""
     for error in refused:
         talk(f"kseg: {error}")
 
@@ -324,14 +330,14 @@ _FOLDER_TYPES = {
     "partition": _FolderType("INTEGER", "pl.Int32"),
     "date": _FolderType("DATE", "pl.Date"),
 }
-"""Named, since both would take a topic whose name has only digits for a number."""
+"""Types of folder columns: without them, readers take a topic name of digits for a number."""
 
 
 def _duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_typed: bool) -> str:
-    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
+    """Return the SQL with which DuckDB reads the export at a path or URL.
 
-    scan: the function that opens a table; None for plain Parquet files. is_typed: later files may have more fields in
-    their decoded columns.
+    folders: columns of the folders' names. scan: the function that opens a table; None for plain Parquet files.
+    is_typed: later files may have more fields in their decoded columns.
     """
     if scan is not None:
         return f"FROM {scan}({_sql_text(url)})"
@@ -342,7 +348,10 @@ def _duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_type
 
 
 def _polars_expression(url: str, folders: Sequence[str], scan: str | None) -> str:
-    """The Python expression with which Polars, imported as `pl`, does; arguments as for `_duckdb_query`."""
+    """Return the Python expression with which Polars, imported as `pl`, reads the export.
+
+    Arguments as for `_duckdb_query`.
+    """
     if scan is not None:
         return f"{scan}({url!r})"
     types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
@@ -351,7 +360,7 @@ def _polars_expression(url: str, folders: Sequence[str], scan: str | None) -> st
 
 
 def _files(url: str) -> str:
-    """A pattern of the export's files; what would be a pattern in the place's own name is escaped."""
+    """Return a pattern of the export's files; pattern characters in the path itself are escaped."""
     return f"{escape(url.rstrip('/'))}/**/*.parquet"
 
 

@@ -4,7 +4,7 @@ from kseg.output.columns import Field, Kind, Unit
 
 
 def _times(name: str, of: str) -> tuple[Field, Field]:
-    """Declare the timestamp and the time of something."""
+    """Declare the timestamp and the time of a subject."""
     timestamp = Field(f"{name}Timestamp", Kind.INTEGER, f"Timestamp of {of}.", Unit.TIMESTAMP)
     return timestamp, Field(f"{name}Time", Kind.TEXT, f"Time of {of}.", Unit.ISO_TIME)
 

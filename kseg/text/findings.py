@@ -1,4 +1,4 @@
-"""Findings of `kseg verify` as text and JSON, and what a kind of finding means."""
+"""Findings of `kseg verify` as text and JSON, and explanations of finding kinds."""
 
 import sys
 from collections import Counter
@@ -18,13 +18,16 @@ from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import PassedOver, Verified
 
 SHOWN = 5
-"""The most names of skipped files that are shown per directory."""
+"""Most skipped files that are listed per directory."""
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "33", Severity.NOTE: "2"}
 """Parameters of a terminal's SGR sequence: bold red, yellow, faint."""
 
 
 def write_findings(findings: Iterable[Finding], *, color: bool | None) -> None:
-    """Writes lines to standard output, the worst first. `color`: None lets the terminal and NO_COLOR decide."""
+    """Write lines to standard output, most severe first.
+
+    color: None lets the terminal and NO_COLOR decide.
+    """
     is_colored = takes_colors(sys.stdout, wanted=color)
     for finding in sorted(findings, key=lambda finding: finding.severity.rank):
         if is_colored:
@@ -34,7 +37,7 @@ def write_findings(findings: Iterable[Finding], *, color: bool | None) -> None:
 
 
 def finding_line(finding: Finding) -> str:
-    """Where, how bad, what."""
+    """Return the place, severity and text of a finding."""
     return " ".join(_parts(finding))
 
 
@@ -49,7 +52,7 @@ def _parts(finding: Finding) -> tuple[str, str, str]:
 
 
 def finding_object(finding: Finding) -> dict[str, object]:
-    """A finding for JSON."""
+    """Return a finding for JSON."""
     return {
         "type": "finding",
         "id": finding.id,
@@ -63,22 +66,22 @@ def finding_object(finding: Finding) -> dict[str, object]:
 
 
 def passed_over_line(passed_over: PassedOver) -> str:
-    """What wasn't read in a directory, with the first names, and what these are where they are known."""
+    """Return a line about skipped files of a directory: the first names, and the meaning of known files."""
     names = [f"{name} ({what})" if (what := what_has_name(name.rstrip("/"))) else name for name in passed_over.names]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 
 
 def write_explanation(name: str, kinds: Mapping[str, FindingKind]) -> None:
-    """Writes what one of some kinds means to standard output, or what `all` do. Raises UsageError if there is none."""
+    """Write the meaning of one kind, or of `all`, to standard output. Raises UsageError if the kind is unknown."""
     write_stdout(explanation(name, kinds).encode())
     flush_stdout()
 
 
 class FindingsReport:
-    """Writes findings to standard output: JSON at once; lines at the end, the worst first, however that comes.
+    """A context manager that writes findings to standard output: JSON at once, lines at the end, most severe first.
 
-    A context manager: lines are written when it is left, so that whoever interrupts it sees what was found.
+    The lines are written on exit, so that an interrupted run shows its findings so far.
     """
 
     def __init__(
@@ -90,9 +93,9 @@ class FindingsReport:
         verbose: bool,
         color: bool | None,
     ) -> None:
-        """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide.
+        """Take the form, whether text has notes, and colours (None: the terminal decides).
 
-        forecast: what a start ends in, to which findings are added; None if not all of a partition is looked at.
+        forecast: the forecast of a start, to which findings are added; None if partitions are only read in part.
         is_complete: whether everything requested was read. has_selected: whether a record was selected.
         """
         self._form = form
@@ -118,7 +121,7 @@ class FindingsReport:
         write_findings(self._found, color=self._color)
 
     def take(self, verified: Verified) -> None:
-        """Takes what was found in a partition or a log directory."""
+        """Add the findings of a partition or a log directory."""
         if self._forecast is not None:
             self._forecast.take(verified.effects)
         for finding in verified.findings:
@@ -132,7 +135,7 @@ class FindingsReport:
     def take_all(
         self, results: Iterable[Verified], note: Callable[[str], None], refuse: Callable[[KsegError], None]
     ) -> None:
-        """Takes what was found everywhere. note, refuse: take each result's notes, and the errors of its files."""
+        """Add all findings; `note` and `refuse` take each result's notes and file errors."""
         for verified in results:
             self.take(verified)
             self.has_selected |= verified.has_selected
@@ -142,7 +145,7 @@ class FindingsReport:
                 refuse(problem)
 
     def finish(self) -> None:
-        """Writes the end."""
+        """Write the end."""
         if self._form.has_objects:
             self._form.write_object(self._summary())
         elif self.is_well and self.is_complete:
@@ -150,16 +153,16 @@ class FindingsReport:
 
     @property
     def is_well(self) -> bool:
-        """Whether there are neither errors nor warnings."""
+        """True if there are neither errors nor warnings."""
         return not self._counts[Severity.ERROR] and not self._counts[Severity.WARNING]
 
     @property
     def has_any(self) -> bool:
-        """Whether there is anything to count."""
+        """True if there is anything to count."""
         return self._counts.total() > 0
 
     def counts_line(self) -> str:
-        """How many findings of each severity there were, and how to see more of them."""
+        """Return the number of findings per severity, and the option that shows more of them."""
         counts = self._counts
         severities = ", ".join(counted(counts[each], each) for each in Severity)
         places = counted(self._partition_count, "partition")
@@ -168,7 +171,7 @@ class FindingsReport:
         return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 
     def _summary(self) -> dict[str, object]:
-        """The last object: whether all is well, the counts, and what a start ends in."""
+        """Return the last object: whether there is no problem, the counts, and the forecast of a start."""
         start = {} if self._forecast is None else forecast_fields(self._forecast, is_all=self.is_complete)
         return {
             "type": "summary",

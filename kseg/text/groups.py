@@ -27,12 +27,12 @@ Lagging = TypeVar("Lagging", OffsetCommit, SharePartition)
 
 
 def unless_negative(number: int) -> int | None:
-    """A number; None for one below 0, which stands for none."""
+    """Return a number; None for a negative number, which means none."""
     return None if number < 0 else number
 
 
 def numbers_text(numbers: tuple[int, ...]) -> str:
-    """Numbers for people."""
+    """Return numbers for people."""
     return ",".join(map(str, numbers))
 
 
@@ -44,22 +44,22 @@ class MemberRow(NamedTuple):
 
 
 def member_rows(groups: Iterable[Group]) -> Iterator[MemberRow]:
-    """The members of some groups."""
+    """Yield the members of some groups."""
     return (MemberRow(group, member) for group in groups for member in group.members)
 
 
 def commit_rows(groups: Iterable[Group]) -> list[OffsetCommit]:
-    """The commits of some groups, largest lag first."""
+    """Return the commits of some groups, largest lag first."""
     return _largest_lag_first(commit for group in groups for commit in (*group.commits, *group.pending_commits))
 
 
 def share_partition_rows(groups: Iterable[Group]) -> list[SharePartition]:
-    """The share-partitions of some groups, largest lag first."""
+    """Return the share-partitions of some groups, largest lag first."""
     return _largest_lag_first(partition for group in groups for partition in group.share_partitions)
 
 
 def group_rows(groups: Iterable[Group]) -> list[Group]:
-    """Groups, largest lag first; then those with commits beyond the log end alone, then those of unknown lag."""
+    """Return groups, largest lag first; then groups with only commits beyond the log end, then unknown lags."""
 
     def order(group: Group) -> tuple[int, int, str]:
         lags = group.lags
@@ -70,7 +70,7 @@ def group_rows(groups: Iterable[Group]) -> list[Group]:
 
 
 def _largest_lag_first(rows: Iterable[Lagging]) -> list[Lagging]:
-    """Rows with known lags, then those beyond the log end, then those of unknown lag; equal ones by name."""
+    """Return rows with known lags, then rows beyond the log end, then unknown lags; equal rows by name."""
     return sorted(rows, key=lambda row: (*_lag_order(row.lag), row.group, row.topic, row.partition))
 
 
@@ -81,14 +81,14 @@ def _lag_order(lag: int | None) -> tuple[int, int]:
 
 
 MOST_TOLD = 20
-"""Commits beyond the end of a log that are each told in a line; of more, how many they are."""
+"""Most commits beyond the end of a log that are listed. If there are more, a note has their number."""
 BEYOND_END = (
     "records were lost, or the topic was re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
 )
 
 
 def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
-    """Lines about commits that are beyond the end of a log, and what follows for consumers."""
+    """Yield lines about commits beyond the end of a log, and the consequence for consumers."""
     found = list(commits_beyond_end(groups))
     yield from (f"{beyond_end_sentence(commit)}: {BEYOND_END}" for commit in found[:MOST_TOLD])
     if len(found) > MOST_TOLD:
@@ -99,7 +99,7 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
 
 
 def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None], rank: int = 1) -> Column[Row]:
-    """A column of numbers that may be unknown."""
+    """Return a column of numbers that may be unknown."""
 
     def show(row: Row) -> str:
         number = value(row)
@@ -125,15 +125,15 @@ def _task_object(tasks: AssignedTasks) -> dict[str, object]:
 
 
 def _assignment(member: GroupMember) -> list[dict[str, object]] | None:
-    """What a member has: topics, or tasks of a streams application; None if that isn't known."""
-    return _assigned(member.assignment, member.tasks)
+    """Return the assignment of a member: topics, or tasks of a streams application; None if unknown."""
+    return _format_assigned(member.assignment, member.tasks)
 
 
 def _target(member: GroupMember) -> list[dict[str, object]] | None:
-    return _assigned(member.target, member.target_tasks)
+    return _format_assigned(member.target, member.target_tasks)
 
 
-def _assigned(
+def _format_assigned(
     topics: tuple[AssignedTopic, ...] | None, tasks: tuple[AssignedTasks, ...] | None
 ) -> list[dict[str, object]] | None:
     if tasks is not None:
@@ -148,19 +148,19 @@ def _assignment_text(topics: tuple[AssignedTopic, ...] | None, tasks: tuple[Assi
 
 
 def _target_text(member: GroupMember) -> str:
-    """What a member is to have, if that is something else than it has."""
+    """Return the target assignment of a member, if it differs from the current assignment."""
     current = _assignment_text(member.assignment, member.tasks)
     target = _assignment_text(member.target, member.target_tasks)
     return "" if target == current else target
 
 
 def lags_text(group: Group) -> str:
-    """The sum of a group's lags, with what it leaves out."""
+    """Return the sum of a group's lags, and the commits that the sum omits."""
     return group.lags.text("share-partition" if group.share_partitions else "commit")
 
 
 def _lag_reason_column(value: Callable[[Row, tzinfo], str | None], zone: tzinfo = UTC) -> Column[Row]:
-    """Make the column that says why there is a lag, with its times in a zone."""
+    """Return the column of reasons for a lag, with times in a zone."""
     in_zone = partial(_lag_reason_column, value)
     return Column(fields.LAG_REASON, "WHY", lambda row: value(row, zone), in_zone=in_zone, rank=0, is_sentence=True)
 
@@ -268,14 +268,14 @@ MEMBERS: Section[MemberRow] = Section(
 
 
 class _LagRow(NamedTuple):
-    """A partition that a group reads, and its lag; None if that isn't known."""
+    """A partition that a group reads, and its lag; None if unknown."""
 
     partition: str
     lag: int | None
 
 
 def lag_charts(groups: Iterable[Group], canvas: Canvas) -> Iterator[str]:
-    """Draw the lags of each group's partitions, largest first, and so the groups."""
+    """Draw the lags of each group's partitions, largest first; the groups have the same order."""
     for group in sorted(groups, key=lambda each: -(each.lag or 0)):
         rows = sorted(_lag_rows(group), key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
         if rows:

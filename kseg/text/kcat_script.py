@@ -1,6 +1,6 @@
-"""A shell script that sends records to a cluster with kcat: what kcat's options can say of each, and what they can't.
+"""A shell script that sends records to a cluster with kcat, as far as kcat's options allow.
 
-One run of kcat has one partition, one list of headers, and one meaning of empty. So records in a row that agree in
+One run of kcat has one partition, one list of headers, and one meaning of empty. Consecutive records that agree in
 these share a run. Source: producer_run and add_header of kcat 1.7.1.
 """
 
@@ -31,19 +31,19 @@ send() {
 }
 """
 CHUNK = 1 << 20
-"""Bytes of records from which on a run of kcat gets no more of them."""
+"""Bytes of records after which a run of kcat ends."""
 FRAME = 64
-"""Bytes that a record counts for at least, however short it is."""
+"""Fewest bytes that a record counts for."""
 LARGEST_RECORD = 100 << 20
-"""Bytes of a record's key and value: no broker takes more without settings of its own."""
+"""Most bytes of a record's key and value: a broker accepts more only with changed settings."""
 LARGEST_HEADERS = 100_000
-"""Bytes of a record's headers: a process gets 128 KiB per argument."""
+"""Most bytes of a record's headers: a process gets 128 KiB per argument."""
 SHOWN_REFUSALS = 20
 _LIKE_DELIMITER = re.compile(rb"(?=\x1e[km]([0-9]{8}))")
 
 
 class Content(Enum):
-    """What a key or a value is."""
+    """Content of a key or a value."""
 
     NULL = "null"
     EMPTY = "empty"
@@ -51,7 +51,7 @@ class Content(Enum):
 
 
 class Meaning(Enum):
-    """What kcat takes an empty key or value for, by its options."""
+    """Meaning of an empty key or value, which kcat's options decide."""
 
     EMPTY = ""
     NULL = "-Z "
@@ -61,7 +61,7 @@ class Meaning(Enum):
 _EMPTY, _NULL, _MIXED = Meaning.EMPTY, Meaning.NULL, Meaning.EMPTY_KEY_NULL_VALUE
 MEANINGS: dict[tuple[Content, Content], frozenset[Meaning]] = {
     (Content.NULL, Content.NULL): frozenset({_NULL}),
-    (Content.NULL, Content.EMPTY): frozenset(),  # kcat passes over an empty message
+    (Content.NULL, Content.EMPTY): frozenset(),  # kcat skips an empty message
     (Content.NULL, Content.BYTES): frozenset({_EMPTY, _NULL}),
     (Content.EMPTY, Content.NULL): frozenset({_MIXED}),
     (Content.EMPTY, Content.EMPTY): frozenset({_EMPTY}),
@@ -70,11 +70,11 @@ MEANINGS: dict[tuple[Content, Content], frozenset[Meaning]] = {
     (Content.BYTES, Content.EMPTY): frozenset({_EMPTY}),
     (Content.BYTES, Content.BYTES): frozenset(Meaning),
 }
-"""Key and value, to the meanings under which kcat sends both as they are."""
+"""By contents of key and value: the meanings under which kcat sends both unchanged."""
 
 
 class SentRecord(NamedTuple):
-    """A record as far as it can be sent; its time, in milliseconds since 1970, can't."""
+    """The parts of a record that kcat can send. The timestamp isn't one; it is in milliseconds since 1970."""
 
     offset: int
     timestamp: int
@@ -89,11 +89,11 @@ class SentRecord(NamedTuple):
 
     @property
     def meanings(self) -> frozenset[Meaning]:
-        """Under which kcat sends it as it is."""
+        """Meanings under which kcat sends the record unchanged."""
         return MEANINGS[_content(self.key), _content(self.value)]
 
     def refusal(self) -> str | None:
-        """Why kcat can't send it; None if it can."""
+        """Return why kcat can't send the record; None if it can."""
         if not self.meanings:
             return "it has no key and an empty value, which kcat passes over"
         if self.size > LARGEST_RECORD:
@@ -114,14 +114,14 @@ def _content(part: bytes | None) -> Content:
 
 
 class KcatScript:
-    """Writes the script piece by piece: as soon as records can't share a run of kcat, or are many, what there is.
+    """Write the script in pieces: a piece ends when records can't share a run of kcat, or when it is large enough.
 
-    sent: how many records; first_timestamp, last_timestamp: the earliest and latest of their times, None without any.
-    refused: how many can't be sent.
+    sent: number of records. first_timestamp, last_timestamp: earliest and latest timestamp, None without any. refused:
+    number of records that can't be sent.
     """
 
     def __init__(self, write: Callable[[bytes], object], say: Callable[[str], None]) -> None:
-        """Takes what writes, and what takes a line about each of the first records that can't be sent."""
+        """Take a writer of bytes, and a function that reports each of the first records that can't be sent."""
         self.sent = 0
         self.refused = 0
         self.first_timestamp: int | None = None
@@ -138,7 +138,7 @@ class KcatScript:
         self._size = 0
 
     def add(self, place: TopicPartition, record: SentRecord) -> None:
-        """Adds a record of a partition; those of a partition come in their order."""
+        """Add a record; records of a partition come in their order."""
         reason = record.refusal()
         if reason is not None:
             self.refuse(place, record.offset, reason)
@@ -152,7 +152,7 @@ class KcatScript:
         self._count(record.timestamp)
 
     def refuse(self, place: TopicPartition, offset: int, reason: str) -> None:
-        """Counts a record that can't be sent; says so of the first ones."""
+        """Count a record that can't be sent; report the first few."""
         self.refused += 1
         if self.refused <= SHOWN_REFUSALS:
             self._say(f"{place[0]}-{place[1]}: offset {offset}: not sent: {reason}")
@@ -170,9 +170,9 @@ class KcatScript:
             self.last_timestamp = max(timestamp, self.last_timestamp or 0)
 
     def flush(self) -> None:
-        """Writes the records that are there as one run of kcat.
+        """Write the collected records as one run of kcat.
 
-        A shell reads what stands in braces to its end before it begins: what was cut off is never sent.
+        A shell reads text in braces to its end before it begins, so a truncated run is never sent.
         """
         if not self._records or self._place is None:
             return
@@ -186,19 +186,19 @@ class KcatScript:
         self._forget()
 
     def _command(self, topic: str, partition: int, framing: "_Framing") -> bytes:
-        """The beginning of a run of kcat."""
+        """Return the beginning of a run of kcat."""
         what = f"{topic}-{partition}, offsets {self._records[0].offset} to {self._records[-1].offset}"
         meaning = next(each for each in Meaning if each in self._meanings).value
-        words = [b"{ send", _quoted(what.encode()), f"-t {topic} -p {partition} {meaning}{framing.options}".encode()]
+        words = [b"{ send", _quote(what.encode()), f"-t {topic} -p {partition} {meaning}{framing.options}".encode()]
         for name, value in self._records[0].headers:
-            words += [b"-H", _quoted(name if value is None else name + b"=" + value)]
+            words += [b"-H", _quote(name if value is None else name + b"=" + value)]
         return b" ".join([*words, b"\"$@\" <<'END'\n"])
 
 
 class _Framing:
-    """Records between delimiters that none of their keys and values has.
+    """Delimiters of records that occur in none of their keys and values.
 
-    No delimiter begins with a part that another, or itself, ends with: each is found where it was put.
+    No delimiter begins with a part that another delimiter, or itself, ends with. So each is found at its own position.
     """
 
     def __init__(self, records: Iterable[SentRecord]) -> None:
@@ -210,7 +210,7 @@ class _Framing:
         self._record_end = b"\x1em" + number
 
     def framed(self, record: SentRecord) -> bytes:
-        """A record as kcat reads it; one with a value alone has no key."""
+        """Return a record in the form that kcat reads; a record with only a value has no key."""
         if record.key is None and record.value:
             return record.value + self._record_end
         return b"".join((record.key or b"", self._key_end, record.value or b"", self._record_end))
@@ -219,6 +219,5 @@ class _Framing:
 _PLAIN = re.compile(rb"[A-Za-z0-9._=-]+")
 
 
-def _quoted(word: bytes) -> bytes:
-    """A word for the shell."""
+def _quote(word: bytes) -> bytes:
     return word if _PLAIN.fullmatch(word) else b"'" + word.replace(b"'", b"'\\''") + b"'"

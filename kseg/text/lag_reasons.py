@@ -1,4 +1,4 @@
-"""Sentences about why a group lags, from the coordinators' records and the ends of logs."""
+"""Sentences about the causes of a group's lag, from the coordinators' records and the ends of logs."""
 
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
@@ -11,7 +11,7 @@ from kseg.times import duration_text, time_text
 
 
 def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | None:
-    """Return why a commit or share-partition lags, most important first; None where there is nothing to say.
+    """Return why a commit or share-partition lags, most important reason first; None if there is no reason.
 
     A lag that isn't known has the reason for that. No time in it is a producer's.
     """
@@ -45,7 +45,7 @@ def group_lag_reason(group: Group, zone: tzinfo = UTC) -> str | None:
 
 
 def _largest(row: OffsetCommit | SharePartition) -> tuple[int, int]:
-    """The order of lags: the largest one last, before it those beyond the log end, then unknown ones."""
+    """Return the order of lags: unknown lags, commits beyond the log end, then known lags, largest last."""
     lag = row.lag
     if lag is None:
         return 0, 0
@@ -59,7 +59,7 @@ def _absence(presence: Presence, zone: tzinfo) -> Iterator[str]:
 
 
 def _held_back(commit: OffsetCommit, end: LogEnd) -> tuple[list[str], bool]:
-    """How much of the lag lies behind an open transaction, and whether that is half of it or more."""
+    """Return the part of the lag that follows the start of an open transaction, and whether it is half or more."""
     behind, before = end.log_end_offset - end.last_stable_offset, end.last_stable_offset - commit.offset
     if not behind or before < 0:
         return [], False
@@ -80,7 +80,7 @@ def _no_commit(commit: OffsetCommit, zone: tzinfo) -> str:
 
 
 def _since(then_ms: int, now: Now | None, zone: tzinfo) -> str:
-    """A time, and how long ago it was; before the newest time here where that is what is judged by."""
+    """Return a time and its age. If ages are counted to the newest time in the data, the text says so."""
     if then_ms < 0:
         return "an unknown time"
     time = time_text(then_ms, zone)

@@ -40,7 +40,7 @@ _Sums = PartitionSummary | ListingSum
 _Row = TypeVar("_Row")
 _CACHE_BAR = 5
 _NONE_IF_ZERO = ("DELETABLE", "CLEANABLE")
-"""Titles of columns of sizes that people see only if they are more than none."""
+"""Titles of columns of sizes that people see only if a size isn't zero."""
 
 
 def _codec_text(codec: int) -> str:
@@ -52,7 +52,7 @@ def _ratio(row: SegmentRow) -> float | None:
 
 
 def _selected_columns(selected: Callable[[_Row], SelectedRow | None]) -> tuple[Column[_Row], ...]:
-    """Columns of what is selected in a row."""
+    """Return columns of the selected records in a row."""
 
     def of(row: _Row) -> SelectedRow:
         return selected(row) or SelectedRow()
@@ -130,14 +130,14 @@ _SEGMENT_CACHE: tuple[Column[SegmentRow], ...] = (
 
 
 def _share(row: SegmentListing | PartitionSummary | ListingSum) -> str:
-    """How much of the logs is in the page cache."""
+    """Return the share of the logs that is in the page cache."""
     if row.cached_size is None:
         return "?"
     return f"{100 * row.cached_size // row.size}%" if row.size else ""
 
 
 def _health(segment: SegmentListing) -> str:
-    """What is wrong with the indexes and, as far as it was read, with the log."""
+    """Return the problems of the indexes and of the log, as far as it was read."""
     if segment.damage is None:
         return segment.index_health
     damage = f"damage at {segment.damage.position}"
@@ -145,7 +145,7 @@ def _health(segment: SegmentListing) -> str:
 
 
 def segment_style(row: SegmentRow) -> str:
-    """The style of a segment's line in a table."""
+    """Return the style of a segment's line in a table."""
     if row.segment.index_health != OK or row.segment.damage is not None:
         return "red"
     if row.is_to_delete:
@@ -233,7 +233,7 @@ _CACHE: Column[_Sums] = Column(fields.CACHED_BYTES, "CACHED", lambda row: row.ca
 
 
 def notes_on(row: PartitionSummary) -> list[str]:
-    """What is remarkable about a partition, in words."""
+    """Return notes about a partition, in words."""
     notes = [] if row.state is None else [f"-{row.state}"]
     notes += [f"{human_size(row.allocated)} on disk"] if differs_on_disk(row) else []
     if row.tier_sums is None and row.size:
@@ -254,7 +254,7 @@ def notes_on(row: PartitionSummary) -> list[str]:
 
 
 def _tier_notes(row: PartitionSummary) -> list[str]:
-    """What there is in a remote tier, in words."""
+    """Return notes about the contents of a remote tier, in words."""
     notes = [row.tier.text()] if row.tier is not None and row.tier.has_remote_part else []
     sums = row.tier_sums
     if sums is None:
@@ -266,7 +266,7 @@ def _tier_notes(row: PartitionSummary) -> list[str]:
 
 
 def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
-    """What the log cleaner would do, in words; nothing of a partition in which it has nothing to do."""
+    """Return the actions of the log cleaner, in words; none for a partition without work."""
     if cleaning is None or (cleaning.stop is CleanerStop.ACTIVE_SEGMENT and not cleaning.cleanable_size):
         return []
     keys = keys_text(cleaning)
@@ -274,7 +274,7 @@ def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
 
 
 def partition_style(row: PartitionSummary) -> str:
-    """The style of a partition's line in a table."""
+    """Return the style of a partition's line in a table."""
     return "red" if row.problems or row.unhealthy_segments else "yellow" if row.size_to_delete else ""
 
 
@@ -282,7 +282,7 @@ _EVIDENCE: dict[str | None, str] = {TopicIdSource.METADATA: "the metadata", Topi
 
 
 def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzinfo = UTC) -> str:
-    """A partition's heading for people."""
+    """Return a partition's heading for people."""
     parts = [counted(row.segments, "segment"), size_words(row.size, size)]
     has_offsets = row.last_offset is not None
     parts.append(f"offsets {row.log_start_offset} to {row.last_offset}" if has_offsets else "no offsets")
@@ -328,12 +328,12 @@ _NAMES_OF_SUMS: Mapping[str, tuple[Column[ListingSum], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ListingColumns:
-    """Which columns are wanted, and how people see them.
+    """The requested columns, and their form for people.
 
-    by: what there is a row for. deep: those that only reading every header fills. selected: those of what is selected;
-    for people in place of times and state. cache: how much lies in the page cache. has_disk: people see what the disk
-    has set aside. has_exact_sizes: bytes, for people too. has_tiers: what is known of segments in a remote tier. zone:
-    of times.
+    by: unit of a row. deep: columns that need every header read. selected: columns of selected records, which people
+    see instead of times and state. cache: bytes in the page cache. has_disk: people see the allocated space.
+    has_exact_sizes: people see bytes, too. has_tiers: known facts about segments in a remote tier. zone: time zone of
+    times.
     """
 
     by: str = "partition"
@@ -347,11 +347,11 @@ class ListingColumns:
 
     @property
     def size_text(self) -> Callable[[int], str]:
-        """How people see sizes."""
+        """Function that formats sizes for people."""
         return exact_size if self.has_exact_sizes else human_size
 
     def section(self, *, names: bool = True) -> Section[Any]:
-        """The rows; `names`: segments are shown with the names of their partition."""
+        """Return the section of the rows; `names`: segments have the names of their partition."""
         if self.by == "segment":
             return self._section(self._segment_columns(), self._shown_of_segments(names=names), segment_style)
         if self.by == "partition":
@@ -359,7 +359,7 @@ class ListingColumns:
         return self._section(self._sum_columns(self.by), self._shown_of_sums(), None)
 
     def total(self) -> Section[ListingSum]:
-        """The sums over all."""
+        """Return the section of the sums over all rows."""
         return Section("total", None, self._sum_columns("total"))
 
     def _section(
@@ -406,7 +406,7 @@ class ListingColumns:
         return tuple(column for column in _SUMS if column.field not in hidden)
 
     def _for_people(self, column: Column[_Row]) -> Column[_Row]:
-        """The column, its times as people read them in the zone, and its sizes in the wanted units."""
+        """Return the column with times for people in the zone, and sizes in the requested units."""
         if column.show is not None:
             return column
         if column.field.unit is Unit.TIMESTAMP:
@@ -428,21 +428,21 @@ def _time_text(timestamp: object, zone: tzinfo) -> str:
 
 
 def _is_shown(column: Column[Any]) -> bool:
-    """Whether people see it; a bar has no title, since it belongs to the column before it."""
+    """Return whether people see a column; a bar has no title, since it belongs to the preceding column."""
     return column.title != NOT_SHOWN or not column.name
 
 
 def size_words(size: int, text: Callable[[int], str]) -> str:
-    """A size in a sentence: exact ones with their unit."""
+    """Return a size in a sentence; exact sizes have their unit."""
     return counted(size, "byte") if text is exact_size else text(size)
 
 
 def write_listings(
     listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter, now: Now | None
 ) -> None:
-    """Writes the rows of partitions as these come, what is cut, and sums at the end, which CSV doesn't have.
+    """Write the rows of partitions as they come, the number of omitted rows, and the sums, except in CSV.
 
-    now: the time that was judged by; None leaves the end out.
+    now: the time used as now; None omits the end.
     """
     found = rows.of(listings)
     if writer.form.is_for_people and columns.by in _NAMES_OF_SUMS:
@@ -486,7 +486,7 @@ def _write_lines(
 def _write_by_partition(
     found: Iterator[Row], columns: ListingColumns, writer: RowWriter, write: Callable[[str], None]
 ) -> None:
-    """Segments below a heading for their partition."""
+    """Write segments below a heading for their partition."""
     shown = writer.prepared(columns.section(names=False)).shown_columns
     fitting = Fitting([column.head for column in shown], writer.form.room and writer.form.room - 2)
     segments = (row for row in found if isinstance(row, SegmentRow))
@@ -503,7 +503,7 @@ def _differs(row: Row) -> bool:
 
 
 def _with_largest(found: Iterator[Row]) -> Iterator[Row]:
-    """Segments of several partitions with the size of the largest of all, for their bars."""
+    """Yield segments of several partitions with the size of the largest segment of all, for their bars."""
     rows = list(found)
     largest = max((row.size for row in rows), default=0)
     for row in rows:
@@ -511,7 +511,7 @@ def _with_largest(found: Iterator[Row]) -> Iterator[Row]:
 
 
 def last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
-    """Say what is cut, and the sums over all."""
+    """Yield the number of omitted rows, and the sums."""
     if rows.cut.rows:
         yield _cut_line(rows, columns)
     yield _total_line(rows.total, columns)
@@ -524,7 +524,7 @@ def _cut_line(rows: Rows, columns: ListingColumns) -> str:
 
 
 def _total_line(total: ListingSum, columns: ListingColumns) -> str:
-    """The sums for people."""
+    """Return the sums for people."""
     sums = [
         counted(len(total.topics), "topic"),
         counted_directories(total.partitions, total.copies, total.not_in_use),

@@ -10,11 +10,11 @@ from kseg.log.segment_search import IndexView, SegmentStep
 from kseg.times import time_text
 
 SHOWN_CANDIDATES = 5
-"""The number of considered segments that are shown: the last ones, and those around the one with the answer."""
+"""Most considered segments that are shown: the last few, and those around the segment with the answer."""
 
 
 def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
-    """The answer for JSON; `record` is the record's object, or None."""
+    """Return the answer for JSON; `record` is the record's object, or None."""
     step, batch = lookup.step, lookup.batch
     entry = None if step is None else step.index_entry
     return {
@@ -37,7 +37,7 @@ def lookup_object(lookup: Lookup, record: object) -> dict[str, object]:
 
 
 def lookup_lines(lookup: Lookup, zone: tzinfo) -> Iterator[str]:
-    """The steps, a line each, up to the batch; the record's own line comes after them."""
+    """Yield one line per step up to the batch; the caller prints the record's own line after them."""
     tier = "" if lookup.tier is None or not lookup.tier.has_remote_part else f", {lookup.tier.text()}"
     start = f"log start offset {lookup.log_start_offset}{tier}"
     yield f"Looking for {_target_text(lookup, zone)} in {lookup.partition.path}, {start}"
@@ -110,7 +110,7 @@ def _entry_text(entry: OffsetIndexEntry | TimeIndexEntry, zone: tzinfo) -> str:
 
 
 def absence_line(lookup: Lookup, zone: tzinfo) -> str:
-    """What isn't there, why, and the neighbours."""
+    """Return a line that names the missing offset or time, the reason, and the neighbours."""
     around = [
         f"{word} {record.offset}"
         for word, record in (("the record before it is", lookup.previous), ("the next one is", lookup.next))

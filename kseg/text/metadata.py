@@ -42,27 +42,27 @@ if TYPE_CHECKING:
     from kseg.rewrite.metadata import DeletedPartition, MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
 
 _MOST_SHOWN = 20
-"""Partitions that people are shown; programs get all."""
+"""Most partitions that people see; programs get all."""
 
 
 class CopyRow(NamedTuple):
-    """A copy, and the one that is used."""
+    """A copy, and the copy that is used."""
 
     copy: "MetadataCopy"
     used: "MetadataCopy"
 
     @property
     def behind(self) -> int:
-        """Records that the used copy has and this one doesn't."""
+        """Number of records that the used copy has and this copy lacks."""
         return max(self.used.end_offset - self.copy.end_offset, 0)
 
     @property
     def behind_ms(self) -> int:
-        """Milliseconds between the last records of both."""
+        """Milliseconds between the last records of both copies."""
         return max(self.used.timestamp - self.copy.timestamp, 0)
 
     def behind_text(self) -> str:
-        """For people."""
+        """Return the distance for people."""
         if self.copy is self.used:
             return "used"
         return f"{counted(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "as far"
@@ -124,7 +124,7 @@ REBUILT: "Section[RebuiltMetadata]" = Section(
 
 
 def write_rebuilding(rebuilding: "Rebuilding", writer: RowWriter) -> None:
-    """Writes all that was found."""
+    """Write all results."""
     planned, newer, deleted = rebuilding.planned, rebuilding.newer, rebuilding.deleted
     writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in rebuilding.copies])
     writer.write(NEWER, newer[:_MOST_SHOWN] if writer.form.is_for_people else newer)
@@ -133,7 +133,7 @@ def write_rebuilding(rebuilding: "Rebuilding", writer: RowWriter) -> None:
 
 
 def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterator[str]:
-    """What is wrong or to be minded, and the next step, if the directory is written."""
+    """Yield problems and cautions, and the next step if the directory is written."""
     planned = rebuilding.planned
     for copy in rebuilding.copies:
         if copy.problem is not None:
@@ -212,7 +212,7 @@ TOKENS: Section[DelegationToken] = Section(
 
 
 HIDDEN_VALUE = "(hidden)"
-"""In the place of passwords."""
+"""Text that replaces passwords."""
 
 
 class _Node(Protocol):
@@ -226,7 +226,7 @@ Node = TypeVar("Node", bound=_Node)
 
 
 def _endpoints_column() -> Column[Node]:
-    """Where a node is reached."""
+    """Return the column of a node's addresses."""
 
     def objects(row: Node) -> list[dict[str, object]]:
         names = {"security_protocol": "securityProtocol"}
@@ -253,7 +253,7 @@ def _broker_state(broker: Broker) -> str:
 
 
 class PartitionRow(NamedTuple):
-    """A partition, and where its replicas lie."""
+    """A partition, and the places of its replicas."""
 
     partition: ClusterPartition
     places: tuple[ReplicaPlace, ...]
@@ -265,7 +265,7 @@ def _place_object(place: ReplicaPlace) -> dict[str, object]:
 
 
 class DirectoryRow(NamedTuple):
-    """A log directory of a broker: its id, its path if it is here, whether it is cordoned, its replicas."""
+    """A log directory of a broker: its id, its path if given, whether it is cordoned, its replicas."""
 
     broker_id: int
     directory_id: str
@@ -275,7 +275,7 @@ class DirectoryRow(NamedTuple):
 
 
 def directory_rows(found: ClusterMetadata, places: ReplicaPlaces) -> Iterator[DirectoryRow]:
-    """The log directories that brokers registered (3.7 on)."""
+    """Yield the log directories that brokers registered (since 3.7)."""
     counts = Counter(directory for partition in found.partitions for directory in partition.directories)
     for broker in found.brokers:
         for directory_id in broker.log_dirs:
@@ -426,14 +426,14 @@ METADATA: Section[ClusterMetadata] = Section(
 
 
 class SettingRow(NamedTuple):
-    """A setting in force for a topic; may_differ: a server.properties that isn't known may set something else."""
+    """A setting in force for a topic; may_differ: an unknown server.properties may set another value."""
 
     topic: str
     setting: ResolvedSetting
     may_differ: bool
 
     def source_text(self) -> str:
-        """Who sets it, for people."""
+        """Return the source of the setting for people."""
         text = self.setting.source.text()
         return f"{text}, unless server.properties sets it" if self.may_differ else text
 
@@ -452,7 +452,7 @@ SETTINGS: Section[SettingRow] = Section(
 
 
 def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: PartitionChoice) -> Iterator[SettingRow]:
-    """All settings of the topics that are meant; static: of the server.properties of the broker that is asked."""
+    """Yield all settings of the chosen topics; static: settings of the broker's server.properties."""
     known = DynamicSettings(found)
     brokers = known.of_the_broker((identity_of(log_dir).broker for log_dir in found.log_dirs), static)
     for topic in found.topics:
@@ -465,7 +465,7 @@ def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: Part
 def cluster_sections(
     found: ClusterMetadata, places: ReplicaPlaces, choice: PartitionChoice
 ) -> Iterator[tuple[str, Section[Any], list[Any]]]:
-    """All kinds of rows by the names that users choose them by, those of topics as far as these are meant."""
+    """Yield each kind of row with the name that users choose it by; kinds about topics have only the chosen topics."""
     yield "features", FEATURES, [*found.features]
     yield "voters", VOTERS, [*found.voters]
     yield "controllers", CONTROLLERS, [*found.controllers]
@@ -496,7 +496,7 @@ KINDS = (
     "scram",
     "tokens",
 )
-"""The names of the kinds of rows, in their order."""
+"""Names of the kinds of rows, in their order."""
 
 
 def write_sections(
@@ -505,7 +505,7 @@ def write_sections(
     writer: RowWriter,
     show: str | None,
 ) -> None:
-    """Writes all kinds of rows, or one; CSV can have one only. JSON begins with the moment."""
+    """Write all kinds of rows, or one; CSV can only have one. JSON begins with the moment."""
     wanted = show or ("partitions" if writer.form.has_one_kind else None)
     if wanted is None and writer.form.has_objects:
         writer.form.write_object(writer.prepared(METADATA).as_object(found))
@@ -515,13 +515,13 @@ def write_sections(
 
 
 def _worst_first(section: Section[Any], rows: list[Any]) -> list[Any]:
-    """Rows for people: red ones first, such as partitions without a leader, then yellow ones."""
+    """Return rows for people: red rows first, such as partitions without a leader, then yellow rows."""
     style = section.style
     return rows if style is None else sorted(rows, key=lambda row: ("red", "yellow", "").index(style(row)))
 
 
 def write_script(script: Script, note: Callable[[str], object]) -> None:
-    """Writes a script, and says how much it carries over and what it doesn't."""
+    """Write a script, and report how much it carries over and what it omits."""
     for line in script.lines:
         write_line(line)
     flush_stdout()

@@ -26,18 +26,20 @@ Values = tuple[Any, ...]
 
 
 class AnswerWriter:
-    """Writes answers in one form. count: rows written of the last one; total: of all."""
+    """Write answers in one form.
+
+    count: rows of the last answer. total: rows of all answers.
+    """
 
     def __init__(self, form: Form) -> None:
-        """Nothing is written yet."""
         self.count = self.total = 0
         self.form = form
 
     def write(self, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
-        """Writes an answer's rows as they come; a table when it is complete."""
+        """Write an answer's rows as they come; a table when it is complete."""
         self.count = 0
         names = names_once(schema.names)
-        rows = self._counted(rows_of(batches, self.form.zone))
+        rows = self._count_rows(rows_of(batches, self.form.zone))
         if self.form.has_objects:
             for row in rows:
                 self.form.write_object(dict(zip(names, map(_as_json, row), strict=True)))
@@ -63,7 +65,7 @@ class AnswerWriter:
                 lines.add(row)
             lines.finish()
 
-    def _counted(self, rows: Iterator[Values]) -> Iterator[Values]:
+    def _count_rows(self, rows: Iterator[Values]) -> Iterator[Values]:
         for row in rows:
             self.count += 1
             self.total += 1
@@ -71,7 +73,7 @@ class AnswerWriter:
 
 
 def names_once(names: Sequence[str]) -> list[str]:
-    """Names of columns, each once: later ones of the same name get a number."""
+    """Return unique names of columns: repeated names get a number."""
     found: dict[str, None] = {}
     for name in names:
         own, number = name, 1
@@ -82,7 +84,7 @@ def names_once(names: Sequence[str]) -> list[str]:
 
 
 def rows_of(batches: "Iterable[pa.RecordBatch]", zone: tzinfo) -> Iterator[Values]:
-    """The rows as plain values: times in ISO 8601, whole decimals as numbers, bytes as text or `base64:…`."""
+    """Yield the rows as plain values: times in ISO 8601, whole decimals as numbers, bytes as text or `base64:…`."""
     for batch in batches:
         yield from zip(*(_cells(column, zone) for column in batch.columns), strict=True)
 
@@ -90,7 +92,7 @@ def rows_of(batches: "Iterable[pa.RecordBatch]", zone: tzinfo) -> Iterator[Value
 def _cells(column: "pa.Array", zone: tzinfo) -> list[Any]:
     try:
         values = column.to_pylist()
-    except (OverflowError, ValueError):  # times that Python doesn't have
+    except (OverflowError, ValueError):  # times that Python can't represent
         values = list(map(_value_or_text, column))
     return [plain(value, zone) for value in values]
 
@@ -108,7 +110,7 @@ def _value_or_text(cell: "pa.Scalar") -> Any:
 
 
 def plain(value: Any, zone: tzinfo) -> Any:
-    """A value as what JSON has, but decimals, which keep their digits."""
+    """Return a value as a type of JSON; decimals stay, to keep their digits."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -132,7 +134,7 @@ def plain(value: Any, zone: tzinfo) -> Any:
 
 
 def bytes_text(data: bytes) -> str:
-    """Bytes as text, `base64:…` if they aren't UTF-8, as in CSV of `kseg dump`."""
+    """Return bytes as text, or as `base64:…` if they aren't UTF-8, as in CSV of `kseg dump`."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -161,7 +163,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _as_field(value: Any) -> Any:
-    """A value in CSV: what isn't a single one is JSON."""
+    """Return a value in CSV: composite values are JSON."""
     return _json_text(value) if isinstance(value, dict | list) else value
 
 
@@ -172,7 +174,7 @@ def _json_text(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """A value for people: null as null, structs without what is null in them."""
+    """Return a value for people: null as null, structs without null members."""
     match value:
         case None:
             return "null"
@@ -217,8 +219,8 @@ def _is_number(kind: "pa.DataType") -> bool:
 class Scan:
     """A table that a query reads.
 
-    columns: those that it needs. partitions, size: how many partitions, and bytes of logs, it reads; those_in_all,
-    size_in_all: of how many; None for tables that aren't read by pieces. orders: where exactly.
+    columns: the needed columns. partitions, size: partitions and bytes of logs to read. those_in_all, size_in_all: the
+    totals; None for tables that aren't read in pieces. orders: the exact ranges.
     """
 
     table: str
@@ -236,7 +238,7 @@ def _share(part: int | None, whole: int | None) -> str:
 
 
 def _offsets(scan: Scan) -> str:
-    """The offsets that are wanted, if they are the same in all partitions, and not all of them."""
+    """Return the requested offsets, if they are the same in all partitions and not all offsets."""
     wanted = {(order.offsets.first, order.offsets.end) for order in scan.orders}
     if not wanted or wanted == {(None, None)}:
         return ""

@@ -1,4 +1,4 @@
-"""Text of `kseg redact`: what was replaced, what became noise or zeros, and what stays readable."""
+"""Text of `kseg redact`: replaced contents, contents turned into noise or zeros, and parts that stay readable."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,17 +9,17 @@ from kseg.rewrite.redacted_names import NameKind
 from kseg.sizes import human_size
 
 SHOWN = 20
-"""Files of zeros that the text names one by one."""
+"""Most files of zeros that the text lists."""
 READABLE = (
     "offsets, times, sizes and checksums of records",
     "producer ids, topic ids, cluster and node ids",
     "numbers and Kafka's own words in settings",
 )
-"""What stays as it is, whatever is kept."""
+"""Parts that stay readable with any options."""
 
 
 class RedactReport:
-    """What a run did to all directories together."""
+    """Results of a run for all directories together."""
 
     def __init__(self, kept: Sequence[NameKind], *, is_key_kept: bool) -> None:
         self._kept, self._is_key_kept = tuple(kept), is_key_kept
@@ -29,7 +29,7 @@ class RedactReport:
         self.directories = self.files = self.size = self.batches = self.records = 0
 
     def add(self, redacted: RedactedDirectory) -> None:
-        """Add what was done in a directory."""
+        """Add the result for a directory."""
         self.directories += 1
         self.files += redacted.files
         self.size += redacted.size
@@ -41,7 +41,7 @@ class RedactReport:
             self._names[kind] |= names
 
     def as_object(self) -> dict[str, object]:
-        """Return the report as JSON has it."""
+        """Return the report for JSON."""
         return {
             "type": "redaction",
             "directoryCount": self.directories,
@@ -66,12 +66,12 @@ class RedactReport:
             yield f"  names kept: {', '.join(self._kept)}"
         for reason, size in sorted(self._noise.items()):
             yield f"  replaced by noise: {counted(size, 'byte')}, {reason}"
-        yield from _limited([f"  written as zeros, since it isn't Kafka's: {name}" for name in self._zeros])
+        yield from _limit_lines([f"  written as zeros, since it isn't Kafka's: {name}" for name in self._zeros])
         yield f"  stays readable: {'; '.join(READABLE)}"
         if not self._is_key_kept:
             yield "  nobody knows the key: another run gives other names; --key-file gives the same ones again"
 
 
-def _limited(lines: Sequence[str]) -> Iterable[str]:
+def _limit_lines(lines: Sequence[str]) -> Iterable[str]:
     more = len(lines) - SHOWN
     return lines if more <= 0 else (*lines[:SHOWN], f"  and {more} more")

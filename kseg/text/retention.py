@@ -1,4 +1,4 @@
-"""Text about retention and cleaning: what goes, when, by which time, and what it frees."""
+"""Text about retention and cleaning: deleted segments, dates, the time that decides, and the freed space."""
 
 import shlex
 from collections.abc import Iterator
@@ -32,17 +32,17 @@ def _age(ms: int) -> str:
 
 
 def now_fields(now: Now, zone: tzinfo = UTC) -> dict[str, object]:
-    """Return the time that a command judged by and where it comes from, as its summary for JSON has them."""
+    """Return the time used as now and its source, as the summary for JSON has them."""
     return {fields.NOW.name: iso_time(now.ms, zone) or now.ms, fields.NOW_SOURCE.name: now.source.value}
 
 
 def total_object(rows: int, now: Now, zone: tzinfo) -> dict[str, object]:
-    """Return the last object of rows with ages: how many rows there are, and the time that ages are counted to."""
+    """Return the last object of rows with ages: the number of rows, and the time that ages are counted to."""
     return {"type": "total", "rows": rows, **now_fields(now, zone)}
 
 
 def write_freeing(plan: FreeingPlan, wanted: Wanted, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
-    """Writes a plan to standard output, as text or objects."""
+    """Write a plan to standard output, as text or objects."""
     if form.has_objects:
         for each in _objects(plan, wanted, bootstrap_server):
             form.write_object(each | (now_fields(now, zone) if each["type"] == "plan" else {}))
@@ -84,7 +84,7 @@ def _objects(plan: FreeingPlan, wanted: Wanted, bootstrap_server: str) -> Iterat
 
 
 def _share_lines(wanted: Wanted) -> Iterator[str]:
-    """Say what a share is of."""
+    """Yield lines that say what the total of a share is."""
     if wanted.of is not None:
         share = f"{wanted.percent}% of the {wanted.of} ({human_size(wanted.whole)})"
         other = "" if wanted.of is ShareOf.DISK else f"; disk:{wanted.percent}% is of the disk, as `df` shows it"
@@ -127,7 +127,7 @@ def _command(lowered: LoweredTopic, bootstrap_server: str) -> str:
 
 
 def _undo(lowered: LoweredTopic, bootstrap_server: str) -> str | None:
-    """The line that undoes it; None if nothing tells what the topic had."""
+    """Return the command that restores the settings; None if the former settings are unknown."""
     if lowered.own_value is not None:
         value = shlex.quote(f"{lowered.setting}={lowered.own_value}")
         return f"{_alter(lowered, bootstrap_server)} --add-config {value}"
@@ -140,12 +140,12 @@ def _alter(lowered: LoweredTopic, bootstrap_server: str) -> str:
 
 
 def cleaning_text(cleaning: Cleaning) -> str:
-    """Whether the cleaner would take the partition, and why not."""
+    """Return whether the cleaner would take the partition, and why not."""
     return _TEXTS[cleaning.verdict](cleaning)
 
 
 def keys_text(cleaning: Cleaning) -> str | None:
-    """Says if there may be more keys to clean than the cleaner takes at once."""
+    """Return a note if there may be more keys to clean than the cleaner takes at once."""
     if cleaning.most_records <= cleaning.most_keys:
         return None
     return f"up to {counted(cleaning.most_records, 'key')} to clean, the cleaner takes {cleaning.most_keys} at once"

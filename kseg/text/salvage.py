@@ -26,7 +26,7 @@ from kseg.times import iso_time, now_ms
 
 SHOWN_OPEN = 3
 SHOWN = 50
-"""Losses, holes and pieces of each kind that the text names one by one."""
+"""Most losses, holes and pieces of each kind that the text lists."""
 
 
 _AFTER_A_LOSS = {
@@ -41,18 +41,18 @@ _AFTER_A_LOSS = {
     "__remote_log_metadata": "brokers don't see remote segments whose records are lost; `kseg verify` with --remote"
     " lists them",
 }
-"""What to do if records of an internal topic are lost, or can't be read."""
+"""Next step if records of an internal topic are lost or unreadable."""
 
 
 def advice_on_loss(topic: str) -> str:
-    """The line that says what to do about an internal topic's losses."""
+    """Return the next step after losses in an internal topic."""
     return f"{topic}: no consumer group reads it, so none can be moved past the loss; {_AFTER_A_LOSS[topic]}"
 
 
 def reset_command(salvage: Salvage, offset: int) -> str | None:
-    """The command that moves a consumer group to an offset; None for an internal topic, and if there is no log.
+    """Return the command that moves a consumer group to an offset.
 
-    Source: ConsumerGroupCommand.
+    None for an internal topic, and if there is no log. Source: ConsumerGroupCommand.
     """
     if salvage.topic in _AFTER_A_LOSS or salvage.is_foreign:
         return None
@@ -64,7 +64,7 @@ def reset_command(salvage: Salvage, offset: int) -> str | None:
 
 
 def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
-    """A partition's report."""
+    """Yield the report on a partition."""
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
     yield (
         f"{salvage.name}: {counted(salvage.batch_count, 'batch', 'batches')}, {counted(salvage.size, 'byte')} in"
@@ -73,8 +73,8 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     yield from _replica_lines(salvage)
     yield from map(_abandoned_line, salvage.abandoned)
     yield from (f"  left out: {each.text()}" for each in salvage.set_aside)
-    yield from _limited(_loss_line(found) for found in salvage.losses)
-    yield from _limited(_kept_line(salvage, log, problem) for log, problem in salvage.inner_problems)
+    yield from _limit_lines(_loss_line(found) for found in salvage.losses)
+    yield from _limit_lines(_kept_line(salvage, log, problem) for log, problem in salvage.inner_problems)
     if salvage.inner_problems:
         yield "    --drop-unreadable leaves such batches out"
     if salvage.reordered:
@@ -83,7 +83,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
         yield f"  {counted(salvage.duplicates, 'duplicate batch', 'duplicate batches')} left out"
     if unplaced:
         yield f"  {unplaced} intact batches whose offsets fit nowhere, in lost+found/{salvage.name}"
-    yield from _limited(
+    yield from _limit_lines(
         f"    {extent.log.name} position {extent.position}: offsets {extent.first_offset} to {extent.last_offset}"
         for extent in salvage.unplaced
     )
@@ -155,7 +155,7 @@ def _kept_line(salvage: Salvage, log: Path, problem: InnerProblem) -> str:
     return f"{kept}; consumers that fail there go on at offset {problem.last_offset + 1}"
 
 
-def _limited(lines: Iterator[str]) -> Iterator[str]:
+def _limit_lines(lines: Iterator[str]) -> Iterator[str]:
     yield from islice(lines, SHOWN)
     more = sum(1 for _ in lines)
     if more:
@@ -175,7 +175,7 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
 
 
 def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
-    """The same for JSON."""
+    """Return the report on a partition for JSON."""
     return {
         "type": "salvage",
         "name": salvage.name,
@@ -269,7 +269,7 @@ def _file_object(file: WrittenFile) -> dict[str, object]:
 
 
 def write_run(arguments: Sequence[str], form: Form) -> None:
-    """Says which kseg makes what follows, when, and by which command."""
+    """Write a line with kseg's version, the time and the command."""
     from importlib.metadata import version
 
     run = {"type": "run", "kseg": version("kseg"), "time": iso_time(now_ms())}
@@ -280,10 +280,10 @@ def write_run(arguments: Sequence[str], form: Form) -> None:
 
 
 class SalvageReport(NamedTuple):
-    """What is said of a partition, as an object of JSON or as lines.
+    """The report on a partition, as an object of JSON or as lines.
 
-    is_whole: whether nothing is wrong with it. advised_topic: the internal topic that advice is needed on; None
-    without one.
+    is_whole: whether the partition has no problem. advised_topic: the internal topic that needs advice; None without
+    one.
     """
 
     is_whole: bool
@@ -292,14 +292,14 @@ class SalvageReport(NamedTuple):
 
 
 def salvage_report(salvage: Salvage, written: Written, form: Form) -> SalvageReport:
-    """The report on a partition, in a form of `-o`."""
+    """Return the report on a partition, in a form of `-o`."""
     content = salvage_object(salvage, written) if form.has_objects else tuple(salvage_lines(salvage, written))
     needs_advice = salvage.topic in _AFTER_A_LOSS and bool(salvage.holes or salvage.inner_problems)
     return SalvageReport(salvage.is_whole, salvage.topic if needs_advice else None, content)
 
 
 def write_report(report: SalvageReport, form: Form) -> None:
-    """Writes a partition's report to standard output."""
+    """Write the report on a partition to standard output."""
     if isinstance(report.content, dict):
         form.write_object(report.content)
     else:
@@ -307,7 +307,7 @@ def write_report(report: SalvageReport, form: Form) -> None:
 
 
 def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterator[str]:
-    """Each segment's file, offsets, batches, bytes, and why it was rolled if one of Kafka's rules did it."""
+    """Yield each segment's file, offsets, batches and bytes, and Kafka's rule for the roll, if one applied."""
     for segment in segments:
         offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
         rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
@@ -319,7 +319,7 @@ def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterat
 
 
 def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
-    """What `slice` wrote: its segments, and counts."""
+    """Yield the segments that `slice` wrote, and counts."""
     yield from segment_lines(sliced.segments, directory)
     yield (
         f"{counted(sliced.copied, 'batch', 'batches')} copied, {sliced.rebuilt} rebuilt,"
@@ -328,7 +328,7 @@ def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
 
 
 def left_open_line(sliced: Sliced) -> str | None:
-    """The transactions that are open in a piece; None if none are."""
+    """Return a line about the transactions that a piece leaves open; None if there are none."""
     opened = sliced.open_transactions
     if not opened:
         return None
@@ -341,13 +341,13 @@ def left_open_line(sliced: Sliced) -> str | None:
 
 
 def missed_options(sliced: Sliced, given_keys: Mapping[bytes, str]) -> Iterator[str]:
-    """The options of `slice` for which no record was found; `given_keys`: how the user wrote the keys."""
+    """Yield the options of `slice` that matched no record; `given_keys`: the keys as the user wrote them."""
     yield from (f"--drop-offset {offset}" for offset in sorted(sliced.missed_offsets))
     yield from (f"--drop-key {given}" for key, given in given_keys.items() if key in sliced.missed_keys)
 
 
 def reindexed_lines(each: Reindexed) -> Iterator[str]:
-    """How a segment's indexes compare with the rebuilt ones; and where these end, if the log is damaged."""
+    """Yield how a segment's indexes compare with the rebuilt ones, and where both end if the log is damaged."""
     faults = {extension: f" ({fault})" for extension, fault in each.faults.items()}
     compared = ", ".join(
         f"{extension} {found}{faults.get(extension, '')}" for extension, found in each.compared.items()
@@ -361,7 +361,7 @@ def reindexed_lines(each: Reindexed) -> Iterator[str]:
 
 
 def side_file_line(partition: PartitionLog, file: SideFile, *, is_dry_run: bool) -> str:
-    """Why a file beside the segments is rebuilt, or what it would take."""
+    """Return why a file next to the segments is rebuilt, or the condition for that."""
     detail = f" ({file.detail})" if file.detail else ""
     outcome = "; will be rebuilt" if is_dry_run else "; rebuilt"
     outcome = outcome if file.content is not None else "; --cluster-metadata may have its contents"

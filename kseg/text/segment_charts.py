@@ -17,12 +17,12 @@ from kseg.text.listing import ListingColumns, last_lines, partition_line, size_w
 from kseg.times import duration_text, time_text
 
 _WIDE = 120
-"""Characters of a line that has room for the largest time next to the first."""
+"""Width of lines in characters that have room for the largest time next to the first."""
 _MARK = "!"
 
 
 class _Disorder(NamedTuple):
-    """A segment whose first time is before the largest time of the segments preceding it, and by how much."""
+    """A segment whose first time is before the largest time of preceding segments, and the difference."""
 
     base_offset: int
     by_ms: int
@@ -31,7 +31,7 @@ class _Disorder(NamedTuple):
 def write_charts(
     listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, canvas: Canvas, *, has_sums: bool
 ) -> None:
-    """Write a chart of each partition's segments as they come, what is cut, and the sums at the end."""
+    """Write a chart of each partition's segments as they come, the number of omitted rows, and the sums at the end."""
     found = rows.of(listings)
     ordered = found if rows.are_in_listed_order else _by_partition(found)
     segments = (row for row in ordered if isinstance(row, SegmentRow))
@@ -44,7 +44,7 @@ def write_charts(
 
 
 def _by_partition(found: Iterator[Row]) -> Iterator[Row]:
-    """Sorted rows by their partitions, in the order in which these come first; within them by offset."""
+    """Yield sorted rows grouped by partition, in the order of first appearance; within a partition by offset."""
     partitions: dict[str, list[SegmentRow]] = {}
     for row in found:
         if isinstance(row, SegmentRow):
@@ -82,7 +82,7 @@ def segment_chart(
 
 
 def _times(rows: Sequence[SegmentRow]) -> list[Span | None] | None:
-    """From the first to the largest time of each segment; None if one that has records has no time."""
+    """Return the span of times of each segment; None if a segment with records has no time."""
     spans: list[Span | None] = []
     for row in rows:
         first, largest = row.segment.first_timestamp, row.segment.largest_timestamp
@@ -96,7 +96,7 @@ def _times(rows: Sequence[SegmentRow]) -> list[Span | None] | None:
 
 
 def _offsets(rows: Sequence[SegmentRow]) -> list[Span | None]:
-    """The offsets of each segment."""
+    """Return the offsets of each segment."""
     return [
         None if row.segment.last_offset is None else Span(row.segment.base_offset, row.segment.last_offset)
         for row in rows
@@ -128,7 +128,7 @@ def _axis_line(axis: Span, zone: tzinfo, *, is_of_time: bool) -> str:
 
 
 def _label_columns(marked: set[int], size: Callable[[int], str], zone: tzinfo) -> list[Column[SegmentRow]]:
-    """Columns next to the bars, the times last."""
+    """Return columns next to the bars, the times last."""
     columns: list[Column[SegmentRow]] = [
         Column(fields.BASE_OFFSET, "BASE", lambda row: row.segment.base_offset),
         Column(fields.LAST_OFFSET, "LAST", lambda row: row.segment.last_offset),

@@ -1,4 +1,4 @@
-"""Selections of records as the options that ask for them, and the line that says that none was found."""
+"""Selections of records as command options, and the message for an empty selection."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
@@ -15,14 +15,14 @@ from kseg.times import iso_time, time_text
 
 def asked_text(selection: Selection, zone: tzinfo = UTC) -> str:
     """Return the options of a selection, with the values that kseg made of them."""
-    return " ".join(_asked(selection, zone))
+    return " ".join(_list_options(selection, zone))
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> str | None:
     return iso_time(timestamp, zone) or (f"{timestamp}ms" if timestamp is not None and timestamp >= 0 else None)
 
 
-def _asked(selection: Selection, zone: tzinfo) -> Iterator[str]:
+def _list_options(selection: Selection, zone: tzinfo) -> Iterator[str]:
     for option, value in (
         ("--from-offset", selection.from_offset),
         ("--to-offset", selection.to_offset),
@@ -61,14 +61,14 @@ def _bytes_text(value: bytes | None) -> str | None:
 
 
 def no_match_line(selection: Selection, directories: Sequence[StrPath], zone: tzinfo = UTC) -> str:
-    """Return what to say where no record is selected: where kseg looked, for what, and how it compared."""
+    """Return the message for an empty selection: the searched places, the selection, and the nearest hints."""
     through = _extent(directories[0]) if len(directories) == 1 else f"in {counted(len(directories), 'partition')}"
     times = _times(directories, zone) if selection.has_times else ""
     return f"no record {through} matches {asked_text(selection, zone)}{times}{''.join(_hints(selection))}"
 
 
 def _times(directories: Sequence[StrPath], zone: tzinfo) -> str:
-    """Return from when to when the records of partitions are, as far as it can be read."""
+    """Return the range of timestamps in partitions, as far as it can be read."""
     from kseg.log.listing import ListingSettings, list_partition
     from kseg.log.segments import RetentionSettings
 

@@ -15,31 +15,31 @@ _STOPS = {
 
 
 def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
-    """What a start ends in; of several nodes each that doesn't start well, the gravest first, and how many do.
+    """Return the end of a start.
 
-    is_all: whether everything was read.
+    If several nodes don't start well, the gravest end is first, then their number. is_all: whether everything was read.
     """
     nodes = forecast.nodes
     worst = nodes[0]
     is_known = (is_all and forecast.is_of_all) or worst.consequence is AtStart.REFUSES
     bound = "" if is_known else ", by what was read"
     if len(nodes) == 1:
-        return _closed(f"A broker {_end(worst)}{bound}")
+        return _close_sentence(f"A broker {_end(worst)}{bound}")
     if worst.consequence is AtStart.WELL:
         return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
     bad = [each for each in nodes if each.consequence is not AtStart.WELL]
-    told = " ".join(_closed(f"{_name(each)} {_end(each)}") for each in bad)
+    told = " ".join(_close_sentence(f"{_name(each)} {_end(each)}") for each in bad)
     well = len(nodes) - len(bad)
     return f"{told} {well} of {counted(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
 
 
-def _closed(sentence: str) -> str:
-    """A sentence with its full stop, which a broker's words that go on don't need."""
+def _close_sentence(sentence: str) -> str:
+    """Return a sentence with its full stop, which a broker's truncated words don't need."""
     return sentence if sentence.endswith("…") else f"{sentence}."
 
 
 def _name(node: NodeStart) -> str:
-    """A node by its id and its first log directory."""
+    """Return the id of a node and its first log directory."""
     first = node.log_dirs[0]
     return f"The node of {first.path}" if first.identity.broker is None else f"Node {first.identity.broker}"
 
@@ -59,7 +59,7 @@ def _all(harms: Sequence[str]) -> str:
 
 
 def _harms(node: NodeStart) -> Iterator[str]:
-    """What becomes of records."""
+    """Yield the consequences for records."""
     for consequence in (AtStart.LEADERLESS, AtStart.HIDES, AtStart.LOSES, AtStart.NO_GROUPS, AtStart.WRONG):
         places = node.harmed.get(consequence)
         if places:
@@ -84,7 +84,7 @@ def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> 
 
 
 def assumptions(forecast: StartForecast) -> str:
-    """What the sentence takes for given, since the given directories don't say so."""
+    """Return assumptions of the sentence that the given directories don't confirm."""
     stops = {stop for node in forecast.nodes for stop in node.stops}
     if not stops:
         return "the broker knows these partitions, and the rest of its disks is in order"
@@ -98,7 +98,7 @@ def assumptions(forecast: StartForecast) -> str:
 
 
 def forecast_fields(forecast: StartForecast, *, is_all: bool) -> dict[str, object]:
-    """Fields of a summary: the gravest end, the sentence, and what it takes for given."""
+    """Return fields of a summary: the gravest end, the sentence, and its assumptions."""
     return {
         "start": str(forecast.consequence),
         "startSentence": forecast_sentence(forecast, is_all=is_all),

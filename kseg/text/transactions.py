@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class TransactionRow(NamedTuple):
     """A transaction of a partition, and the verdict on it if it is open.
 
-    now_ms: the given time, None if none was: a producer's times are counted to no other. age_ms: the time that its
-    coordinator's are counted to. abort_command: the line that aborts it, if it hangs or is overdue.
+    now_ms: the given time, None without one; times of a producer are counted to no other. age_ms: the time that the
+    coordinator's times are counted to. abort_command: the command that aborts it, if it hangs or is overdue.
     """
 
     transaction: Transaction
@@ -57,38 +57,38 @@ class TransactionRow(NamedTuple):
 
     @property
     def is_hanging(self) -> bool | None:
-        """Whether nobody will end it; None if that can't be known."""
+        """True if nobody will end the transaction; None if unknown."""
         return False if self.verdict is None else self.verdict.is_hanging
 
     @property
     def coordinator(self) -> CoordinatorTransaction | None:
-        """What is to end it, of one that is open; None if nothing is, or that isn't known."""
+        """The coordinator's entry that ends an open transaction; None if there is none or it is unknown."""
         return self.verdict.coordinator if self.verdict is not None and self.verdict.is_coordinated else None
 
     @property
     def is_overdue(self) -> bool:
-        """Whether its coordinator is to abort it and hasn't."""
+        """True if the coordinator should have aborted the transaction and hasn't."""
         return bool(self.coordinator and self.coordinator.is_overdue(self.age_ms))
 
     @property
     def badness(self) -> int:
-        """What to sort by: hanging and overdue transactions, open ones, the others."""
+        """Sort key: hanging and overdue transactions, open transactions, then others."""
         return 0 if self.is_hanging or self.is_overdue else 1 if self.transaction.is_open else 2
 
     @property
     def transactional_id(self) -> str | None:
-        """The transactional id of the producer, of one that is open, if it is known."""
+        """The transactional id of the producer of an open transaction, if known."""
         coordinator = None if self.verdict is None else self.verdict.coordinator
         return None if coordinator is None else coordinator.transactional_id
 
     @property
     def timeout_timestamp(self) -> int | None:
-        """When its coordinator ends it if nobody else does; None if it won't, or that isn't known."""
+        """Time at which the coordinator ends the transaction if nobody else does; None if it won't, or if unknown."""
         return None if self.coordinator is None else self.coordinator.timeout_timestamp
 
     @property
     def duration_ms(self) -> int | None:
-        """How long it took or has been open: as its coordinator has it; of one that hangs, since its last record."""
+        """Duration of the transaction so far: from the coordinator, or since the last record if it hangs."""
         if self.verdict is None:
             return self.transaction.duration_ms
         if self.coordinator is not None:
@@ -98,36 +98,42 @@ class TransactionRow(NamedTuple):
 
 
 class CoordinatorRow(NamedTuple):
-    """What a coordinator knew of a transactional id; now_ms: the time that its age is counted to, None for none."""
+    """A coordinator's entry for a transactional id.
+
+    now_ms: the time that its age is counted to; None without one.
+    """
 
     transaction: CoordinatorTransaction
     now_ms: int | None
 
     @property
     def is_overdue(self) -> bool | None:
-        """Whether its coordinator is to abort it."""
+        """True if the coordinator should have aborted the transaction."""
         return self.transaction.is_overdue(self.now_ms)
 
     @property
     def badness(self) -> int:
-        """What to sort by, as of a TransactionRow."""
+        """Sort key, as of a TransactionRow."""
         return 0 if self.is_overdue else 1 if self.transaction.is_open else 2
 
     @property
     def duration_ms(self) -> int | None:
-        """How long it took or has been open."""
+        """Duration of the transaction so far."""
         return self.transaction.duration_ms(self.now_ms)
 
 
 Judged = TypeVar("Judged", TransactionRow, CoordinatorRow)
 MOST_SOONER = 20
-"""Transactions that end by their timeouts of which the commands that end them sooner are shown."""
+"""Most transactions ending by timeout whose abort commands are shown."""
 MOST_HELD = 100_000
-"""Transactions that have ended which are held back until the open ones are known."""
+"""Most ended transactions that are held back until the open ones are known."""
 
 
 def worst_first(rows: Iterable[Judged]) -> Iterator[Judged]:
-    """Rows with what hangs or is overdue first, then what is open; of very many that ended the first come before."""
+    """Yield hanging and overdue rows first, then open ones.
+
+    If very many transactions have ended, the first of them come before.
+    """
     opened, ended = list[Judged](), list[Judged]()
     for row in rows:
         (opened if row.transaction.is_open else ended).append(row)
@@ -139,7 +145,7 @@ def worst_first(rows: Iterable[Judged]) -> Iterator[Judged]:
 
 
 class StableRow(NamedTuple):
-    """How far a partition can be read by consumers that read committed records only."""
+    """Last stable offset of a partition, up to which consumers of committed records can read."""
 
     topic: str | None
     partition: int | None
@@ -149,11 +155,11 @@ class StableRow(NamedTuple):
 
 
 class TransactionRows:
-    """Reads partitions one after another.
+    """Rows of transactions, read from partitions one after another.
 
-    age_ms: the time that coordinators' times are counted to; by default the given one. zone: of times in lines. Once
-    all rows were taken: has_ages: whether there were such; found_bad: whether a transaction hangs or is overdue;
-    stable_rows: partitions' last stable offsets; unreadable: what couldn't be read; transactional_ids: how many.
+    age_ms: the time that coordinators' times are counted to; by default the given time. zone: time zone of times in
+    lines. After all rows: has_ages: whether any row has an age. found_bad: whether a transaction hangs or is overdue.
+    stable_rows: partitions' last stable offsets. unreadable: unreadable partitions. transactional_ids: their number.
     """
 
     def __init__(
@@ -166,15 +172,15 @@ class TransactionRows:
         only_open: bool,
         log_dirs: Iterable[Path] = (),
     ) -> None:
-        """Reads no transaction yet.
+        """Take the partitions, without reading a transaction.
 
         Args:
-            found: the partitions at hand, of which the best copies are read.
-            log_dirs: where the coordinators' partitions may be besides the log directories of these.
+            found: the partitions, whose best copies are read.
+            log_dirs: further log directories that may have the coordinators' partitions.
             now_ms: time to judge open transactions by, in milliseconds since 1970; None: the newest that brokers wrote.
-            timeout_ms: none whose last record is younger hangs.
-            bootstrap_server: for the commands that abort.
-            only_open: leave out transactions that have ended.
+            timeout_ms: a transaction whose last record is younger never hangs.
+            bootstrap_server: address in the abort commands.
+            only_open: omit transactions that have ended.
 
         Raises:
             OpenError: if the log of one of several replicas can't be opened.
@@ -198,13 +204,13 @@ class TransactionRows:
         self.unreadable: list[Unreadable] = []
 
     def split(self, choice: PartitionChoice) -> tuple[list[PartitionLog], list[PartitionLog]]:
-        """Of the partitions that are meant those of `__transaction_state`, and the others."""
+        """Return the chosen partitions of `__transaction_state`, and the other chosen partitions."""
         chosen = [place for place in self._places if choice.takes_directory(place.path)]
         coordinators = [place for place in chosen if place.topic == TOPIC]
         return coordinators, [place for place in chosen if place.topic != TOPIC]
 
     def notes(self, *, is_partial: bool) -> Iterator[str]:
-        """What couldn't be read or judged; `is_partial`: coordinators were shown that may not be all."""
+        """Yield unreadable and unjudged parts; `is_partial`: the shown coordinators may be incomplete."""
         yield from (unreadable.line() for unreadable in self.unreadable)
         yield from self._contradictions
         missing = self._coordinators.missing_text() if is_partial else None
@@ -214,9 +220,9 @@ class TransactionRows:
             yield self._unjudged_text()
 
     def abort_lines(self) -> Iterator[str]:
-        """Comments and commands: those that end hanging and overdue transactions; then those that end others sooner."""
+        """Yield commands with comments: first for hanging and overdue transactions, then for others that end sooner."""
         yield from self._abort_lines
-        for _, *lines in sorted(self._sooner, key=itemgetter(0))[:MOST_SOONER]:  # those in partitions here first
+        for _, *lines in sorted(self._sooner, key=itemgetter(0))[:MOST_SOONER]:  # given partitions first
             yield from lines
         if len(self._sooner) > MOST_SOONER:
             yield f"# {len(self._sooner) - MOST_SOONER} more end by their timeouts: --topic and --partition choose some"
@@ -230,7 +236,7 @@ class TransactionRows:
         )
 
     def coordinator_rows(self, partitions: Iterable[PartitionLog]) -> Iterator[CoordinatorRow]:
-        """The transactional ids of partitions of `__transaction_state`."""
+        """Yield the transactional ids of partitions of `__transaction_state`."""
         for partition in partitions:
             view = coordinator_transactions(partition)
             self.unreadable += view.unreadable
@@ -242,7 +248,7 @@ class TransactionRows:
                     yield row
 
     def _note_overdue(self, row: CoordinatorRow) -> None:
-        """Remembers what to do about an overdue transaction in partitions that aren't here."""
+        """Note the next step for an overdue transaction of partitions that aren't in the given directories."""
         self.has_ages |= row.transaction.is_open
         self.found_bad |= bool(row.is_overdue)
         reason = _overdue_text(row.transaction) if row.is_overdue else self._sooner_text(row.transaction)
@@ -261,16 +267,16 @@ class TransactionRows:
                 self._sooner.append((True, *lines))
 
     def _sooner_text(self, coordinator: CoordinatorTransaction) -> str | None:
-        """When a transaction ends without the command that follows; None where that isn't wanted."""
+        """Return when a transaction ends without the abort command; None if that text isn't needed."""
         ends = end_text(coordinator, self.zone) if self._only_open else None
         return None if ends is None else f"{_state_text(coordinator)}; ends {ends}, or now by this command"
 
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
-        """The transactions of other partitions."""
+        """Yield the transactions of other partitions."""
         return chain.from_iterable(map(self._rows_of, partitions))
 
     def clues(self, partitions: Sequence[PartitionLog], wanted: str) -> Iterator[Clue]:
-        """What tells of one transaction, by `--explain`'s ID. Raises UsageError if there is no such transaction."""
+        """Yield clues about one transaction, by `--explain`'s ID. Raises UsageError if there is no such transaction."""
         return explain_transaction(partitions, self._coordinators, self._judge, wanted)
 
     def _rows_of(self, partition: PartitionLog) -> Iterator[TransactionRow]:
@@ -314,7 +320,7 @@ class TransactionRows:
 
 
 def _reason(verdict: Verdict) -> str:
-    """Why a transaction hangs, and what to ask first where the age alone says so."""
+    """Return why a transaction hangs, and the first check if only its age says so."""
     return verdict.reason if verdict.is_certain else f"{verdict.reason}: {_ASK_FIRST}"
 
 
@@ -331,7 +337,7 @@ def _overdue_text(coordinator: CoordinatorTransaction) -> str:
 
 
 def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int) -> str:
-    """That no transaction is open, and what was looked through: partitions, those of the coordinators, their ids."""
+    """Return the message that no transaction is open, with the number of searched partitions, coordinators and ids."""
     looked = [counted(partitions, "partition")] if partitions or not coordinators else []
     if coordinators:
         ids = counted(transactional_ids, "transactional id")
@@ -363,18 +369,18 @@ MOVES: Section[Move] = Section(
     ),
 )
 REASSIGNMENT = "reassignment"
-"""The form of output that Kafka's tool takes."""
+"""Form of output that Kafka's reassignment tool reads."""
 
 
 def write_plan(plan: MovePlan, writer: RowWriter) -> None:
-    """Writes a plan: the directories and the moves; in CSV the moves alone."""
+    """Write a plan: the directories and the moves; in CSV only the moves."""
     if not writer.form.has_one_kind:
         writer.write(FILLS, plan.fills)
     writer.write(MOVES, plan.moves)
 
 
 def plan_sum(plan: MovePlan) -> str:
-    """What the moves come to, in a line."""
+    """Return one line with the sums of the moves."""
     if not plan.moves:
         return "nothing to move"
     size = sum(move.size for move in plan.moves)
@@ -405,7 +411,7 @@ def _outcome(row: TransactionRow) -> str:
 
 
 def _why_column(zone: tzinfo = UTC) -> Column[TransactionRow]:
-    """Make the column that says what is known of an open transaction, with its times in a zone."""
+    """Return the column of facts about an open transaction, with times in a zone."""
 
     def sentence(row: TransactionRow) -> str:
         return "" if row.verdict is None else row.verdict.sentence(zone)
@@ -417,7 +423,7 @@ def _why_column(zone: tzinfo = UTC) -> Column[TransactionRow]:
 
 
 def _ends_column(zone: tzinfo = UTC) -> Column[CoordinatorRow]:
-    """Make the column that says how a transaction ends that nobody ends, with its times in a zone."""
+    """Return the column that says how an abandoned transaction ends, with times in a zone."""
 
     def timestamp(row: CoordinatorRow) -> int | None:
         return row.transaction.timeout_timestamp

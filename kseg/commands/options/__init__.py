@@ -1,1 +1,1 @@
-"""Options of commands: the table of all of them, their types, and the decorator that makes commands of it."""
+"""Options of commands: the table of all options, their types, and the decorator that makes commands of it."""

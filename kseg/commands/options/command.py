@@ -25,7 +25,7 @@ Run = Callable[[Values], None]
 
 
 SHORT = "-h"
-"""Shows a first screen of help; `--help` shows all."""
+"""Option for a first screen of help; `--help` shows everything."""
 SCREEN_COLUMNS, SCREEN_LINES = 80, 24
 SHOWN_EXAMPLES = 3
 
@@ -39,7 +39,7 @@ class TableCommand(click.Command):
     """The values that the command runs with."""
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Leave `-h` to the first screen."""
+        """Return the names of the help option without `-h`, which shows the first screen."""
         return [name for name in super().get_help_option_names(ctx) if name != SHORT]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -47,7 +47,7 @@ class TableCommand(click.Command):
         return [*super().get_params(ctx), _short_help_option()]
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Return what to write for each option and what it means, under the headings; --help is among the last."""
+        """Return each option and its meaning under the headings; --help is among the last."""
         last, _ = OPTIONS[-1]
         found: dict[str, list[tuple[str, str]]] = {heading: [] for heading, _ in OPTIONS}
         for parameter in self.get_params(context):
@@ -67,7 +67,7 @@ class ShortHelp:
     """A first screen of help: purpose, three examples, and the options that most people need."""
 
     def __init__(self, made: TableCommand, context: click.Context) -> None:
-        """Take a command, and the context that it is asked in."""
+        """Take a command and its context."""
         self._made, self._context = made, context
 
     def text(self) -> str:
@@ -81,7 +81,7 @@ class ShortHelp:
         return text
 
     def _record(self, name: str) -> tuple[str, str] | None:
-        """Return an option and its meaning; with a long list of values, the option alone."""
+        """Return an option and its meaning; an option with a long list of values has no meaning here."""
         for each in self._made.get_params(self._context):
             if isinstance(each, click.Option) and name in each.opts:
                 record = each.get_help_record(self._context)
@@ -118,9 +118,9 @@ def command(
 ) -> Callable[[Run[Values]], TableCommand]:
     """Make a command that runs with the values of its arguments and options.
 
-    The function's name is the command's. Each field of `values` is an option or argument by its name, or, without a
-    default, values of its own; a field with a default that is neither keeps that. A field `talk` says what there is to
-    say, and has the exit status at the end. prepare: changes what is given before inputs are read.
+    The function's name is the command's. Each field of `values` is an option or argument by its name. A field without a
+    default may also be a class of such values. Other fields keep their defaults. A field `talk` takes messages, and has
+    the exit status at the end. prepare: changes the given values before inputs are read.
     """
 
     def decorate(run: Run[Values]) -> TableCommand:
@@ -163,7 +163,7 @@ def _short_help_option() -> click.Option:
 
 
 def values_of(kind: type[Values], given: Mapping[str, Any]) -> Values:
-    """Return the values of a class of which each field is an option, or such values again."""
+    """Return the values of a class whose fields are options, or classes of such values."""
     defaults = kind._field_defaults  # type: ignore[attr-defined]
     found = {field: given[field] for field in kind.__annotations__ if field in given}
     for field, part in kind.__annotations__.items():
@@ -173,28 +173,31 @@ def values_of(kind: type[Values], given: Mapping[str, Any]) -> Values:
 
 
 def is_given(name: str) -> bool:
-    """Whether an option was given, on the command line or by the environment; otherwise it has its default."""
+    """Return whether an option was given, on the command line or in the environment."""
     return source_of(name) is not ParameterSource.DEFAULT
 
 
 def source_of(name: str) -> ParameterSource | None:
-    """Return where an option's value comes from."""
+    """Return the source of an option's value."""
     return click.get_current_context().get_parameter_source(name)
 
 
 REDACT_KEY = "KSEG_REDACT_KEY"
-"""The variable with the key of --redact for all commands; it isn't visible in the list of processes."""
+"""Variable with the key of --redact for all commands; it isn't visible in the list of processes."""
 
 
 class WorkOptions(NamedTuple):
-    """How a run that may take long shares its work: `-j`, `--gentle`, `--keep-cache`."""
+    """The division of work in long runs: `-j`, `--gentle`, `--keep-cache`."""
 
     processes: int | None
     gentle: bool
     keep_cache: bool
 
     def begin(self) -> int | None:
-        """How many processes may share the work, None for as many as help; lets others go first if it is gentle."""
+        """Return the number of processes that share the work, None for the most useful number.
+
+        With --gentle, the process first lowers its own priority.
+        """
         if not self.gentle:
             return self.processes
         from kseg.system.page_cache import give_way
@@ -204,7 +207,7 @@ class WorkOptions(NamedTuple):
 
 
 class CsvOptions(NamedTuple):
-    """How CSV is written: `--csv-safe`, `--csv-excel`, `--csv-separator`."""
+    """The style of CSV: `--csv-safe`, `--csv-excel`, `--csv-separator`."""
 
     csv_safe: bool = False
     csv_excel: bool = False
@@ -212,14 +215,14 @@ class CsvOptions(NamedTuple):
 
     @property
     def style(self) -> "CsvStyle":
-        """The same as the writers of CSV take it."""
+        """The style for the writers of CSV."""
         from kseg.output.rows import SEPARATORS, CsvStyle
 
         return CsvStyle(self.csv_safe, self.csv_excel, SEPARATORS[self.csv_separator])
 
 
 class RowOptions(NamedTuple):
-    """How rows are printed: the form, its colours, its columns, whether lines are as long as they are, and sums."""
+    """The form of rows: format, colours, columns, whether long lines are kept, and sums."""
 
     output: str
     color: bool | None
@@ -229,9 +232,9 @@ class RowOptions(NamedTuple):
     quiet: bool = False
 
     def form(self, zone: tzinfo = UTC) -> "Form":
-        """The form of the output, with times in a zone; text for one that a command has alone.
+        """Return the form of the output, with times in a zone; text for a form that only one command has.
 
-        Raises UsageError for options of CSV in another form, and for columns that no command has.
+        Raises UsageError for options of CSV in another form, and for unknown columns.
         """
         from kseg.output.fitting import room_on_terminal
         from kseg.output.forms import form_named
@@ -261,13 +264,13 @@ class RowOptions(NamedTuple):
 
 
 class RedactOptions(NamedTuple):
-    """What is redacted, and the key."""
+    """The redacted parts, and the key."""
 
     redact: "tuple[Part, ...]"
     redact_key: str | None
 
     def redaction(self) -> "Redaction | None":
-        """The redaction that the options describe."""
+        """Return the redaction that the options describe."""
         if not self.redact:
             return None
         from kseg.redaction import Redaction
@@ -276,7 +279,7 @@ class RedactOptions(NamedTuple):
 
 
 class GivenSelection(NamedTuple):
-    """The options that select records; a command's without those that mean nothing there."""
+    """The options that select records, without those that a command doesn't have."""
 
     from_offset: int | None = None
     to_offset: int | None = None
@@ -297,7 +300,7 @@ class GivenSelection(NamedTuple):
     zone: str = "UTC"
 
     def selection(self) -> "Selection":
-        """The selection that they describe. Raises UsageError for wrong ones."""
+        """Return the selection of the options. Raises UsageError for wrong options."""
         from kseg.log.selection import SelectionOptions, selection_of
 
         asked = self._asdict()

@@ -1,4 +1,4 @@
-"""A row of the table of options, and the parameter that a command gets from it."""
+"""A row of the table of options, and its command-line parameter."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -11,11 +11,11 @@ from kseg.commands.options.types import Size, size_text
 PREFIX = "KSEG_"
 EVERY_COMMAND = "*"
 _MOST_VALUES = 200
-"""Values that completion offers at most."""
+"""Most values that completion offers."""
 
 
 class Late(NamedTuple):
-    """A constant or function of a module that is imported only for commands that have the row."""
+    """A constant or function of a module that is imported only for commands with the row."""
 
     module: str
     name: str
@@ -26,12 +26,12 @@ class Late(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option or argument of one command, or one that means the same on several.
+    """An option or argument of one command, or one with the same meaning on several.
 
     flags: as click takes them, separated by blanks. commands: names, separated by blanks. type: bool for a switch,
     words for a choice. name: the field that gets the value, by default the long flag's words. values: offered by
     completion; with is_list several of them, separated by commas. is_read: the value has paths that may lead into
-    archives or tiers. nargs: how many values an argument takes, -1 for any number; 0 for an option.
+    archives or tiers. nargs: number of values of an argument, -1 for any number; 0 for an option.
     """
 
     flags: str
@@ -70,7 +70,7 @@ def option_of(row: Option, command: str) -> click.Option:
         given["is_flag"] = True
     else:
         given["type"] = _type_of(row.type)
-    default = _loaded(row.default)
+    default = _load(row.default)
     if default is not None or "/" in row.flags:
         given["default"] = size_text(default) if isinstance(row.type, Size) and isinstance(default, int) else default
     if row.flag_value is not None:
@@ -105,15 +105,15 @@ def argument_of(row: Option) -> click.Argument:
 
 
 def _type_of(kind: Any) -> Any:
-    return click.Choice([*map(str, _loaded(kind))]) if isinstance(kind, tuple) else kind
+    return click.Choice([*map(str, _load(kind))]) if isinstance(kind, tuple) else kind
 
 
-def _loaded(value: Any) -> Any:
+def _load(value: Any) -> Any:
     return value.load() if isinstance(value, Late) else value
 
 
 def _completion_of(values: Late | None, *, is_list: bool) -> Callable[..., list[str]] | None:
-    """Make the function that offers a shell the values with a prefix; None leaves it to the type."""
+    """Return the function that offers a shell the values with a prefix; None leaves it to the type."""
     if values is None:
         return None
 

@@ -1,6 +1,6 @@
-"""The table of options: each option once, with the commands that have it, under the headings of the help.
+"""The table of options: each option once, with its commands, under the headings of the help.
 
-A row is an option that means the same on all its commands. Another row with the flag says what differs.
+A row is an option with the same meaning on all its commands. Another row with the same flag has a different meaning.
 """
 
 from pathlib import Path
@@ -37,7 +37,7 @@ _ANY_PATH = click.Path()
 _PATH = click.Path(path_type=Path)
 _THERE = click.Path(exists=True, resolve_path=True)
 
-# Commands that have many options in common.
+# Groups of commands that share many options.
 EXPORTS = "export spark-export"
 SELECTING = f"dump lookup ls query verify {EXPORTS}"
 PARTITIONED = (

@@ -1,4 +1,4 @@
-"""Types of options, such as numbers, sizes and partitions; callbacks of paths and of what changes output as a whole."""
+"""Types of options, such as numbers, sizes and partitions; callbacks of paths and of options about all output."""
 
 import re
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gener
         self.least, self.most = least, most
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; fails if it isn't one, or is out of bounds."""
+        """Return the number; fail if it is invalid or out of bounds."""
         text = str(value)
         if not re.fullmatch("[+-]?[0-9]{1,25}", text) or not self.least <= int(text) <= self.most:
             self.fail(f"{text!r} isn't a whole number from {self.least} to {self.most}", param, ctx)
@@ -41,21 +41,21 @@ class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gener
 
 
 def int_number(least: int = 0) -> Number:
-    """An int in Kafka: sizes, counts, epochs."""
+    """Return the type of an int in Kafka: sizes, counts, epochs."""
     return Number(least, LARGEST_INT)
 
 
 def long_number(least: int = 0) -> Number:
-    """A long in Kafka: offsets, times, ids."""
+    """Return the type of a long in Kafka: offsets, times, ids."""
     return Number(least, LARGEST_LONG)
 
 
 ANY_LONG = long_number(-LARGEST_LONG - 1)
-"""For damaged logs, whose batches may have any offset."""
+"""Type for damaged logs, whose batches may have any offset."""
 
 
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Bytes from `least` to `most`: a number, with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB if wanted."""
+    """Bytes from `least` to `most`: a number with an optional unit B, KB, MB, GB, TB, KiB, MiB, GiB or TiB."""
 
     name = "SIZE"
 
@@ -63,7 +63,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         self.least, self.most = least, most
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes; fails if they aren't such a number, or are out of bounds."""
+        """Return the bytes; fail if the value is invalid or out of bounds."""
         match = re.fullmatch(r"([+-]?[0-9]{1,25}) ?([KMGT]I?|)B?", str(value).upper())
         size = None if match is None else int(match[1]) * _UNITS[match[2]]
         if size is None or not self.least <= size <= self.most:
@@ -78,7 +78,7 @@ class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
     name = "SIZE|PERCENT"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "int | Share":
-        """The bytes, or the share; fails if it is neither."""
+        """Return the bytes or the share; fail if the value is neither."""
         from kseg.log.freeing import Share, ShareOf
 
         share = re.fullmatch(r"(?:(disk|logs):)?([1-9][0-9]?)%", str(value))
@@ -88,13 +88,13 @@ class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
 
 
 class Ratio(click.FloatRange):
-    """A number from 0 to 1; NaN, which is within any bounds to click, is none."""
+    """A number from 0 to 1. NaN, which click accepts within any bounds, is invalid."""
 
     def __init__(self) -> None:
         super().__init__(0, 1)
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number; fails if it isn't one, or is out of bounds."""
+        """Return the number; fail if it is invalid or out of bounds."""
         ratio = float(super().convert(value, param, ctx))
         if ratio != ratio:
             self.fail(f"{value!r} is not in the range 0<=x<=1.", param, ctx)
@@ -102,7 +102,7 @@ class Ratio(click.FloatRange):
 
 
 def size_text(size: int) -> str:
-    """A size as `Size` takes it, exactly: `1GiB`, or bytes."""
+    """Return a size in the exact form that `Size` takes: `1GiB`, or bytes."""
     for unit in ("TI", "GI", "MI", "KI"):
         count, rest = divmod(size, _UNITS[unit])
         if size > 0 and not rest:
@@ -116,7 +116,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
     name = "NAMES"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The names; fails if one isn't known."""
+        """Return the names; fail if one is unknown."""
         names = () if value == "none" else tuple(str(value).split(","))
         if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
             self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
@@ -129,7 +129,7 @@ class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
     name = "HOST:PORT"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Host and port; fails if one is missing, or can't be."""
+        """Return host and port; fail if one is missing or invalid."""
         if isinstance(value, tuple):
             return value
         host, _, port = str(value).rpartition(":")
@@ -164,7 +164,7 @@ class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
     name = "ID=FILE"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
-        """The id and the file's path."""
+        """Return the id and the file's path."""
         if isinstance(value, tuple):
             return value
         key_id, equals, path = str(value).partition("=")
@@ -182,7 +182,7 @@ class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore
     name = "N,…"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[range, ...]:
-        """The ranges; fails if one isn't any."""
+        """Return the ranges; fail if one is invalid."""
         return tuple(self._numbers(text, param, ctx) for text in str(value).split(","))
 
     def _numbers(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> range:
@@ -199,7 +199,7 @@ def all_matching(_: object, __: object, texts: tuple[str, ...]) -> tuple[str, ..
 
 
 def paths_of(command: object, argument: object, texts: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the same as Paths."""
+    """Return the same as an object of Paths."""
     return tuple(map(Path, all_matching(command, argument, texts)))
 
 
@@ -209,7 +209,7 @@ def paths_or_here(command: object, argument: object, texts: tuple[str, ...]) -> 
 
 
 def only_match(_: object, __: object, text: str | None) -> Path | None:
-    """Return the path, or the only one that a glob matches. Raises UsageError for several."""
+    """Return the path, or the only match of a glob. Raises UsageError for several matches."""
     if text is None:
         return None
     found = matching_paths(text)
@@ -231,7 +231,7 @@ def properties_in(_: object, __: object, path: Path | None) -> Mapping[str, str]
 
 
 def let_through(_: object, __: object, wanted: bool) -> bool:
-    """Escape nothing on a terminal."""
+    """Stop escaping control characters on a terminal."""
     if wanted:
         from kseg.output.streams import let_contents_through
 
@@ -240,7 +240,7 @@ def let_through(_: object, __: object, wanted: bool) -> bool:
 
 
 def tell_at_the_end(context: click.Context, _: object, wanted: bool) -> bool:
-    """Say at the end of the command what the run took."""
+    """Report the run's time and memory at the end of the command."""
     if wanted and not context.resilient_parsing:
         from kseg.output.progress import talk
         from kseg.system.run_usage import Usage

@@ -8,7 +8,7 @@ for record in kseg.open("kafka-logs").records(from_time="2026-11-01", key="custo
 docs/python/index.md describes what there is.
 """
 
-TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
+TYPE_CHECKING = False  # importing it from typing would delay every start, Ctrl-C included
 if TYPE_CHECKING:
     from kseg.api.cluster import Cluster, Topic
     from kseg.api.open import LogDirectory, open, open_cluster, open_segment  # noqa: A004
@@ -113,7 +113,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Imports what is asked for only then: starting up is a feature."""
+    """Import a name of the package on first use: a start imports as little as possible."""
     if name not in _HOMES:
         raise AttributeError(f"module 'kseg' has no attribute {name!r}")
     from importlib import import_module
@@ -122,5 +122,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What there is, imported already or not."""
+    """Return all names, imported already or not."""
     return sorted({*globals(), *_HOMES})

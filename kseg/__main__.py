@@ -5,11 +5,11 @@ import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # `-m` put the current directory there: what lies beside data is no module of ours. Nothing may be imported before.
+    # `-m` put the current directory there: modules next to data aren't kseg's. Nothing may be imported before.
     del sys.path[0]
 
 
-INTERRUPTED = 130  # as in kseg.system.signals, which may not be imported then
+INTERRUPTED = 130  # as in kseg.system.signals, which may not be imported by then
 
 try:
     from kseg.system.safe_path import leave_out_current_directory
@@ -21,9 +21,9 @@ except KeyboardInterrupt:
 
 
 def main(arguments: "list[str] | None" = None) -> int:
-    """Runs a command line, by default the process's own; gives its exit status."""
+    """Run a command line, by default the process's own; return its exit status."""
     leave_at_interrupt()
-    gc.disable()  # until the command begins: what a start makes stays, and looking for garbage in it takes long
+    gc.disable()  # until the command begins: objects of the start stay, and collecting garbage among them takes long
     from kseg.system.signals import put_off_inspect
 
     put_off_inspect()
@@ -31,20 +31,20 @@ def main(arguments: "list[str] | None" = None) -> int:
 
     try:
         status = run(arguments)
-    except KeyboardInterrupt:  # when all was done but to say so
+    except KeyboardInterrupt:  # after the command's end, before its exit status is returned
         status = interrupted_status()
     leave_at_interrupt()
-    gc.freeze()  # nor is there anything to look for when all goes
+    gc.freeze()  # nor is a collection needed at the end
     return status
 
 
 def run() -> int:
-    """Does what `main` does, and ends the process without taking it apart, unless something waits for that."""
+    """Run as `main`, and end the process without cleaning up Python, unless something waits for that."""
     status = main()
     import atexit
     import threading
 
-    # The threads of obstore abort a process that they find taken apart.
+    # The threads of obstore abort a process whose interpreter is already finalized.
     if "obstore" in sys.modules or (atexit._ncallbacks() == 0 and threading.active_count() == 1):
         sys.stdout.flush()
         os._exit(status)

@@ -1,7 +1,7 @@
 """Records as pyarrow record batches, without a Python object per record: the kernel's columns are Arrow's buffers.
 
 Columns have the names and types of spark-sql-kafka's source: key, value, topic, partition, offset, timestamp,
-timestampType, headers; and on demand the timestamp in milliseconds, and the columns of the batch that a record lies in.
+timestampType, headers; and on demand the timestamp in milliseconds, and the columns of a record's batch.
 """
 
 from bisect import bisect_right
@@ -24,11 +24,11 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
 
 MAX_BYTES = 32 << 20
-"""Bytes of keys and values that a record batch holds at most, unless one record alone has more."""
+"""Most bytes of keys and values in a record batch, unless one record alone has more."""
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 MOST_MILLISECONDS = ((1 << 63) - 1) // 1000
-"""The time farthest from 1970 that microseconds have, on either side."""
+"""The timestamp farthest from 1970 that microseconds can represent, in either direction."""
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 _RECORD_FIELDS = (
@@ -41,7 +41,7 @@ _RECORD_FIELDS = (
     pa.field("timestampType", pa.int32()),
 )
 MILLISECONDS = pa.field("timestampMs", pa.int64())
-"""The timestamp as Kafka has it: milliseconds since 1970, all 64 bits of them."""
+"""The timestamp in Kafka's form: milliseconds since 1970 in 64 bits."""
 _HEADERS_FIELD = pa.field("headers", HEADERS)
 _BATCH_FIELDS = (
     pa.field("baseOffset", pa.int64()),
@@ -60,10 +60,10 @@ _BATCH_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ArrowOptions:
-    """Which columns are wanted, and how large a record batch may become.
+    """The requested columns, and the largest size of a record batch.
 
-    `headers` adds the headers, `batch_columns` the facts of each record's batch, `has_milliseconds` the timestamps as
-    Kafka has them.
+    `headers` adds the headers, `batch_columns` the facts of each record's batch, `has_milliseconds` the timestamps in
+    Kafka's form.
     """
 
     headers: bool = True
@@ -73,7 +73,7 @@ class ArrowOptions:
 
 
 class Origin(NamedTuple):
-    """Where records come from: the topic and partition that they are given, and the name of their log file."""
+    """The origin of records: their topic and partition, and the name of their log file."""
 
     topic: str | None
     partition: int | None
@@ -81,7 +81,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(path: Path) -> Origin:
-    """Topic and partition that a log file's directory is named after, None if it isn't named so."""
+    """Return the topic and partition that name a log file's directory; None if it has another name."""
     directory = parse_partition_directory(path.absolute().parent)
     topic, partition = (None, None) if directory is None else (plain_text(directory.topic), directory.partition)
     return Origin(topic, partition, plain_text(path.name))
@@ -89,7 +89,7 @@ def origin_of(path: Path) -> Origin:
 
 @lru_cache(maxsize=16)
 def schema_of(options: ArrowOptions) -> pa.Schema:
-    """The schema of all record batches; every field may be null, as the connector declares it."""
+    """Return the schema of all record batches; every field may be null, as in the connector."""
     fields = list(_RECORD_FIELDS)
     if options.has_milliseconds:
         fields.append(MILLISECONDS)
@@ -101,9 +101,9 @@ def schema_of(options: ArrowOptions) -> pa.Schema:
 
 
 def selected_record_batches(log: SelectedLog, options: ArrowOptions, on_damage: OnDamage) -> Iterator[pa.RecordBatch]:
-    """The selected records of a log, in its order; those of a batch or message whose CRC is wrong are left out.
+    """Yield the selected records of a log, in its order, except those of a batch or message with a wrong CRC.
 
-    Damage in a batch is met after some records that follow it. The selection decides about control records.
+    Damage in a batch is reported after some records that follow it. The selection decides about control records.
     """
     met, origin = meeting(log, on_damage), origin_of(log.path)
     for piece in log.intact_slices(met):
@@ -114,7 +114,7 @@ def selected_record_batches(log: SelectedLog, options: ArrowOptions, on_damage: 
 
 
 def _wrong_messages(piece: Slice, columns: Columns) -> Iterator[Damage]:
-    """The damage of each batch that has a message with a wrong CRC of its own."""
+    """Yield the damage of each batch that has a message with a wrong CRC of its own."""
     if b"\0" not in bytes(columns.valid):
         return
     rows, valid, offsets = (memoryview(each).cast("B") for each in (columns.rows, columns.valid, columns.offsets))
@@ -124,16 +124,16 @@ def _wrong_messages(piece: Slice, columns: Columns) -> Iterator[Damage]:
 
 
 def columns_of(piece: Slice) -> Columns:
-    """The records of a slice, column by column."""
+    """Return the records of a slice, column by column."""
     run = piece.run
     return kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
 
 
 def slice_batches(piece: Slice, columns: Columns, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    """The records of a slice whose CRC is right, cut so that no record batch holds more than `max_bytes`."""
+    """Yield the records of a slice with a right CRC, split so that no record batch has more than `max_bytes`."""
     if not columns.count:
         return
-    capped = _capped(as_record_batch(columns, piece, origin, options), columns, options.max_bytes)
+    capped = _cap(as_record_batch(columns, piece, origin, options), columns, options.max_bytes)
     if b"\0" not in bytes(columns.valid):
         yield from capped
         return
@@ -144,7 +144,7 @@ def slice_batches(piece: Slice, columns: Columns, origin: Origin, options: Arrow
         first += batch.num_rows
 
 
-def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa.RecordBatch]:
+def _cap(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa.RecordBatch]:
     keys, values = memoryview(columns.key_offsets).cast("i"), memoryview(columns.value_offsets).cast("i")
     first = 0
     while first < columns.count:
@@ -156,7 +156,7 @@ def _capped(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator
 
 
 def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: ArrowOptions) -> pa.RecordBatch:
-    """All records that the kernel read of a slice, control records and invalid ones too."""
+    """Return all records that the kernel read in a slice, including control records and invalid ones."""
     count = columns.count
     milliseconds = numbers(columns.timestamps, _MILLISECONDS, count)
     arrays = [
@@ -178,7 +178,10 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
 
 
 def _microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Times as tables hold them; null for one that microseconds can't tell, which takes 292,000 years."""
+    """Return times in the unit of tables.
+
+    Null for a time beyond the range of microseconds, about 292,000 years.
+    """
     try:
         return milliseconds.cast(TIMESTAMP)
     except pa.ArrowInvalid:
@@ -190,7 +193,10 @@ def _microseconds(milliseconds: pa.Array) -> pa.Array:
 
 
 def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
-    """A buffer of the kernel's as an array; an empty one may have no memory, which Arrow doesn't take."""
+    """Return a buffer of the kernel as an array.
+
+    An empty buffer may have no memory, which Arrow doesn't accept.
+    """
     if count == 0:
         return pa.array([], kind)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
@@ -201,7 +207,7 @@ def _binary(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> pa.A
 
 
 def _headers(columns: Columns) -> pa.Array:
-    """Never null, an empty list where a record has none: a null list makes Spark's way to Arrow quadratic."""
+    """Return the headers, never null: null lists make Spark's conversion to Arrow quadratic."""
     count = columns.header_count
     keys = pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(columns.header_key_offsets), pa.py_buffer(columns.header_key_data)]
@@ -212,7 +218,7 @@ def _headers(columns: Columns) -> pa.Array:
 
 
 def _text(keys: pa.Array) -> pa.Array:
-    """UTF-8 as it is; a name that isn't UTF-8 as Java would read it."""
+    """Return UTF-8 unchanged, and a non-UTF-8 name as Java would read it."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

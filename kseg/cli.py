@@ -49,9 +49,9 @@ COMMANDS = {
 
 CLOSED_PIPE = 141
 COMPLETION_VARIABLE = "_KSEG_COMPLETE"
-"""What a shell's completion sets, as click names it."""
+"""Variable that a shell's completion sets, in click's spelling."""
 _MOST_NAMED = 4
-"""Commands that have an option, if another is given it: more would be a list to read."""
+"""Most commands that are listed for an option given to the wrong command."""
 
 
 class _Commands(click.Group):
@@ -62,14 +62,14 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        module = "completion" if name == "help" else name  # both print what other commands declare
+        module = "completion" if name == "help" else name  # both print declarations of other commands
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggests a command for an unknown one. The start that `kseg.__main__` has begun ends here."""
+        """Suggest a command for an unknown one; end the start that `kseg.__main__` has begun."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
@@ -92,7 +92,7 @@ class _Commands(click.Group):
     def _take_config_file(
         self, ctx: click.Context, name: str | None, command: click.Command | None, arguments: list[str]
     ) -> None:
-        """Lets the file of KSEG_CONFIG give defaults: what the command line and variables say comes first."""
+        """Take defaults from the file of KSEG_CONFIG; the command line and variables have precedence."""
         path = os.environ.get("KSEG_CONFIG")
         if not path or name is None or command is None:
             return
@@ -106,7 +106,7 @@ class _Commands(click.Group):
             talk(*(f"kseg: {line}" for line in file.problems(self, ctx, command, name)))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lead by situation; the list of commands is a topic of `kseg help`."""
+        """Write the help by situation; the list of commands is a topic of `kseg help`."""
         from kseg.commands.guide import SITUATIONS, TASKS
 
         self.format_usage(ctx, formatter)
@@ -173,7 +173,7 @@ def cli(command: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line, by default the process's own; returns its exit status."""
+    """Run a command line, by default the process's own; return its exit status."""
     if arguments is None:
         own_standard_streams()
     own = sys.argv[1:] if arguments is None else list(arguments)
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(error: click.ClickException | KsegError | OSError | MemoryError, arguments: Sequence[str]) -> int:
-    """Says in one line what ended the command; returns its exit status."""
+    """Report in one line why the command ended; return its exit status."""
     match error:
         case MemoryError():
             talk("kseg: there isn't enough memory for the input; `ulimit -v` may limit it")
@@ -218,13 +218,13 @@ def _tell(error: click.ClickException | KsegError | OSError | MemoryError, argum
 
 
 def _error_color(arguments: Sequence[str]) -> bool | None:
-    """Whether errors are coloured, as the last such option asks; None leaves it to the terminal."""
+    """Return whether errors are coloured, by the last such option; None leaves it to the terminal."""
     asked = [argument for argument in arguments if argument in ("--color", "--no-color")]
     return asked[-1] == "--color" if asked else None
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raises UsageError for what no system can pass to a program: a NUL, half of a surrogate pair."""
+    """Raise UsageError for arguments that no system can pass to a program: a NUL, half of a surrogate pair."""
     for argument in arguments:
         try:
             is_text = b"\0" not in os.fsencode(argument)
@@ -235,7 +235,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
-    """One line that says what is wrong with a command line, in which command, and where help is; click prints four."""
+    """Return one line with the problem of a command line, the command, and its help; click prints four."""
     if error.ctx is None:
         where = next((name for name in arguments if name in COMMANDS), "")
     else:
@@ -253,7 +253,7 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
 
 
 def _meant(error: click.NoSuchOption) -> str:
-    """What somebody may have meant by an option that the command hasn't."""
+    """Return a suggestion for an unknown option."""
     from kseg.commands.guide import OTHER_WORDS
 
     own = {} if error.ctx is None else {name: each for each in error.ctx.command.params for name in each.opts}
@@ -264,26 +264,26 @@ def _meant(error: click.NoSuchOption) -> str:
     longer = sorted(name for name in own if name.startswith(f"{error.option_name}-"))
     others = _commands_with(error.option_name)
     if 0 < len(others) <= _MOST_NAMED and not longer:
-        return f", an option of {_listed(others)}"
+        return f", an option of {_list_names(others)}"
     near = longer or sorted(error.possibilities or ())
     near = [each for each in near if each.startswith(error.option_name)] or near
     return f", did you mean {' or '.join(near)}?" if near else ""
 
 
 def _commands_with(option: str) -> list[str]:
-    """The commands that have an option."""
+    """Return the commands that have an option."""
     context = click.Context(cli)
     found = [(name, cli.get_command(context, name)) for name in COMMANDS]
     return [name for name, each in found if each is not None and any(option in one.opts for one in each.params)]
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     *first, last = (f"`kseg {name}`" for name in names)
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def _names_new_directory(error: click.UsageError) -> bool:
-    """Whether -o is wrong on a command that makes a directory, which other programs let -o name."""
+    """Return whether -o is wrong on a command that writes a directory, which other programs name with -o."""
     if isinstance(error, click.NoSuchOption):
         is_output = error.option_name in ("-o", "--output")
     else:
@@ -292,7 +292,7 @@ def _names_new_directory(error: click.UsageError) -> bool:
 
 
 def _names_table_format(error: click.UsageError) -> bool:
-    """Whether a form of output is asked for that only exports have."""
+    """Return whether a form of output is requested that only exports have."""
     if not isinstance(error, click.BadParameter) or error.param is None or "-o" not in error.param.opts:
         return False
     from kseg.export.commit.formats import FORMATS
@@ -301,7 +301,7 @@ def _names_table_format(error: click.UsageError) -> bool:
 
 
 def _system_line(error: OSError) -> str:
-    """What the system refused, if no part of kseg has a better message."""
+    """Return the system's error, for parts of kseg without a better message."""
     reason = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
@@ -313,7 +313,7 @@ def _system_line(error: OSError) -> str:
 
 
 def _drop_output() -> None:
-    """Keeps Python from writing the rest of its buffer when the process ends: that would fail again."""
+    """Keep Python from writing the rest of its buffer at the end of the process: that would fail again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

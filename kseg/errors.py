@@ -1,4 +1,4 @@
-"""The one family of exceptions, for whatever stops a call; and lines of messages: said once, with counted nouns."""
+"""The family of exceptions for errors that stop a call; and parts of messages, such as nouns with counts."""
 
 import re
 from collections.abc import Callable
@@ -12,9 +12,9 @@ _PRIVATE_IN_URL = (
 
 
 class KsegError(Exception):
-    """A call can't be done: wrong use, or a file that can't be opened.
+    """The base of all errors: wrong use, or a file that can't be opened.
 
-    `path` and `position` (bytes) say where, if a place is known. `status`: the exit status that it asks for.
+    `path` and `position` (bytes) give the place, if known. `status`: the exit status.
     """
 
     status = 2
@@ -29,14 +29,14 @@ class KsegError(Exception):
         return self.one_line()
 
     def one_line(self) -> str:
-        """One line: path, position, what is wrong and what to do."""
+        """Return one line: path, position, problem and next step."""
         place = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at position {self.position}: "
         return without_secrets(f"{place}{at}{self.message}")
 
 
 def without_secrets(text: str) -> str:
-    """A text without the passwords, keys and signatures of its URLs."""
+    """Return a text without the passwords, keys and signatures of its URLs."""
     return re.sub(
         _PRIVATE_IN_URL, lambda found: f"{found['name']}=***" if found["name"] else f"{found['user']}:***@", text
     )
@@ -47,33 +47,33 @@ class UsageError(KsegError):
 
 
 def missing_library(name: str, extra: str) -> str:
-    """What to say of an optional library that isn't installed: the command that installs it, with its kin."""
+    """Return the message about an optional library that isn't installed, with the command that installs it."""
     return f"{name} is missing: `pip install 'kseg[{extra}]'` installs it"
 
 
 class RecordError(UsageError):
-    """A record or batch that no format of Kafka's can hold: wrong fields for the magic, too large, out of order."""
+    """An error: no format of Kafka can hold a record or batch; it has wrong fields, is too large, or out of order."""
 
 
 class FileError(KsegError):
-    """What a file holds, or that it can't be opened, stops a call; other files may do without it.
+    """An error of a file's contents, or of opening it, that stops a call; other files may not need it.
 
-    A store that fails raises ClusterError instead: that says nothing about its files.
+    A failing store raises ClusterError instead, which says nothing about its files.
     """
 
 
 class OpenError(FileError):
-    """A file or directory can't be opened or read."""
+    """An error: a file or directory can't be opened or read."""
 
 
 class ClusterError(KsegError):
-    """A cluster, or a service, that was asked to do something doesn't answer, or has failed at it."""
+    """An error: a cluster or service doesn't answer, or fails."""
 
     status = 3
 
 
 class SwappedError(KsegError):
-    """What is written to was replaced meanwhile, by a link or by another directory: files may have gone elsewhere."""
+    """An error: a destination was replaced by a link or another directory meanwhile; files may have gone elsewhere."""
 
     status = 3
 
@@ -84,9 +84,9 @@ class SwappedError(KsegError):
 
 
 class DamagedError(FileError):
-    """What is asked for can't be done, since the data are damaged.
+    """An error: the call can't be done since the data is damaged.
 
-    `hint`: what a caller of the API may do; a command's user can't.
+    `hint`: a next step for callers of the API; a command's user doesn't have it.
     """
 
     status = 1
@@ -102,32 +102,32 @@ class DamagedError(FileError):
 
 
 class UnreadableError(OpenError):
-    """Something inside what was given can't be listed, opened or read: damage of the data, the rest is read."""
+    """An error: part of an input can't be listed, opened or read. It is damage of the data; the rest is read."""
 
     status = 1
 
 
 class ClosedPipeError(KsegError):
-    """Whoever read standard output has gone: the command ends quietly, as `cat` does."""
+    """An error: the reader of standard output has closed it. The command ends quietly, as `cat` does."""
 
 
 def reason(error: BaseException) -> str:
-    """What a library's error says, for a one-line message: its first line, shortened if it is long."""
+    """Return the text of a library's error for a one-line message: its first line, shortened if it is long."""
     return shortened(str(error).strip().partition("\n")[0] or type(error).__name__, _REASON_LENGTH)
 
 
 def quoted(value: object) -> str:
-    """A value for a one-line message, shortened if it is long."""
+    """Return a value for a one-line message, shortened if it is long."""
     return shortened(repr(value))
 
 
 def shortened(text: str, length: int = _QUOTED_LENGTH) -> str:
-    """A text of so many characters at most, and a sign for what is left out."""
+    """Return a text of at most `length` characters, with a sign for the omitted part."""
     return text if len(text) <= length else text[:length] + "…"
 
 
 def once(say: Callable[[str], object]) -> Callable[[str], None]:
-    """Passes each line on once."""
+    """Return a function that passes each line on once."""
     said: set[str] = set()
 
     def say_new(line: str) -> None:
@@ -139,5 +139,5 @@ def once(say: Callable[[str], object]) -> Callable[[str], None]:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A count with its noun, `1 segment` or `2 segments`; plural: None adds an s."""
+    """Return a count with its noun, `1 segment` or `2 segments`; plural: None adds an s."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

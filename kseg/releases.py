@@ -1,4 +1,4 @@
-"""Kafka's releases: as a user names them, and as tables look them up."""
+"""Kafka's releases: as users name them, and as tables use them."""
 
 import re
 from typing import NamedTuple, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 _UNNAMED_PATCH = 99
-"""`2.0` means the last patch release of 2.0."""
+"""Patch number for `2.0`, which means the last patch release of 2.0."""
 
 
 class Release(NamedTuple):
@@ -18,7 +18,7 @@ class Release(NamedTuple):
     numbers: tuple[int, ...]
 
     def __str__(self) -> str:
-        """As Kafka names it."""
+        """Return the release in Kafka's spelling."""
         return ".".join(str(number) for number in self.numbers if number != _UNNAMED_PATCH)
 
 
@@ -31,18 +31,18 @@ _NAMES = (
     " 4.4.0"
 )
 RELEASES = tuple(tuple(map(int, name.split("."))) for name in _NAMES.split())
-"""All there are, rising, as Maven Central and Kafka's archive have them."""
+"""All releases, ascending, as in Maven Central and Kafka's archive."""
 OLDEST = Release((0, 8, 2))
 LATEST = Release((4, 3, 1))
-"""The latest one whose tool's output is known: `kafka-tools` of later ones isn't out."""
+"""The latest release whose tool's output is known: `kafka-tools` of later ones isn't published."""
 NEWEST = Release(RELEASES[-1])
-"""The latest one whose files are known."""
+"""The latest release whose files are known."""
 
 
 def parse_release(text: str) -> Release:
-    """The release that `0.8` … `4.4`, `2.0.1` or `latest` names; without a patch number the last one of its line.
+    """Return the release for `0.8` … `4.4`, `2.0.1` or `latest`; without a patch number the last one of its line.
 
-    Raises UsageError for anything else, and for releases that there never were, with the nearest that there are.
+    Raises UsageError for anything else, and for releases that never existed, with the nearest existing ones.
     """
     if text == "latest":
         return LATEST
@@ -63,11 +63,11 @@ def _nearest(numbers: tuple[int, ...]) -> str:
 
 
 Since = tuple[tuple[tuple[int, ...], T], ...]
-"""A table of what changed: (first release that has it, value), in ascending order."""
+"""A table of changes: (first release that has it, value), in ascending order."""
 
 
 def value_in(release: Release, table: Since[T]) -> T:
-    """The value for a release: that of the last row not after it; before all rows, the first one."""
+    """Return the value for a release: that of the last row not after it; before all rows, the first value."""
     value = table[0][1]
     for first, later in table:
         if first <= release.numbers:

@@ -1,10 +1,10 @@
-"""Sizes as people read them: in units of 1024 bytes, or exact."""
+"""Sizes for people: in units of 1024 bytes, or exact."""
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def human_size(size: int) -> str:
-    """A size in the largest unit of 1024 bytes that it fills, with a decimal: `6.5 KiB`; below one in bytes."""
+    """Return a size in the largest unit of 1024 bytes that it fills, with a decimal: `6.5 KiB`; below one in bytes."""
     if size < 1024:
         return f"{size} B"
     value, slot = size / 1024, 0
@@ -14,5 +14,5 @@ def human_size(size: int) -> str:
 
 
 def exact_size(size: int) -> str:
-    """A size in bytes."""
+    """Return a size in bytes."""
     return str(size)

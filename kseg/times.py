@@ -1,4 +1,4 @@
-"""Times as people give and read them: ISO 8601, milliseconds since 1970, or some time ago; in UTC unless said."""
+"""Times as people give and read them: ISO 8601, milliseconds since 1970, or ages; in UTC by default."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _MILLISECONDS = re.compile(r"([0-9]{1,19})ms")
 _YEAR_DIGITS, _DATE_DIGITS, _SECONDS_DIGITS = 4, 8, 10
-"""Of bare numbers: such as people write a year or a date, and as Unix writes the seconds of our days."""
+"""Digits of bare numbers: of a year, of a date, and of Unix seconds in our days."""
 _YEARS = range(1970, 3000)
 _LARGEST = 2**63 - 1
 _AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
@@ -29,7 +29,7 @@ TIME_FORMS = (
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
-    """Milliseconds since 1970 of such a number, a time in ISO 8601, some time ago (`-90s`, `now`), or a day's time.
+    """Return milliseconds since 1970 for such a number, a time in ISO 8601, an age (`-90s`, `now`), or a time of day.
 
     `10:00` is today's, `yesterday` is its first moment, in the zone. Of bare numbers 4 digits are a year and 8 a date,
     if they begin with 1970 to 2999. With `ms` they always are milliseconds.
@@ -57,7 +57,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 
 def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
-    """A time of today or yesterday, by the clock of a zone; None for another text. Raises ValueError for no time."""
+    """Return a time of today or yesterday in a zone; None for another text. Raises ValueError for an invalid time."""
     found = _CLOCK.fullmatch(text)
     if found is None or not text:
         return None
@@ -68,19 +68,19 @@ def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
 
 
 def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
-    """As `parse_time`, of an option that may be missing: then None."""
+    """Return `parse_time` of an option, or None if it is missing."""
     return None if text is None else parse_time(text, zone)
 
 
 def milliseconds_of(moment: str | int | datetime, zone: tzinfo = UTC) -> int:
-    """Milliseconds since 1970 of a text as in `parse_time`, of a datetime, or these milliseconds themselves."""
+    """Return milliseconds since 1970 of a text as in `parse_time`, of a datetime, or of milliseconds themselves."""
     if isinstance(moment, str):
         return parse_time(moment, zone)
     return _milliseconds(moment, zone) if isinstance(moment, datetime) else moment
 
 
 def now_ms() -> int:
-    """The clock's time, in milliseconds since 1970."""
+    """Return the clock's time, in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -106,9 +106,9 @@ def _bare_number(text: str, zone: tzinfo) -> int:
 
 
 def parse_zone(name: str) -> tzinfo:
-    """The time zone of a name such as `Europe/Berlin`, of an offset such as `+02:00`, or `local`, this machine's.
+    """Return the zone of a name such as `Europe/Berlin`, an offset such as `+02:00`, or `local`, this machine's.
 
-    Raises UsageError if there is none.
+    Raises UsageError for an unknown zone.
     """
     if name.lower() in ("utc", "z"):
         return UTC
@@ -128,12 +128,12 @@ def parse_zone(name: str) -> tzinfo:
 
 
 def zone_name(zone: tzinfo) -> str:
-    """Return a zone's name for people: `local` for this machine's where only its rules are known."""
+    """Return a zone's name for people: `local` for this machine's if only its rules are known."""
     return "local" if getattr(zone, "key", "") is None else str(zone)
 
 
 def _local_zone() -> tzinfo:
-    """This machine's zone: of TZ, or of the file that every Unix has; where neither is, today's distance from UTC."""
+    """Return this machine's zone: from TZ, or from the file of every Unix; without both, today's offset from UTC."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -145,13 +145,13 @@ def _local_zone() -> tzinfo:
         try:
             local = datetime.now(UTC).astimezone().tzinfo
         except ValueError:
-            return UTC  # TZ has a distance from UTC of a day or more
+            return UTC  # TZ has an offset from UTC of a day or more
         assert local is not None
         return local
 
 
 def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
-    """ISO 8601 to the millisecond, as kseg prints each time; None for none, and beyond the year 9999."""
+    """Return ISO 8601 to the millisecond, as kseg prints each time; None without a time, and beyond the year 9999."""
     moment = _moment(timestamp, zone)
     if moment is None:
         return None
@@ -160,14 +160,14 @@ def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
 
 
 def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
-    """The same for people: `none` for none; beyond the year 9999, `no time` and the number."""
+    """Return the same for people: `none` without a time; beyond the year 9999, `no time` and the number."""
     if timestamp is None or timestamp < 0:
         return none
     return iso_time(timestamp, zone) or f"no time: {timestamp}"
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:
-    """The date and time of a timestamp; None for none, and beyond the year 9999."""
+    """Return the date and time of a timestamp; None without one, and beyond the year 9999."""
     if timestamp is None or timestamp < 0:
         return None
     try:
@@ -177,7 +177,7 @@ def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:
 
 
 def duration_text(duration_ms: int | None) -> str:
-    """A duration for people: `35ms`, `1.204s`, `12m03s`, `3h07m`, `5d02h`."""
+    """Return a duration for people: `35ms`, `1.204s`, `12m03s`, `3h07m`, `5d02h`."""
     if duration_ms is None:
         return ""
     seconds, milliseconds = divmod(duration_ms, 1000)

@@ -1,4 +1,4 @@
-"""The two readers that agree: `fast`, compiled, and `twin`, in Python. `load` chooses."""
+"""The two equal readers: `fast`, compiled, and `twin`, in Python. `load` chooses."""
 
 import os
 from functools import cache
@@ -19,9 +19,9 @@ _COMPILED = "kseg.kernel.fast"
 
 
 def load() -> "StatisticsKernel":
-    """The kernel to use: the one that KSEG_KERNEL names, else the compiled one, else its twin.
+    """Return the kernel to use: the kernel that KSEG_KERNEL names, else the compiled one, else its twin.
 
-    Raises UsageError if the variable names none, or one that isn't there.
+    Raises UsageError if the variable names an unknown or missing kernel.
     """
     return _load(os.environ.get(KERNEL_VARIABLE, ""))
 
@@ -40,7 +40,10 @@ def _load(wanted: str) -> "StatisticsKernel":
 
 
 def _import_compiled() -> "ModuleType":
-    """The compiled module. Without one, Python takes the folder of its sources for a package that holds nothing."""
+    """Return the compiled module.
+
+    Without one, Python takes the folder of its sources for an empty package.
+    """
     module = import_module(_COMPILED)
     if module.__file__ is None:
         raise ModuleNotFoundError(f"No module named {_COMPILED!r}", name=_COMPILED)
@@ -48,7 +51,10 @@ def _import_compiled() -> "ModuleType":
 
 
 def load_problem() -> str | None:
-    """Why the compiled kernel can't be loaded although its file is there; None if it can, or if KSEG_KERNEL chooses."""
+    """Return why the compiled kernel can't be loaded although its file exists.
+
+    None if it can be loaded, or if KSEG_KERNEL chooses.
+    """
     if os.environ.get(KERNEL_VARIABLE):
         return None
     try:
@@ -61,7 +67,7 @@ def load_problem() -> str | None:
 
 
 def _of_another_python() -> str | None:
-    """Which file Python passes over, since its name says that another Python's compiler made it."""
+    """Return the name of a compiled kernel that Python skips, since it was built for another Python."""
     from pathlib import Path
 
     files = sorted(path.name for path in Path(__file__).parent.glob("fast.*") if path.suffix in (".so", ".pyd"))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Slot(IntEnum):
-    """Numbers that a template can show: of the batch, then of the record."""
+    """Numbers that a template can show: first those of the batch, then those of the record."""
 
     BASE_OFFSET = 0
     LAST_OFFSET = auto()
@@ -34,7 +34,7 @@ class Slot(IntEnum):
     CRC = auto()
     IS_VALID = auto()
     ATTRIBUTES = auto()
-    # of the record; in a batch's own line, of the v0 or v1 message that the batch is
+    # of the record; in the line of a v0 or v1 batch, of the message that is the batch
     OFFSET = auto()
     TIMESTAMP = auto()
     SEQUENCE = auto()
@@ -49,9 +49,9 @@ class Slot(IntEnum):
     CONTROL_VERSION = auto()
     COORDINATOR_EPOCH = auto()
     TIMESTAMP_DELTA = auto()
-    "As a v2 record stores it; with LogAppendTime its timestamp doesn't tell it."
+    """As stored in a v2 record; with LogAppendTime it doesn't follow from the timestamp."""
     RECORD_ATTRIBUTES = auto()
-    "Of a v2 record; Kafka writes 0."
+    """Attributes of a v2 record; Kafka writes 0."""
 
 
 STEADY = (
@@ -70,9 +70,9 @@ class Text(IntEnum):
     KEY = 0
     VALUE = 1
     DECODED = 2
-    "What `decode_control` made of a control record; null for all others."
+    """Text of `decode_control` for a control record; null for all others."""
     KEY_DECODED = 3
-    "What `decode` gave of a record besides, as the next ones; null if it didn't, and for control records."
+    """Further text of `decode` for a record, like the following members; null without one, and for control records."""
     VALUE_DECODED = 4
     KEY_ERROR = 5
     VALUE_ERROR = 6
@@ -86,19 +86,19 @@ class Op(IntEnum):
     INTEGER = 1
     "Slot a in decimal."
     WORD = 2
-    "The word of table b for slot a; the table's last word for numbers that it doesn't know."
+    """The word of table b for slot a; the table's last word for unknown numbers."""
     TEXT = 3
     "Text a as Java decodes UTF-8."
     HEADER_KEYS = 4
     "Keys of the headers, joined by commas."
     SKIP_IF_NULL = 5
-    "If text a is null, passes over the next b operations."
+    """If text a is null, skips the next b operations."""
     SKIP_IF_ZERO = 6
-    "If slot a is 0, passes over the next b operations."
+    """If slot a is 0, skips the next b operations."""
     JSON_TEXT = 7
-    """Ends a JSON name and gives text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.
+    """Ends a JSON name and adds text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.
 
-    Characters of kseg.system.terminal_text are escaped, as in the next one.
+    Characters of kseg.system.terminal_text are escaped, as in JSON_HEADERS.
     """
     JSON_HEADERS = 8
     "A JSON list of the headers."
@@ -107,26 +107,28 @@ class Op(IntEnum):
     SKIP_UNLESS_NULL = 10
     SKIP_UNLESS_ZERO = 11
     SKIP_IF_NEGATIVE = 12
-    "If slot a is negative (the size of a null), passes over the next b operations."
+    """If slot a is negative (the size of a null), skips the next b operations."""
     CSV_TEXT = 13
     """Text a as a field in quotes, nothing for null.
 
-    What isn't UTF-8, or begins with `base64:` itself, is Base64 after `base64:`.
+    Text that isn't UTF-8, or begins with `base64:` itself, is Base64 after `base64:`.
     """
     CSV_HEADERS = 14
-    "The same of the headers' JSON list."
+    """The headers' JSON list, as CSV_TEXT."""
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
-    "As CSV_TEXT, after an apostrophe if a spreadsheet would evaluate the text as a formula, by its beginning."
+    """As CSV_TEXT, after an apostrophe if a spreadsheet would evaluate the text as a formula because of its beginning.
+    """
     JSON_VALUE = 17
-    "Text a as a JSON string, escaped as JSON_TEXT, what isn't UTF-8 in Base64 as CSV_TEXT has it; null for null."
+    """Text a as a JSON string, escaped as JSON_TEXT, non-UTF-8 text in Base64 as in CSV_TEXT; null for null."""
 
 
 Zone: TypeAlias = tuple[tuple[int, int], ...]
-"""A zone's offsets: from a time on (milliseconds, rising) so many seconds east of UTC; the first holds before it too.
+"""A zone's offsets: pairs of a time (milliseconds, ascending) and the seconds east of UTC from then on.
 
-Empty for UTC, which is shown as `Z`. From ZONE_CYCLE_START on they come again with each ZONE_CYCLE, as dates do.
+The first offset also applies before its time. Empty for UTC, which is shown as `Z`. From ZONE_CYCLE_START on, the
+offsets repeat with each ZONE_CYCLE, as dates do.
 """
 ZONE_CYCLE_START, ZONE_CYCLE = 4102444800000, 146097 * 86_400_000
 """The year 2100, and 400 years: a whole number of weeks."""
@@ -135,7 +137,7 @@ ZONE_CYCLE_START, ZONE_CYCLE = 4102444800000, 146097 * 86_400_000
 class Template(NamedTuple):
     """A compiled line: flat (code, a, b, …), literal bytes, word tables (each from number `first` on).
 
-    is_raw: TEXT and HEADER_KEYS give bytes as they are, not what Java makes of them. zone: of JSON_TIME and TIME.
+    is_raw: TEXT and HEADER_KEYS give the stored bytes, not Java's decoding of them. zone: of JSON_TIME and TIME.
     """
 
     ops: tuple[int, ...]
@@ -146,17 +148,18 @@ class Template(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Texts of consecutive numbers from `first` on; the last one stands for every other number."""
+    """Texts of consecutive numbers from `first` on; the last text is for every other number."""
 
     first: int
     texts: tuple[bytes, ...]
 
 
 FORMULA_STARTS = (b"=", b"+", b"-", b"@", b"\t", b"\r", b"\n", *map(str.encode, "\uff1d\uff0b\uff0d\uff20"))
-"""What a cell begins with that spreadsheets take for a formula, full-width signs too. Source: OWASP, CSV injection."""
+"""Beginnings of cells that spreadsheets take for formulas, including full-width signs. Source: OWASP, CSV injection."""
 
 CONTROL_TEMPLATES = 9
-"""Control records' templates: one for each type 0 … 6, one for unknown types, one for what can't be read as one."""
+"""Number of templates for control records: one for each type 0 … 6, one for unknown types, one for unreadable records.
+"""
 UNKNOWN_CONTROL, MALFORMED_CONTROL = 7, 8
 
 
@@ -167,30 +170,30 @@ class Program(NamedTuple):
     "By magic 0, 1, 2."
     record: tuple[Template | None, Template | None, Template | None]
     control: tuple[Template, ...] | None
-    "CONTROL_TEMPLATES of them."
+    """Templates of control records: CONTROL_TEMPLATES of them."""
 
 
 ROW = 3
 """Values per batch in a table of rows: START (in the buffer), SIZE, VALID (1 if the CRC holds)."""
 START, SIZE, VALID = range(ROW)
 
-Buffer = Any  # whatever has the buffer protocol (collections.abc.Buffer from 3.12 on)
+Buffer = Any  # any object with the buffer protocol (collections.abc.Buffer from 3.12 on)
 Rows: TypeAlias = "array[int]"
 """Of int64, ROW values per batch.
 
-Entry points take the buffer in which the rows lie, the first row and the one before which to end, and the bodies of
-these rows: None for one that is uncompressed or isn't there, or for all. `first_body` is the row of the first body, by
+Entry points take the buffer that the rows describe, the first row and the end row, and the bodies of these rows. A body
+is None for an uncompressed or missing one; the list may be None, too. `first_body` is the row of the first body, by
 default the first row. `position` is the buffer's in the file.
 """
 
 
 def new_rows(count: int) -> Rows:
-    """A table of rows, all zero."""
+    """Return a table of rows, all zero."""
     return array("q", bytes(8 * ROW * count))
 
 
 class Bodies(Protocol):
-    """Bodies of consecutive rows, None where there is none yet; `render` and `columns` take a list of these as well."""
+    """Bodies of consecutive rows, None for missing ones; `render` and `columns` take a list of these as well."""
 
     def __init__(self, count: int) -> None: ...
 
@@ -203,16 +206,16 @@ class Bodies(Protocol):
     def decompress(
         self, buffer: memoryview, rows: Rows, first: int, functions: "LibraryFunctions", limit: int, enough: int
     ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
-        """Decompresses what it can by the libraries' own functions, without Python in between.
+        """Decompress bodies by the libraries' own functions, without Python in between.
 
-        One body may become `limit` bytes at most; after `enough` bytes in all no further row is begun. Gives the row
-        where it ended, and those before it that are left to the libraries' Python interfaces: row, and what
-        formats.codes.compressed_body tells.
+        One body may have at most `limit` bytes; after `enough` bytes in all, no further row is begun. Returns the row
+        where it ended, and preceding rows that are left to the libraries' Python interfaces: the row, and the result of
+        formats.codes.compressed_body.
         """
 
 
 class LibraryFunctions(NamedTuple):
-    """Addresses of C functions inside the codecs' packages; all of a codec's are 0 where they can't be had."""
+    """Addresses of C functions in the codecs' packages; all of a codec's are 0 if they aren't available."""
 
     lz4_decompress_safe: int = 0
     zstd_create_context: int = 0
@@ -224,12 +227,12 @@ class LibraryFunctions(NamedTuple):
 Headers = Sequence[tuple[bytes, "bytes | None"]]
 """Names and values of a record's headers."""
 Decode = Callable[["bytes | None", "bytes | None", int, Headers], Sequence["bytes | None"]]
-"""(key, value, offset, headers) of a record → what to print of it: KEY and VALUE.
+"""Function from (key, value, offset, headers) of a record to its printed texts: KEY and VALUE.
 
-And KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR, if it gives them: all four or none.
+It may add KEY_DECODED, VALUE_DECODED, KEY_ERROR, VALUE_ERROR: all four or none.
 """
 DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
-"""(key, value) of a control record that is no transaction's marker → its content as JSON."""
+"""Function from (key, value) of a control record that isn't a transaction marker to its content as JSON."""
 
 
 ReplaceContents = Callable[["bytes | None", "bytes | None"], tuple["bytes | None", "bytes | None"]]
@@ -251,7 +254,7 @@ class Stop(IntEnum):
     """Why a scan stopped."""
 
     END = 0
-    "The bytes left can't hold a whole batch: more are needed, or the file ends in the middle of one."
+    """The remaining bytes can't hold a complete batch: more are needed, or the file ends inside one."""
     BAD_LENGTH = 1
     BAD_MAGIC = 2
     BAD_CRC = 3
@@ -260,35 +263,38 @@ class Stop(IntEnum):
 
 
 class Problem(IntEnum):
-    """What can be wrong with a batch's records."""
+    """Problems of a batch's records."""
 
     BAD_RECORD = 0
     BAD_COUNT = 1
     BAD_CONTROL = 2
     BAD_MESSAGE = 3
-    "A message's own CRC in a wrapper whose CRC holds; only the renderer tells it, of the first one in a wrapper."
+    """The wrong CRC of a message in a wrapper whose CRC is right.
+
+    Only the renderer reports it, for the first such message.
+    """
 
 
 class GapRule(IntEnum):
-    """Which records are noted whose offset isn't the last one's + 1."""
+    """Rules for gaps: the records whose offset is noted if it isn't the preceding offset + 1."""
 
     NONE = 0
     ALL_RECORDS = 1
     PLAIN_MESSAGES = 2
-    "v0 and v1 messages that aren't compressed themselves, shallow ones too."
+    """v0 and v1 messages that aren't compressed themselves, including shallow ones."""
     FALLS = 3
-    "All records, but only offsets that aren't above the last one's are noted: compaction leaves none."
+    """All records, but only offsets that aren't above the preceding one are noted: compaction never writes them."""
 
 
 LEAST, MOST = -(2**63), 2**63 - 1
-"""What bounds are where nothing is asked."""
+"""Bounds that exclude nothing."""
 
 
 class BatchFilter(NamedTuple):
-    """What headers of batches must say: bounds inclusive, None asks nothing.
+    """Conditions on headers of batches: bounds are inclusive, None is no condition.
 
-    A batch that may hold a record within the bounds stays. A wrapper's first offset isn't known: it stays if it doesn't
-    end below the first one wanted, or if its offset is 0, where the inner ones hold.
+    A batch that may hold a record within the bounds stays. A wrapper's first offset isn't known. The wrapper stays if
+    it doesn't end below the first wanted offset, or if its offset is 0, in which case the inner offsets count.
     """
 
     first_offset: int = LEAST
@@ -301,7 +307,7 @@ class BatchFilter(NamedTuple):
 
 
 class Contents(IntFlag):
-    """What of records columns hold; the rest is null there, or an empty list, and isn't copied."""
+    """The contents of records that columns hold; others are null, or an empty list, and aren't copied."""
 
     KEYS = 1
     VALUES = 2
@@ -312,11 +318,11 @@ ALL_CONTENTS = Contents.KEYS | Contents.VALUES | Contents.HEADERS
 
 
 class RecordFilter(NamedTuple):
-    """Which records are printed: all that is asked must hold; bounds inclusive, None asks nothing.
+    """Conditions on printed records: all must be true; bounds are inclusive, None is no condition.
 
-    key: it must be equal. key_part, value_part: bytes that it must hold. headers: each (name, value) must be there,
-    with any value if that is None. share: a record is taken if its offset, mixed by splitmix64, is below it.
-    predicate: is asked last, with key and value. Of those taken `skip` are passed over, and then `limit` printed.
+    key: equal to this. key_part, value_part: contain these bytes. headers: each (name, value) must be present, with any
+    value if it is None. share: a record is taken if its offset, mixed by splitmix64, is below it. predicate: is called
+    last, with key and value. Of the taken records, the first `skip` are skipped, and the next `limit` printed.
     """
 
     first_offset: int = LEAST
@@ -334,7 +340,7 @@ class RecordFilter(NamedTuple):
 
 
 class RecordProblem(NamedTuple):
-    """A batch whose records can't all be read: file position of the batch, what, how many were read, where it ended."""
+    """A batch whose records can't all be read: its position in the file, the problem, the records read, the end."""
 
     position: int
     problem: Problem
@@ -343,14 +349,14 @@ class RecordProblem(NamedTuple):
 
 
 Appended = tuple[int, "bytes | None", "bytes | None", Sequence[tuple["str | bytes", "bytes | None"]]]
-"""Timestamp, key, value and headers of a record that is to be written."""
+"""Timestamp, key, value and headers of a record to be written."""
 
 
 class Encoded(Protocol):
     """Records of a v2 batch, or v0 and v1 entries, as bytes, one after another; their number is the length.
 
-    size: bytes of all. max_timestamp: the largest, -1 if there is none. next_delta: offset after the last, less the
-    base offset.
+    size: bytes in total. max_timestamp: the largest, -1 without any. next_delta: offset after the last, minus the base
+    offset.
     """
 
     size: int
@@ -362,10 +368,10 @@ class Encoded(Protocol):
     def __len__(self) -> int: ...
 
     def add(self, record: bytes, offset_delta: int, timestamp: int) -> None:
-        """Adds what is encoded already."""
+        """Add an encoded record."""
 
     def start(self, base_timestamp: int) -> None:
-        """Sets the time to which those of usual records are relative; before, no record is usual."""
+        """Set the time to which timestamps of usual records are relative; before, no record is usual."""
 
     def append(
         self,
@@ -374,37 +380,37 @@ class Encoded(Protocol):
         value: bytes | None,
         headers: Sequence[tuple[str | bytes, bytes | None]],
     ) -> bool:
-        """Encodes a record at the next offset if it is usual; else False.
+        """Encode a record at the next offset if it is usual; otherwise return False.
 
-        Usual is a small one without headers and with a timestamp of no less than 0. Others are left to
-        `writer.record.encode_record`; which ones, the kernel decides.
+        A usual record is small, has no headers, and has a timestamp of 0 or more. The kernel decides;
+        `writer.record.encode_record` encodes the others.
         """
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
-        """Encodes records at the next offsets; returns the first that isn't usual; none after it was taken."""
+        """Encode records at the next offsets; return the first unusual record, after which none was taken."""
 
     def body(self) -> bytes:
-        """All records."""
+        """Return all records."""
 
 
 class Output(Protocol):
-    """Collects bytes and hands them to `write` in large pieces."""
+    """Collects bytes and passes them to `write` in large pieces."""
 
     def __init__(self, write: Callable[[memoryview], object], capacity: int) -> None: ...
 
     def write(self, text: bytes) -> None:
-        """Adds bytes after what was rendered."""
+        """Add bytes after the rendered ones."""
 
     def flush(self) -> None:
-        """Hands over what is collected."""
+        """Pass on the collected bytes."""
 
 
 class Renderer(Protocol):
-    """Renders batches of one file, and remembers what it met.
+    """Renders batches of one file, and records counts and problems.
 
-    records: those printed, and in lines of batches counted. is_full: the filter's limit is reached. problems: of
-    batches whose records couldn't all be read; whoever takes them empties the list. gaps: pairs of offsets that follow
-    one another in the file, and should not.
+    records: number of printed records, including those that lines of batches count. is_full: the filter's limit is
+    reached. problems: of batches whose records couldn't all be read; the reader of the list empties it. gaps: pairs of
+    offsets that follow one another in the file, and should not.
     """
 
     is_full: bool
@@ -422,12 +428,12 @@ class Renderer(Protocol):
         last_offset: int | None = None,
         record_filter: RecordFilter | None = None,
     ) -> None:
-        """Prepares to render a file.
+        """Prepare to render a file.
 
-        decode gives the texts of a record, decode_control the text DECODED of a control record that is no transaction's
-        marker. last_offset is the offset before the first; None if the first one is never a gap. record_filter: prints
-        only records that it takes, and lines of batches only where one is taken. Where records aren't looked at, it
-        isn't either.
+        decode returns the texts of a record, decode_control the text DECODED of a control record that isn't a
+        transaction marker. last_offset is the offset before the first; None if the first one is never a gap.
+        record_filter: only its records are printed, and only lines of batches that have such a record. It is ignored if
+        records aren't read.
         """
 
     def render(
@@ -440,28 +446,28 @@ class Renderer(Protocol):
         bodies: "Bodies | Sequence[bytes | None] | None",
         first_body: int = -1,
     ) -> int:
-        """Prints rows from `first` on, up to `last` or through the first batch with a problem.
+        """Print rows from `first` on, up to `last` or through the first batch with a problem.
 
-        Gives the row where to go on. Nothing is printed, and no problem noted, from where the filter's limit is
-        reached.
+        Returns the row where to continue. Once the filter's limit is reached, nothing is printed and no problem is
+        noted.
         """
 
 
 class Columns(Protocol):
-    """Records of a run of batches, column by column, in buffers that Arrow can take as they are.
+    """Records of a run of batches, column by column, in buffers that Arrow can use unchanged.
 
     Numbers are in the machine's byte order. A `*_offsets` buffer has one number more than there are items; bit i of a
-    `*_validity` buffer, lowest first, is 0 where item i is null.
+    `*_validity` buffer, lowest first, is 0 if item i is null.
     """
 
     count: int
-    "Records."
+    """Number of records."""
     header_count: int
-    "Headers of all records."
+    """Number of headers of all records."""
     rows: Buffer
     "int32: the row of the record's batch."
     places: Buffer
-    "int32: with a filter the record's place among all that were read, the first is 0; else empty."
+    """int32: with a filter, the record's index among all read records, counted from 0; otherwise empty."""
     offsets: Buffer
     "int64"
     timestamps: Buffer
@@ -483,7 +489,7 @@ class Columns(Protocol):
     value_validity: Buffer
     value_data: Buffer
     header_offsets: Buffer
-    "int32: where a record's headers begin among all headers."
+    """int32: start of a record's headers among all headers."""
     header_key_offsets: Buffer
     header_key_data: Buffer
     header_value_offsets: Buffer
@@ -509,24 +515,24 @@ class Kernel(Protocol):
     Encoded: type[_Encoded]
 
     def scan(self, buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
-        """Fills `rows` from row `count` on with the intact batches from `start`.
+        """Fill `rows` from row `count` on with the intact batches from `start`.
 
-        Gives the count of rows, where the next batch would start, why it stopped (Stop), and the codecs met (bit n for
-        codec n).
+        Returns the count of rows, the start of the next batch, the reason for stopping (Stop), and the codecs met (bit
+        n for codec n).
         """
 
     def find_header(self, buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
-        """Where the next plausible header of a batch begins, or -1.
+        """Return the position of the next plausible header of a batch, or -1.
 
         Plausible: magic known, reserved bits zero, offset from `base_offset` to 2³¹ above it, length at least the
-        magic's least and no more than `room` bytes from the buffer's start on. Its CRC isn't looked at.
+        magic's least and at most `room` bytes from the buffer's start on. The CRC isn't checked.
         """
 
     def select(self, buffer: memoryview, rows: Rows, count: int, wanted: BatchFilter) -> tuple[int, int, int, bool]:
-        """Keeps, at the beginning of the table, those of the first `count` rows that are wanted.
+        """Keep the wanted rows of the first `count` rows, at the beginning of the table.
 
-        Gives the count of rows kept; the codecs of their batches, as `scan` tells them; the least time that the header
-        of any row names, kept or not (-1 if one has none); and whether any batch begins after the last wanted offset.
+        Returns the number of kept rows; the codecs of their batches, as from `scan`; the least timestamp in the headers
+        of all rows (-1 if a header has none); and whether any batch begins after the last wanted offset.
         """
 
     def columns(
@@ -541,10 +547,10 @@ class Kernel(Protocol):
         first_body: int = -1,
         contents: Contents = ALL_CONTENTS,
     ) -> Columns:
-        """The records of rows first … last - 1, control records too.
+        """Return the records of rows first … last - 1, including control records.
 
-        With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
-        reached. contents: which keys, values and headers are wanted.
+        With a filter, only its records; `skip` and `limit` apply to this call, which ends when the limit is reached.
+        contents: the needed keys, values and headers.
         """
 
     def records(
@@ -557,10 +563,10 @@ class Kernel(Protocol):
         bodies: "_Bodies | Sequence[bytes | None] | None",
         first_body: int = -1,
     ) -> "Iterator[list[Record] | RecordProblem]":
-        """The records of rows first … last - 1 as values, control records too.
+        """Return the records of rows first … last - 1 as values, including control records.
 
-        They come in lists of some, so that few are in memory at once. What is wrong with a batch comes after those of
-        its records that can be read. Buffer, rows and bodies must stay as they are until the end.
+        They come in lists of limited length, so that few are in memory at once. A batch's problem follows its readable
+        records. Buffer, rows and bodies must not change until the end.
         """
 
     def replace_contents(
@@ -572,11 +578,11 @@ class Kernel(Protocol):
         replace_record: "ReplaceContents | None",
         replace_header: "ReplaceContents | None",
     ) -> None:
-        """Replaces keys, values and headers of v2 records where they stand, by others of the same size.
+        """Replace keys, values and headers of v2 records where they stand, by others of the same size.
 
         Of the first `count` records that lie from `start` to `end`, as far as they can be read: those that `render`
         shows. None leaves keys and values, or headers, as they are.
         """
 
     def crc32c(self, data: memoryview) -> int:
-        """CRC-32C of some bytes."""
+        """Return CRC-32C of some bytes."""

@@ -25,14 +25,14 @@ C_TYPES = {"b": "int8_t", "h": "int16_t", "i": "int32_t", "I": "uint32_t", "q": 
 
 
 class Structure(NamedTuple):
-    """A structure that the kernel reads: its name, and what the names of its fields begin with."""
+    """A structure that the kernel reads: its name, and the prefix of its fields' names."""
 
     name: str
     prefix: str
     fields: FixedFields
 
     def placed(self) -> Iterator[tuple[str, FixedField]]:
-        """Each field, with its name in capitals."""
+        """Yield each field with its name in capitals."""
         yield from ((f"{self.prefix}_{name}".upper(), self.fields.field(name)) for name in self.fields.names)
 
 
@@ -48,14 +48,14 @@ STRUCTURES = (
 
 
 def write_positions(path: Path) -> None:
-    """Writes the part, unless it is there as it should be: its time tells Cython whether to work."""
+    """Write the part, unless the file is up to date: Cython compares modification times."""
     text = "\n".join(part()) + "\n"
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
 
 def part() -> Iterator[str]:
-    """The lines of the part."""
+    """Yield the lines of the part."""
     yield "# Where fields stand, and how they are read. Made from formats/header_fields.py by every build."
     yield "# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.\n"
     yield "cdef enum:"
@@ -73,7 +73,7 @@ def part() -> Iterator[str]:
 
 
 def numbers() -> Iterator[tuple[str, int]]:
-    """Names of constants, and their values."""
+    """Yield names of constants with their values."""
     yield "LOG_OVERHEAD", BATCH_LENGTH.end
     yield "MAGIC_AT", BATCH_MAGIC.position
     for structure in STRUCTURES:

@@ -1,4 +1,4 @@
-"""Records as values, as both kernels give them: of v2 batches, and messages of v0 and v1."""
+"""Records as values of both kernels: of v2 batches, and messages of v0 and v1."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,8 +18,8 @@ class Record:
     """A record of a v2 batch, or a v0 or v1 message; a frozen dataclass.
 
     `timestamp` is milliseconds since 1970, -1 for none; `sequence` -1 for none; `position` the batch's in the file.
-    `crc` is the stored checksum: the message's own, or its batch's for a v2 record; `is_valid` tells whether it holds.
-    Null keys and values are None, empty ones b"".
+    `crc` is the stored checksum: the message's own, or its batch's for a v2 record; `is_valid` tells whether it is
+    right. Null keys and values are None, empty ones b"".
     """
 
     offset: int
@@ -45,12 +45,12 @@ class Record:
 
     @property
     def has_key(self) -> bool:
-        """Whether the key isn't null."""
+        """True if the key isn't null."""
         return self.key is not None
 
     @property
     def is_null(self) -> bool:
-        """Whether the value is null: a tombstone, where there is a key."""
+        """True if the value is null: a tombstone, if there is a key."""
         return self.value is None
 
     @property

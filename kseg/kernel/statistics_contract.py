@@ -17,11 +17,11 @@ DIGEST_SIZE = 16
 
 
 class OffsetTable(Protocol):
-    """Maps the digests of keys to offsets from 0 on, in memory that is given.
+    """Maps the digests of keys to offsets from 0 on, in given memory.
 
-    latest_offset: it has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
-    kept, superseded, without_key: records that `keep` and `rest` have judged. producers: active ones; the batch with
-    the last record of one isn't left out, nor is the batch before end_offset.
+    latest_offset: the table has all keys of the log up to here; -1 at first. is_full: there is no room for another key.
+    kept, superseded, without_key: records that `keep` and `rest` have counted. producers: active ones; the batch with
+    the last record of one stays, as does the batch before end_offset.
     """
 
     latest_offset: int
@@ -33,17 +33,17 @@ class OffsetTable(Protocol):
     without_key: int
 
     def __init__(self, memory: Buffer, most: int, digest: Callable[[bytes], bytes], function: int = 0) -> None:
-        """Takes memory that is all zero: slots of ENTRY_SIZE bytes, more than the `most` keys that it may hold.
+        """Take zeroed memory: slots of ENTRY_SIZE bytes, more than the `most` keys that it may hold.
 
-        digest gives the DIGEST_SIZE bytes by which keys are told apart. function is the address of a C function that
-        does the same, or 0: it takes a key, its size and where to put the digest, and returns NULL if it can't.
+        digest returns the DIGEST_SIZE bytes that identify a key. function is the address of a C function that does the
+        same, or 0: it takes a key, its size and the place for the digest, and returns NULL on failure.
         """
 
     def put(self, key: bytes, offset: int) -> None:
-        """Sets a key's offset. Raises IndexError if there is no room."""
+        """Set a key's offset. Raises IndexError if there is no room."""
 
     def get(self, key: bytes) -> int:
-        """A key's offset, -1 if it isn't there."""
+        """Return a key's offset, -1 if the table doesn't have it."""
 
     def add(
         self,
@@ -55,10 +55,10 @@ class OffsetTable(Protocol):
         first_body: int,
         first_offset: int,
     ) -> int:
-        """Sets the offsets of the keys of all records from `first_offset` on.
+        """Set the offsets of the keys of all records from `first_offset` on.
 
-        Gives the row where it stopped: `last`, or the first with a key for which there is no room, or whose records
-        can't all be read. What is before that is in the table then.
+        Returns the row where it stopped: `last`, or the first row with a key for which there is no room, or whose
+        records can't all be read. The table then has all preceding rows.
         """
 
     def keep(
@@ -72,25 +72,25 @@ class OffsetTable(Protocol):
         target: bytearray,
         target_rows: Rows,
     ) -> tuple[int, int]:
-        """Copies the batches that lose no record, and leaves out those that lose all.
+        """Copy the batches that lose no record, and omit those that lose all.
 
-        A record is superseded if the table has a larger offset for its key; those without a key go too. None of those
-        above `latest_offset` goes. A batch with a null value that would stay has to be looked at.
+        A record is superseded if the table has a larger offset for its key; records without a key are removed too. No
+        record above `latest_offset` is removed. A batch that would stay and has a null value stops the call.
 
-        The copies go to `target`, as large as all rows together, and their rows to `target_rows`. Gives the row where
-        it stopped: `last`, or the first that has to be looked at, since it loses some records or has none, since its
-        header stays, or since its records can't all be read; and the count of copies.
+        The copies are written to `target`, as large as all rows together, and their rows to `target_rows`. Returns the
+        row where it stopped: `last`, or the first row for the caller to handle, since it loses some records or has
+        none, since its header stays, or since its records can't all be read; and the count of copies.
         """
 
     def rest(
         self, buffer: memoryview, rows: Rows, row: int, bodies: Bodies | None, first_body: int
     ) -> tuple[bytes, int, int, int] | None:
-        """What is left of a v2 batch that loses some of its records.
+        """Return the rest of a v2 batch that loses some of its records.
 
-        Gives the bytes of the records that stay, how many they are, the base timestamp to which theirs are relative
-        now, and the largest of theirs. That base is the batch's delete horizon if it has one, else the first timestamp
-        left. None, and nothing is counted, if no record stays, one of those that do has a null value, not all can be
-        read, or it isn't a v2 batch.
+        The result is the bytes of the records that stay, their number, the base timestamp to which their timestamps are
+        now relative, and the largest of their timestamps. The base is the batch's delete horizon if it has one,
+        otherwise the first remaining timestamp. Returns None, without counting, if no record stays, if a remaining
+        record has a null value, if not all records can be read, or if it isn't a v2 batch.
         """
 
 
@@ -98,7 +98,7 @@ _OffsetTable: TypeAlias = OffsetTable
 
 
 class CleaningKernel(FoldingKernel, Protocol):
-    """A kernel, with the part that compacts."""
+    """A kernel with the part that compacts."""
 
     OffsetTable: type[_OffsetTable]
 
@@ -106,18 +106,18 @@ class CleaningKernel(FoldingKernel, Protocol):
 EXACT_BUCKETS = 64
 """Numbers below this have a bucket each."""
 BUCKETS_A_DOUBLING = 32
-"""Above, so many buckets lie between a power of two and the next: none is wider than a thirty-second of its numbers."""
+"""Above, the number of buckets between a power of two and the next: none is wider than 1/32 of its numbers."""
 BUCKETS = EXACT_BUCKETS + 57 * BUCKETS_A_DOUBLING
 MOST_LARGEST = 10
-"""Records of which the place is kept since they are the largest."""
+"""Number of largest records whose places are kept."""
 MOST_TIMES = 4096
-"""Stretches of time that are told apart; then they are joined to longer ones."""
+"""Most separate stretches of time; if there are more, they are joined to longer ones."""
 MOST_PRODUCERS = 4096
-"""Producers that are told apart; the others are taken for one."""
+"""Most separate producers; the others share one entry."""
 OTHER_PRODUCERS = -2
-"""The id of these."""
+"""Id of the entry for the other producers."""
 BATCH_SIZE = 16384
-"""What `linger.ms` may fill: the default of a producer's `batch.size`."""
+"""Bytes that `linger.ms` may fill: the default of a producer's `batch.size`."""
 LINGERS_MS = (5, 20, 100)
 WEEK_HOURS = 168
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
@@ -132,14 +132,14 @@ TIME_STEPS = (
     70 * DAY_MS,
     700 * DAY_MS,
 )
-"""Lengths of stretches of time, milliseconds."""
+"""Lengths of stretches of time, in milliseconds."""
 
 
 class Measure(IntEnum):
-    """What there is a histogram of."""
+    """Measures that have a histogram."""
 
     BATCH_SIZE = 0
-    "Bytes of a batch, as it is stored; of v0 and v1 of a wrapper or a message. Control batches aren't counted."
+    """Bytes of a batch, as stored; for v0 and v1 of a wrapper or a message. Control batches aren't counted."""
     BATCH_RECORDS = 1
     KEY_SIZE = 2
     VALUE_SIZE = 3
@@ -148,11 +148,11 @@ class Measure(IntEnum):
     RECORD_SIZE = 5
     "Key, value and headers."
     LATENESS = 6
-    "Milliseconds that a record's time lies before the largest so far, of those that do."
+    """Milliseconds of a record's timestamp before the largest so far, if it is before."""
 
 
 class OfHistogram(IntEnum):
-    """What a histogram begins with; its buckets follow."""
+    """Values at the beginning of a histogram; its buckets follow."""
 
     COUNT = 0
     SUM = 1
@@ -161,7 +161,7 @@ class OfHistogram(IntEnum):
 
 
 class OfCodec(IntEnum):
-    """Sums of a codec's batches. UNCOMPRESSED_SIZE: of the bodies, STORED_SIZE: as they are stored."""
+    """Sums of a codec's batches. UNCOMPRESSED_SIZE: of the bodies, STORED_SIZE: as stored."""
 
     BATCHES = 0
     RECORDS = 1
@@ -170,7 +170,7 @@ class OfCodec(IntEnum):
 
 
 class OfTime(IntEnum):
-    """Sums of a stretch of time: its number from 1970 on, and of the batches whose largest time is in it."""
+    """Sums of a stretch of time: its number since 1970, and sums of the batches whose largest timestamp is in it."""
 
     NUMBER = 0
     BATCHES = 1
@@ -179,11 +179,11 @@ class OfTime(IntEnum):
 
 
 class OfProducer(IntEnum):
-    """What is known of a producer.
+    """Values of a producer.
 
-    FIRST_TIME is the base timestamp of its first batch, LAST_TIME the largest time, -1 for none; EPOCH its last one,
-    EPOCHS how often another one came; MARKERS batches that ended its transactions, which no other value counts.
-    AFTER_…: into how many batches its batches would have been put by each of LINGERS_MS.
+    FIRST_TIME is the base timestamp of its first batch, LAST_TIME the largest timestamp, -1 for none; EPOCH its last
+    epoch, EPOCHS the number of changes of epoch; MARKERS batches that ended its transactions, which no other value
+    counts. AFTER_…: the number of batches with each of LINGERS_MS.
     """
 
     ID = 0
@@ -204,7 +204,7 @@ class OfProducer(IntEnum):
 
 
 class OfKey(IntEnum):
-    """What is known of a key: its hash, its records, their sizes together, its last record's offset and size."""
+    """Values of a key: its hash, its records, their total size, its last record's offset and size."""
 
     HASH = 0
     COUNT = 1
@@ -214,17 +214,17 @@ class OfKey(IntEnum):
 
 
 class Statistics(Protocol):
-    """What the batches of a partition add up to, taken in the order of the log; those whose CRC is wrong are left out.
+    """Sums of the batches of a partition, in the order of the log; batches with a wrong CRC are omitted.
 
-    batches: all but control batches, size: of all. control_batches; records: not control records. largest_timestamp:
-    of all batches' times between the bounds, -1 for none. without_time: batches without a time, beyond_time: with one
-    out of bounds; append_time: batches with the broker's times. transactional: batches, sparse: batches that lack
-    offsets. magics: bit n for magic n.
+    batches: all but control batches, size: of all. control_batches; records: not control records. largest_timestamp: of
+    all batches' timestamps between the bounds, -1 for none. without_time: batches without a timestamp, beyond_time:
+    with one out of bounds; append_time: batches with the broker's timestamps. transactional: batches, sparse: batches
+    that lack offsets. magics: bit n for magic n.
 
     Only from records: null_keys, tombstones (a key and no value), tombstones_size, first_tombstone_time (-1: none),
-    late: records behind the largest time. superseded: records whose key came again, superseded_size. keys: how many are
-    known; dropped_below: of keys with fewer records some, or some of a key's records, may not be counted; 0 while
-    all are.
+    late: records before the largest timestamp. superseded: records whose key was written again, superseded_size. keys:
+    number of known keys. dropped_below: some keys with fewer records, or some records of such a key, may be uncounted;
+    0 if all are counted.
     """
 
     batches: int
@@ -250,10 +250,10 @@ class Statistics(Protocol):
     time_step: int
 
     def __init__(self, first_time: int, last_time: int, most_keys: int) -> None:
-        """Starts with nothing. Times before the first or after the last one aren't taken for times; milliseconds."""
+        """Take the bounds of timestamps, in milliseconds; timestamps outside aren't counted as such."""
 
     def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
-        """Takes the headers of rows first … last - 1; no more has to lie in the buffer."""
+        """Take the headers of rows first … last - 1; the buffer needs only these."""
 
     def take(
         self,
@@ -264,47 +264,47 @@ class Statistics(Protocol):
         bodies: "Bodies | Sequence[bytes | None] | None",
         first_body: int = -1,
     ) -> None:
-        """Takes rows first … last - 1 with their records, as far as these can be read."""
+        """Take rows first … last - 1 with their readable records."""
 
     def histogram(self, measure: int) -> bytes:
-        """A histogram, int64: what OfHistogram names, then BUCKETS counts."""
+        """Return a histogram, int64: the values of OfHistogram, then BUCKETS counts."""
 
     def codecs(self) -> bytes:
-        """Eight times what OfCodec names, int64."""
+        """Return the values of OfCodec for each of eight codecs, int64."""
 
     def times(self) -> bytes:
-        """Stretches of `time_step` milliseconds in the order in which they were met: what OfTime names, int64."""
+        """Return stretches of `time_step` milliseconds in the order of appearance: the values of OfTime, int64."""
 
     def week(self) -> bytes:
-        """Records and bytes of each hour of the week in UTC, from Monday on: WEEK_HOURS times two, int64."""
+        """Return records and bytes of each hour of the week in UTC, from Monday on: WEEK_HOURS times two, int64."""
 
     def producers(self) -> bytes:
-        """Producers in the order in which they were met: what OfProducer names, int64."""
+        """Return producers in the order of appearance: the values of OfProducer, int64."""
 
     def largest(self) -> bytes:
-        """The largest records, the largest first: size and offset, int64."""
+        """Return the largest records, largest first: size and offset, int64."""
 
     def top_keys(self, least: int) -> bytes:
-        """Keys with at least so many records, in the order in which they were met: what OfKey names, int64."""
+        """Return keys with at least `least` records, in the order of appearance: the values of OfKey, int64."""
 
     def take_hashes(self) -> bytes:
-        """Hashes of keys that had to be dropped since this was asked last; with repetitions."""
+        """Return hashes of keys that were dropped since the last call; with repetitions."""
 
     def hashes(self) -> bytes:
-        """Hashes of the keys that are known, in the order in which they were met."""
+        """Return hashes of the known keys, in the order of appearance."""
 
 
 _Statistics: TypeAlias = Statistics
 
 
 class StatisticsKernel(CleaningKernel, Protocol):
-    """A kernel, with the part that adds up."""
+    """A kernel with the part that computes statistics."""
 
     Statistics: type[_Statistics]
 
 
 def bucket_of(number: int) -> int:
-    """The bucket of a number of 0 or more."""
+    """Return the bucket of a number of 0 or more."""
     if number < EXACT_BUCKETS:
         return number
     doublings = number.bit_length() - 1
@@ -312,7 +312,7 @@ def bucket_of(number: int) -> int:
 
 
 def bucket_bounds(bucket: int) -> tuple[int, int]:
-    """The least and the largest number of a bucket."""
+    """Return the least and the largest number of a bucket."""
     if bucket < EXACT_BUCKETS:
         return bucket, bucket
     doublings, part = divmod(bucket - EXACT_BUCKETS, BUCKETS_A_DOUBLING)

@@ -1,1 +1,1 @@
-"""What fills a disk, as a page that anybody can open: verdicts first, then pictures, then tables."""
+"""Disk usage as a page that anybody can open: verdicts first, then pictures, then tables."""

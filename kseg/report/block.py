@@ -10,11 +10,11 @@ from kseg.doctor.kinds import command_line, path_word
 from kseg.report.gather import Gathered, PartitionFacts, TopicFacts
 
 Cell = str | int | float | None
-"""What stands in a table: bytes, milliseconds and counts as int, shares of 1 and ratios as float; None: not known."""
+"""Type of table cells: bytes, milliseconds and counts as int, shares of 1 and ratios as float; None: unknown."""
 
 
 class Weight(StrEnum):
-    """How much a verdict matters."""
+    """Importance of a verdict."""
 
     BAD = "bad"
     WATCH = "watch"
@@ -22,7 +22,7 @@ class Weight(StrEnum):
 
 
 class Sentence(NamedTuple):
-    """A sentence with numbers, and the command that shows the same or more; None if there is none."""
+    """A sentence with numbers, and the command that shows the same or more; None without one."""
 
     sentence: str
     command: str | None = None
@@ -30,7 +30,7 @@ class Sentence(NamedTuple):
 
 
 class CellKind(StrEnum):
-    """What the values of a column are."""
+    """Kinds of the values of a column."""
 
     TEXT = "text"
     COMMAND = "command"
@@ -42,11 +42,11 @@ class CellKind(StrEnum):
     RATIO = "ratio"
     MONEY = "money"
     BAR = "bar"
-    "A share that is also drawn."
+    """A share that is also drawn as a bar."""
 
 
 class CellColumn(NamedTuple):
-    """A column: its name in JSON, its title on the page, what it has."""
+    """A column: its name in JSON, its title on the page, the kind of its values."""
 
     name: str
     title: str
@@ -64,7 +64,7 @@ class Table:
 
 
 class Figure(NamedTuple):
-    """A picture: its title, and SVG. What it shows stands in a table of the same block too."""
+    """A picture: its title, and SVG. A table of the same block has its values too."""
 
     title: str
     svg: str
@@ -72,7 +72,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the report; `notes`: how its numbers came about, and what they leave out."""
+    """A part of the report; `notes`: the origin of its numbers, and the parts that they omit."""
 
     id: str
     title: str
@@ -90,7 +90,7 @@ class Term(NamedTuple):
 
 
 class ReadDirectory(NamedTuple):
-    """A log directory that was read, and what `meta.properties` says of it; None where it doesn't."""
+    """A log directory that was read, and its values in `meta.properties`; None for missing values."""
 
     path: str
     cluster_id: str | None
@@ -99,9 +99,9 @@ class ReadDirectory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the report is about: what was read when, by what, and how.
+    """The subject of the report: its directories, time, program and command.
 
-    command: the line that makes it again. read: what was read, in words. now, time_text: by which time it was judged.
+    command: the command line that creates it again. read: the input, in words. now, time_text: the time used as now.
     """
 
     title: str
@@ -124,7 +124,7 @@ class SummaryPart(NamedTuple):
 
 
 def sorted_verdicts(blocks: Sequence[Block]) -> list[tuple[Block, Sentence]]:
-    """Return the verdicts of blocks, those that matter most first."""
+    """Return the verdicts of blocks, most important first."""
     order = list(Weight)
     found = [(block, verdict) for block in blocks for verdict in block.verdicts]
     return sorted(found, key=lambda each: order.index(each[1].weight))
@@ -132,7 +132,7 @@ def sorted_verdicts(blocks: Sequence[Block]) -> list[tuple[Block, Sentence]]:
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """All of it; is_well: whether there is no finding that is an error or a warning."""
+    """The complete report; is_well: whether no finding is an error or a warning."""
 
     about: About
     summary: tuple[SummaryPart, ...]
@@ -142,7 +142,7 @@ class DiskReport:
 
     @property
     def verdicts(self) -> list[tuple[Block, Sentence]]:
-        """The verdicts of all blocks, those that matter most first."""
+        """The verdicts of all blocks, most important first."""
         return sorted_verdicts(self.blocks)
 
 
@@ -150,13 +150,13 @@ _MOST_PATHS = 3
 
 
 def line_of(known: Gathered, command: str, *words: str) -> str | None:
-    """A command over all log directories; None if these are too many for a line."""
+    """Return a command over all log directories; None if they are too many for a line."""
     paths = known.log_dirs
     return command_line([command, *map(path_word, paths), *words]) if len(paths) <= _MOST_PATHS else None
 
 
 def topic_line(topic: TopicFacts, command: str, *words: str) -> str | None:
-    """A command over a topic."""
+    """Return a command over a topic."""
     paths = list(dict.fromkeys(each.log_dir for each in topic.partitions))
     if len(paths) > _MOST_PATHS:
         return None
@@ -164,7 +164,7 @@ def topic_line(topic: TopicFacts, command: str, *words: str) -> str | None:
 
 
 def partition_line(partition: PartitionFacts, command: str, *words: str) -> str:
-    """A command over a partition."""
+    """Return a command over a partition."""
     return command_line([command, path_word(partition.path), *words])
 
 

@@ -8,20 +8,20 @@ from typing import NamedTuple
 from kseg.system.terminal_text import escaped_text
 
 WIDTH = 400
-"""Units of every picture: about as many pixels on a phone, so that its words can be read there."""
+"""Width of every picture: about as many pixels on a phone, so that its text is readable."""
 FONT_SIZE = 11
 TEXT, DIM, LINE = "#1f2328", "#57606a", "#c9d1d9"
 COLORS = ("#0b62c4", "#b35900", "#1a7f37", "#8a3ffc", "#b3261e", "#0a7c86", "#9c2c5a", "#6e5e00")
-"""By what they tell apart; a style sheet gives `.c0` to `.c7` others in the dark. Words stand beside them, too."""
+"""Colours of categories; a style sheet replaces `.c0` to `.c7` in dark mode. Each colour also has a text."""
 
 
 def shown(text: str) -> str:
-    """Text that shows itself: whatever a name holds does nothing here."""
+    """Return escaped text: markup in a name has no effect."""
     return escape(escaped_text(text))
 
 
 def number(value: float) -> str:
-    """A coordinate to a tenth."""
+    """Return a coordinate to a tenth."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -35,7 +35,7 @@ class Area(NamedTuple):
 
 
 def rect(area: Area, color: int, title: str = "", extra: str = "") -> str:
-    """A rectangle of a colour; `title` shows when it is pointed at."""
+    """Return a rectangle of a colour; `title` is its tooltip."""
     place = (
         f'x="{number(area.x)}" y="{number(area.y)}" width="{number(max(area.width, 0))}"'
         f' height="{number(max(area.height, 0))}"'
@@ -45,31 +45,31 @@ def rect(area: Area, color: int, title: str = "", extra: str = "") -> str:
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", paint: str = f'class="t" fill="{TEXT}"') -> str:
-    """Words; `anchor`: which end of them is at x."""
+    """Return a text; `anchor`: the end of it that is at x."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return f'<text x="{number(x)}" y="{number(y)}"{where} {paint}>{shown(text)}</text>'
 
 
 def dim_label(x: float, y: float, text: str, anchor: str = "start") -> str:
-    """Words of an axis."""
+    """Return a text of an axis."""
     return label(x, y, text, anchor, f'class="d" fill="{DIM}"')
 
 
 def line(x1: float, y1: float, x2: float, y2: float) -> str:
-    """A line of a grid."""
+    """Return a line of a grid."""
     ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
     return f'<line {ends} class="g" stroke="{LINE}"/>'
 
 
 def picture(height: float, title: str, parts: Iterable[str]) -> str:
-    """A whole picture; who can't see it is told its title."""
+    """Return a complete picture; its title is its text for screen readers."""
     size = f'viewBox="0 0 {WIDTH} {number(height)}" width="{WIDTH}" height="{number(height)}"'
     font = f'font-family="system-ui, sans-serif" font-size="{FONT_SIZE}"'
     return f'<svg {size} {font} role="img" aria-label="{shown(title)}">{"".join(parts)}</svg>'
 
 
 def clipped(text: str, width: float) -> str:
-    """As much of a text as so many units hold, with an ellipsis; nothing if that says nothing."""
+    """Return as much of a text as fits the width, with an ellipsis; empty if too little would remain."""
     most = int(width / (0.56 * FONT_SIZE))
     text = escaped_text(text)
     if len(text) <= most:
@@ -83,7 +83,7 @@ _STEPS = tuple(_HOUR * hours for hours in (1, 3, 6, 12, 24, 48, 168, 336, 720, 2
 
 
 class PlotArea(NamedTuple):
-    """Where values lie in a picture: between left and right, top and bottom."""
+    """The area of the values in a picture: between left and right, top and bottom."""
 
     left: float = 54
     top: float = 8
@@ -92,17 +92,17 @@ class PlotArea(NamedTuple):
 
     @property
     def width(self) -> float:
-        """From left to right."""
+        """Distance from left to right."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """From top to bottom."""
+        """Distance from top to bottom."""
         return self.bottom - self.top
 
 
 def ticks(most: float, base: int = 10) -> list[float]:
-    """Two to five round numbers from 0 up to a largest one; of bytes with base 1024."""
+    """Return two to five round numbers from 0 up to a largest one; for bytes with base 1024."""
     if most <= 0:
         return [0.0]
     unit = 1.0
@@ -115,7 +115,7 @@ def ticks(most: float, base: int = 10) -> list[float]:
 
 
 def value_axis(frame: PlotArea, most: float, text: Callable[[float], str], base: int = 10) -> Iterator[str]:
-    """Lines of the grid with what they stand for."""
+    """Yield lines of the grid with their values."""
     for value in ticks(most, base):
         y = frame.bottom - frame.height * value / most if most else frame.bottom
         yield line(frame.left, y, frame.right, y)
@@ -123,7 +123,7 @@ def value_axis(frame: PlotArea, most: float, text: Callable[[float], str], base:
 
 
 def time_axis(frame: PlotArea, first: int, last: int, zone: tzinfo) -> Iterator[str]:
-    """Days or hours under a picture."""
+    """Yield days or hours under a picture."""
     span = max(last - first, 1)
     step = next((each for each in _STEPS if span / each <= 5), _STEPS[-1])
     offset = _offset(first, zone)
@@ -164,7 +164,7 @@ _WHITE = 'class="w" fill="#ffffff"'
 
 
 class Tile(NamedTuple):
-    """A part of a whole: its name, how large it is, what to say of it when it is pointed at, its own parts."""
+    """A part of a whole: its name, size, tooltip, and its own parts."""
 
     name: str
     size: int
@@ -173,7 +173,7 @@ class Tile(NamedTuple):
 
 
 def treemap(title: str, tiles: Sequence[Tile]) -> str:
-    """A picture of tiles, the largest first; those of no size are left out."""
+    """Return a picture of tiles, largest first; empty tiles are omitted."""
     whole = Area(0, 0, WIDTH, _HEIGHT)
     parts: list[str] = []
     for number_of_tile, (tile, area) in enumerate(squarified([each for each in tiles if each.size > 0], whole)):
@@ -198,7 +198,7 @@ def _tile(tile: Tile, area: Area, color: int) -> Iterator[str]:
 
 
 def _inset(part: Tile, area: Area) -> str:
-    """A part within a tile: an outline, so that the tile's colour stays."""
+    """Return a part within a tile: an outline, so that the tile's colour stays."""
     place = (
         f'x="{number(area.x + 1)}" y="{number(area.y + 1)}" width="{number(max(area.width - 2, 0.5))}" '
         f'height="{number(max(area.height - 2, 0.5))}"'
@@ -207,7 +207,7 @@ def _inset(part: Tile, area: Area) -> str:
 
 
 def squarified(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]:
-    """Each tile with its place in an area, as near to a square as rows of the largest ones allow."""
+    """Yield each tile with its area, as close to a square as rows of descending size allow."""
     left = sorted((each for each in tiles if each.size > 0), key=lambda each: (-each.size, each.name))
     while left:
         scale = area.width * area.height / sum(each.size for each in left)
@@ -217,7 +217,7 @@ def squarified(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]
             count += 1
         row, left = left[:count], left[count:]
         thick = scale * sum(each.size for each in row) / side if side else 0.0
-        yield from _laid_out(row, area, thick, scale)
+        yield from _lay_out(row, area, thick, scale)
         if area.width <= area.height:
             area = area._replace(y=area.y + thick, height=max(area.height - thick, 0.0))
         else:
@@ -225,7 +225,7 @@ def squarified(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]
 
 
 def _worst(row: Sequence[Tile], side: float, scale: float) -> float:
-    """The least square of a row's tiles: how many times as long as wide it is."""
+    """Return the worst ratio of length to width in a row of tiles."""
     total = scale * sum(each.size for each in row)
     sizes = [scale * row[0].size, scale * row[-1].size]
     if not side or not total or not min(sizes):
@@ -233,7 +233,7 @@ def _worst(row: Sequence[Tile], side: float, scale: float) -> float:
     return max(side * side * sizes[0] / total**2, total**2 / (side * side * sizes[1]))
 
 
-def _laid_out(row: Sequence[Tile], area: Area, thick: float, scale: float) -> Iterator[tuple[Tile, Area]]:
+def _lay_out(row: Sequence[Tile], area: Area, thick: float, scale: float) -> Iterator[tuple[Tile, Area]]:
     at = 0.0
     for tile in row:
         long = scale * tile.size / thick if thick else 0.0
@@ -249,7 +249,7 @@ _MOST_COLUMN_LABELS = 7
 
 
 class Series(NamedTuple):
-    """Values over time: its name, and (time, value), each of which holds up to the next time."""
+    """Values over time: a name, and pairs (time, value); a value lasts up to the next time."""
 
     name: str
     points: Sequence[tuple[int, float]]
@@ -259,7 +259,7 @@ class Series(NamedTuple):
 def steps(
     title: str, series: Sequence[Series], text: Callable[[float], str], zone: tzinfo = UTC, base: int = 10
 ) -> str:
-    """Values over time: areas, or lines, that change in steps."""
+    """Return a picture of values over time: areas, or lines, that change in steps."""
     frame = PlotArea()
     times = [time for each in series for time, _ in each.points]
     first, last = min(times), max(times)
@@ -292,7 +292,7 @@ def _step_path(frame: PlotArea, series: Series, first: int, span: int, most: flo
 
 
 def _legend(y: float, names: Sequence[str]) -> list[str]:
-    """Which colour is what, if there is more than one."""
+    """Return the legend, if there is more than one series."""
     if len(names) < 2:
         return []
     parts, x = [], 54.0
@@ -303,7 +303,7 @@ def _legend(y: float, names: Sequence[str]) -> list[str]:
 
 
 class Bin(NamedTuple):
-    """A column of a histogram: what it is of, how high, and what to say when it is pointed at."""
+    """A column of a histogram: its label, height and tooltip."""
 
     name: str
     value: float
@@ -311,7 +311,7 @@ class Bin(NamedTuple):
 
 
 def columns(title: str, bins: Sequence[Bin], text: Callable[[float], str], axis: str) -> str:
-    """A histogram; `axis`: what is counted in what."""
+    """Return a picture of a histogram; `axis`: the unit of its counts."""
     frame = PlotArea()
     most = max((each.value for each in bins), default=0) or 1
     wide = frame.width / max(len(bins), 1)
@@ -328,7 +328,7 @@ def columns(title: str, bins: Sequence[Bin], text: Callable[[float], str], axis:
 
 
 def week_map(title: str, values: Sequence[float], text: Callable[[float], str]) -> str:
-    """Hours of a week, Monday's first: the darker, the more."""
+    """Return a picture of the hours of a week, Monday's first: higher values are darker."""
     most = max(values, default=0) or 1
     left, top, wide, high = 34, 4, (WIDTH - 40) / 24, 17
     parts, cells = [], []
@@ -350,7 +350,7 @@ _ROW = 20
 
 
 class StripPart(NamedTuple):
-    """A part of a strip: how large, of which colour, and what to say when it is pointed at; is_pale: it isn't there."""
+    """A part of a strip: its size, colour and tooltip; is_pale: it doesn't exist any more."""
 
     size: float
     color: int
@@ -359,7 +359,7 @@ class StripPart(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """A strip: its name, its parts, and words at its end."""
+    """A strip: its name, its parts, and the text at its end."""
 
     name: str
     parts: tuple[StripPart, ...]
@@ -367,7 +367,7 @@ class Strip(NamedTuple):
 
 
 def stacked(title: str, strips: Sequence[Strip], names: Sequence[str]) -> str:
-    """Strips as long as their parts together; `names` of the colours."""
+    """Return a picture of strips as long as their parts together; `names` of the colours."""
     parts, left, right = [], 118.0, WIDTH - 52.0
     total = max((sum(part.size for part in strip.parts) for strip in strips), default=0) or 1
     for place, strip in enumerate(strips):
@@ -384,7 +384,7 @@ def stacked(title: str, strips: Sequence[Strip], names: Sequence[str]) -> str:
 
 
 def color_names(y: float, names: Sequence[str], left: float = 6.0) -> list[str]:
-    """Which colour is what."""
+    """Return the legend of the colours."""
     parts, x = [], left
     for color, name in enumerate(names):
         if name:
@@ -394,7 +394,7 @@ def color_names(y: float, names: Sequence[str], left: float = 6.0) -> list[str]:
 
 
 class Span(NamedTuple):
-    """A segment in time: from when to when, of which colour, and what to say when it is pointed at."""
+    """A segment in time: its start, end, colour and tooltip."""
 
     first: int
     last: int
@@ -412,7 +412,7 @@ class Lane(NamedTuple):
 def timeline(
     title: str, lanes: Sequence[Lane], now: int, names: Sequence[str], zone: tzinfo = UTC, first: int | None = None
 ) -> str:
-    """Segments of several partitions over time, from `first` on; a line stands where now is."""
+    """Return a picture of segments of several partitions over time, from `first` on; a line marks now."""
     spans = [span for lane in lanes for span in lane.spans]
     start = min((span.first for span in spans), default=now) if first is None else first
     end = max([now, *(span.last for span in spans)])

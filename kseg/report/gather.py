@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS = 1_000_000
-"""Keys of a partition that are told apart at once: some 80 MiB."""
+"""Most keys of a partition that are counted separately at once: about 80 MiB."""
 FIRST_TIME = 1_000_000_000_000
-"""September 2001: earlier times are in other units than milliseconds, or made up."""
+"""September 2001: earlier timestamps are in other units than milliseconds, or invented."""
 
 
 class SupersededRecords(NamedTuple):
-    """Records whose key came again before the active segment: so many, and so large, could be compacted away."""
+    """Records whose key was written again before the active segment, which compaction could remove: count and bytes."""
 
     records: int
     size: int
@@ -66,10 +66,10 @@ class SupersededRecords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What is known of a partition.
+    """The facts about a partition.
 
-    sums: None if no log could be read. files: by kind. superseded: None if records weren't read. own: what the topic
-    sets itself, by name.
+    sums: None if no log could be read. files: by kind. superseded: None if records weren't read. own: the topic's own
+    settings, by name.
     """
 
     examined: Examined
@@ -87,13 +87,13 @@ def survey(
     on_read: OnRead | None = None,
     on_unread: OnUnread | None = None,
 ) -> Iterator[Surveyed]:
-    """Each partition of a plan, in order; arguments as for `examine`."""
+    """Yield each partition of a plan, in order; arguments as for `examine`."""
     orders = examination_orders(plan, settings, on_unread=on_unread)
-    work = partial(_surveyed, settings)
+    work = partial(_survey_partition, settings)
     return share_orders(work, orders, reading_cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
 
 
-def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:
+def _survey_partition(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:
     try:
         partition = PartitionLog(each.order.path, each.order.checkpoints)
         watch = PartitionWatch(partition, each.retention.now_ms)
@@ -101,7 +101,7 @@ def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: On
             watch.take_headers(partition, on_read, keep_cache=settings.keep_cache)
         examined = examine_partition(partition, settings, each, on_read=on_read, on_slice=watch.take)
     except OpenError as error:
-        if each.order.path.exists():  # else a broker deleted it meanwhile
+        if each.order.path.exists():  # otherwise a broker has deleted it meanwhile
             yield Surveyed(unreadable_partition(each, error), None, {}, None, each.own)
         return
     superseded = None if settings.is_quick else watch.superseded()
@@ -109,17 +109,17 @@ def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: On
 
 
 class PartitionWatch:
-    """Adds up what is read of a partition."""
+    """Sums of the data read from a partition."""
 
     def __init__(self, partition: PartitionLog, now_ms: int) -> None:
-        """Starts with nothing; times that are later than an hour from now don't count as times."""
+        """Take a partition; timestamps more than an hour after now aren't counted as such."""
         self.statistics: Statistics = kernel.load().Statistics(FIRST_TIME, now_ms + AHEAD_MS, MOST_KEYS)
         self._sketch = KeySketch()
         self._active = partition.segments[-1].base_offset if partition.segments else None
         self._superseded: SupersededRecords | None = None
 
     def take(self, segment: SegmentFiles, piece: Slice) -> None:
-        """Takes batches of a segment with their records."""
+        """Take batches of a segment with their records."""
         if segment.base_offset == self._active and self._superseded is None:
             self._superseded = self._superseded_so_far()
         run = piece.run
@@ -127,7 +127,7 @@ class PartitionWatch:
         self._sketch.take_dropped(self.statistics)
 
     def take_headers(self, partition: PartitionLog, on_read: OnRead, *, keep_cache: bool) -> None:
-        """Takes the headers of all batches; logs that can't be opened are left to who says so."""
+        """Take the headers of all batches; the caller reports logs that can't be opened."""
         for segment in partition.segments:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
@@ -140,14 +140,14 @@ class PartitionWatch:
                 on_read(segment.size)
 
     def superseded(self) -> SupersededRecords:
-        """What compaction could take, but for the active segment."""
+        """Return the records that compaction could remove, without the active segment."""
         return self._superseded or self._superseded_so_far()
 
     def _superseded_so_far(self) -> SupersededRecords:
         return SupersededRecords(self.statistics.superseded, self.statistics.superseded_size)
 
     def sums(self) -> Sums:
-        """All sums."""
+        """Return all sums."""
         sums = sums_of(self.statistics)
         sums.sketches = self._sketch.finish(self.statistics)
         return sums
@@ -155,15 +155,15 @@ class PartitionWatch:
 
 TRIED = (Codec.LZ4, Codec.ZSTD, Codec.SNAPPY, Codec.GZIP)
 SAMPLE_SIZE = 512 << 10
-"""Bytes of records that a sample has at most."""
+"""Most bytes of records in a sample."""
 _SEGMENTS = 8
-"""A sample is taken from the beginnings of so many segments."""
+"""Number of segments whose beginnings a sample has."""
 
 
 class Trial(NamedTuple):
-    """What a codec made of a sample: bytes, with the batches' headers, as they are batched, and joined to full batches.
+    """The result of a codec for a sample: bytes with the batches' headers, as batched, and joined to full batches.
 
-    speed: uncompressed bytes a second, None if nobody asked.
+    speed: uncompressed bytes per second, None if not measured.
     """
 
     codec: Codec
@@ -173,7 +173,7 @@ class Trial(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Batches of a partition: how many, bytes of their bodies uncompressed, of all as they are stored; and trials."""
+    """Batches of a partition: their number, their uncompressed bodies in bytes, their stored bytes; and trials."""
 
     batches: int
     uncompressed_size: int
@@ -182,7 +182,10 @@ class Sample(NamedTuple):
 
 
 def try_codecs(partition: PartitionLog, *, is_timed: bool) -> Sample | None:
-    """A sample of a partition's data, compressed by each codec at Kafka's level; None without v2 batches of data."""
+    """Return a sample of a partition's data, compressed by each codec at Kafka's level.
+
+    None without v2 batches of data.
+    """
     bodies: list[bytes] = []
     stored = 0
     for body, size in _bodies(partition):
@@ -190,7 +193,7 @@ def try_codecs(partition: PartitionLog, *, is_timed: bool) -> Sample | None:
         stored += size
     if not bodies:
         return None
-    joined = _joined(bodies)
+    joined = _join(bodies)
     return Sample(
         len(bodies), sum(map(len, bodies)), stored, tuple(_trial(each, bodies, joined, is_timed) for each in TRIED)
     )
@@ -198,18 +201,18 @@ def try_codecs(partition: PartitionLog, *, is_timed: bool) -> Sample | None:
 
 def _trial(codec: Codec, bodies: list[bytes], joined: list[bytes], is_timed: bool) -> Trial:
     started = perf_counter()
-    size = _compressed(codec, bodies)
+    size = _compress(codec, bodies)
     took = perf_counter() - started
     speed = sum(map(len, bodies)) / took if is_timed and took > 0 else None
-    return Trial(codec, size, _compressed(codec, joined), speed)
+    return Trial(codec, size, _compress(codec, joined), speed)
 
 
-def _compressed(codec: Codec, bodies: list[bytes]) -> int:
+def _compress(codec: Codec, bodies: list[bytes]) -> int:
     return sum(len(compress(codec, body)) + BATCH_HEADER_SIZE for body in bodies)
 
 
-def _joined(bodies: list[bytes]) -> list[bytes]:
-    """Bodies joined up to the default `batch.size`."""
+def _join(bodies: list[bytes]) -> list[bytes]:
+    """Return bodies joined up to the default `batch.size`."""
     joined: list[bytes] = []
     for body in bodies:
         if joined and len(joined[-1]) + len(body) <= BATCH_SIZE:
@@ -220,7 +223,7 @@ def _joined(bodies: list[bytes]) -> list[bytes]:
 
 
 def _bodies(partition: PartitionLog) -> Iterator[tuple[bytes, int]]:
-    """Bodies of batches of data, and the batches' sizes."""
+    """Yield bodies of batches of data, and the batches' sizes."""
     filled = [segment for segment in partition.segments if segment.size]
     step = max(len(filled) / _SEGMENTS, 1.0)
     chosen = [filled[int(place * step)] for place in range(min(len(filled), _SEGMENTS))]
@@ -258,11 +261,11 @@ MOST_TOPIC_KEYS = 512
 
 
 class Choices(NamedTuple):
-    """What a report is asked to show.
+    """The requested contents of a report.
 
-    now: the time that all is judged by. days: how far ahead retention
-    is foretold. shows_keys: hot keys as they are; redact_key: or what stands for them, None for numbers. times_codecs:
-    measure how fast codecs are. price: of a GiB of disk a month, None without; replicas: copies of what is here.
+    now: the time used as now. days: length of the forecast of retention. shows_keys: hot keys unchanged; redact_key:
+    key of their substitutes, None for numbers. times_codecs: measure the speed of codecs. price: per GiB of disk and
+    month, None without; replicas: number of copies of each partition.
     """
 
     now: Now
@@ -277,17 +280,17 @@ class Choices(NamedTuple):
 
     @property
     def now_ms(self) -> int:
-        """The time that all is judged by, milliseconds since 1970."""
+        """The time used as now, in milliseconds since 1970."""
         return self.now.ms
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What is known of a partition's directory.
+    """The facts about a partition's directory.
 
-    status: what it is to its partition. files: by kind. records: data records, batches: without control batches.
-    retained: each segment with its end. last_time: the largest time that can be right, -1 for none. superseded: None if
-    records weren't read. own: what the topic sets itself. local_start_offset: None without a remote tier.
+    status: the role of the directory for its partition. files: by kind. records: data records, batches: without control
+    batches. retained: each segment with its end. last_time: the largest plausible timestamp, -1 for none. superseded:
+    None if records weren't read. own: the topic's own settings. local_start_offset: None without a remote tier.
     """
 
     topic: str
@@ -315,17 +318,17 @@ class PartitionFacts:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a broker uses it."""
+        """True if a broker uses it."""
         return self.status in (CopyStatus.CURRENT, CopyStatus.DUPLICATE)
 
     @property
     def segments(self) -> Iterator[SegmentListing]:
-        """Its segments."""
+        """The listings of its segments."""
         return (each.segment for each in self.retained)
 
     @property
     def disk_size(self) -> int:
-        """Bytes that its disk has set aside for all its files."""
+        """Bytes of disk allocated for all its files."""
         return sum(each.allocated for each in self.files.values())
 
 
@@ -337,7 +340,7 @@ class PlacedRecord(NamedTuple):
 
 
 class PlacedKey(NamedTuple):
-    """A key with many records, and the partition that has most of them."""
+    """A key with many records, and the partition that has most of these."""
 
     key: KeySums
     partition: PartitionFacts
@@ -355,7 +358,7 @@ class TopicFacts:
 
     @property
     def first(self) -> PartitionFacts:
-        """The one whose settings stand for all; which one that is doesn't depend on the order of paths."""
+        """The partition whose settings represent the topic; the choice doesn't depend on the order of paths."""
         return min(self.partitions, key=lambda each: each.path)
 
     @property
@@ -365,11 +368,11 @@ class TopicFacts:
 
     @property
     def disk_size(self) -> int:
-        """Bytes that disks have set aside for all its files."""
+        """Bytes of disk allocated for all its files."""
         return sum(each.disk_size for each in self.partitions)
 
     def add(self, partition: PartitionFacts, sums: Sums | None) -> None:
-        """Takes a partition."""
+        """Add a partition."""
         self.partitions.append(partition)
         if sums is None:
             return
@@ -393,15 +396,15 @@ class TopicFacts:
 
 
 class Gathered:
-    """All that is known.
+    """All gathered facts.
 
-    partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: what the
-    doctor found. cluster: its metadata, groups: those of `__consumer_offsets`; None if they aren't here.
-    samples: of topics, compressed by each codec. replicas: which directories answer for each partition.
+    partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: the
+    doctor's findings. cluster: its metadata, groups: those of `__consumer_offsets`; None if they weren't read. samples:
+    of topics, compressed by each codec. replicas: the directories used for each partition.
     """
 
     def __init__(self, choices: Choices, replicas: Iterable[PartitionReplicas[PartitionLog]]) -> None:
-        """Starts with nothing but what the cluster tells of its directories, also of those that aren't chosen."""
+        """Take the choices, and the cluster's directories, including those that aren't chosen."""
         self.choices = choices
         self._replicas = tuple(replicas)
         copies = (copy for each in self._replicas for copy in (*each.copies, *each.set_aside))
@@ -416,7 +419,7 @@ class Gathered:
         self._by_path: dict[Path, PartitionFacts] = {}
 
     def take(self, found: Surveyed) -> None:
-        """Takes a partition."""
+        """Add a partition."""
         facts = self._facts(found)
         if facts is None:
             return
@@ -457,14 +460,14 @@ class Gathered:
         )
 
     def facts_of(self, path: Path) -> PartitionFacts | None:
-        """What is known of a directory; None if it isn't in the report."""
+        """Return the facts about a directory; None if it isn't in the report."""
         if len(self._by_path) != len(self.partitions):
             self._by_path = {each.path.absolute(): each for each in self.partitions}
         return self._by_path.get(path.absolute())
 
     @cached_property
     def replicas(self) -> list[PartitionReplicas[PartitionLog]]:
-        """Which directories answer for each partition of the report."""
+        """The directories used for each partition of the report."""
         return [
             each
             for each in self._replicas
@@ -472,7 +475,7 @@ class Gathered:
         ]
 
     def answering(self, topic: TopicFacts) -> list[PartitionFacts]:
-        """Return the partitions of a topic, each by its first copy that is in the report."""
+        """Return the partitions of a topic, each by its first copy in the report."""
         found = [self._first_copy(each) for each in self.replicas if each.topic == topic.name]
         return [facts for facts in found if facts is not None]
 
@@ -492,16 +495,16 @@ class Gathered:
 
     @property
     def by_size(self) -> list[TopicFacts]:
-        """Topics, the largest first."""
+        """Topics, largest first."""
         return sorted(self.topics.values(), key=lambda topic: (-topic.size, topic.name))
 
     @property
     def log_dirs(self) -> list[Path]:
-        """Directories that partitions are in."""
+        """Directories that contain partitions."""
         return list(dict.fromkeys(each.log_dir for each in self.partitions))
 
 
 def _parent(partition: PartitionLog) -> Path:
-    """The directory that a partition is in, as it was given."""
+    """Return the directory that contains a partition, as it was given."""
     path = partition.path
     return path.parent if path.name not in ("", "..") else partition.log_dir

@@ -46,7 +46,7 @@ NUMBERS = frozenset(
         CellKind.BAR,
     )
 )
-"""Kinds whose cells are aligned at their right."""
+"""Kinds whose cells are aligned right."""
 _TEXTS: dict[CellKind, Callable[[float], str]] = {
     CellKind.COUNT: lambda value: count_text(round(value)),
     CellKind.SIZE: lambda value: human_size(round(value)),
@@ -59,7 +59,7 @@ _TEXTS: dict[CellKind, Callable[[float], str]] = {
 
 
 def cell_text(kind: CellKind, value: Cell, zone: tzinfo) -> str:
-    """A cell as people read it; a dash for what isn't known."""
+    """Return a cell for people; a dash for an unknown value."""
     if value is None:
         return "\N{EN DASH}"
     if isinstance(value, str):
@@ -70,18 +70,18 @@ def cell_text(kind: CellKind, value: Cell, zone: tzinfo) -> str:
 
 
 def cell_value(kind: CellKind, value: Cell, zone: tzinfo) -> Cell:
-    """A cell for programs: times as ISO 8601, shares and ratios to some digits."""
+    """Return a cell for programs: times as ISO 8601, shares and ratios with limited digits."""
     if kind is CellKind.TIME and isinstance(value, int):
         return iso_time(value, zone) or value
     return round(value, 6) if isinstance(value, float) else value
 
 
 MOST_OBJECT_ROWS = 250
-"""Rows of a table that the page's own JSON has; `-o json` has all."""
+"""Most rows of a table in the page's own JSON; `-o json` has all."""
 
 
 def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]:
-    """What the report is about; its verdicts, those that matter most first; rows of its tables; its notes."""
+    """Yield the subject of the report; its verdicts, most important first; rows of its tables; its notes."""
     yield {"type": "report", **_about_object(report.about, zone)}
     for part, sentence in _summary_rows(report):
         yield {"type": "summary", "part": part.id, **_sentence_object(sentence)}
@@ -98,7 +98,7 @@ def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]
 
 
 def report_json(report: DiskReport, zone: tzinfo) -> str:
-    """The same as one text of JSON, which no page can take for markup; tables by columns and rows."""
+    """Return the same as one JSON text that isn't mistaken for markup in a page; tables by columns and rows."""
     found = {
         **_about_object(report.about, zone),
         "summary": [{"part": part.id, **_sentence_object(each)} for part, each in _summary_rows(report)],
@@ -151,9 +151,9 @@ _FOLDER = Path(__file__).parent
 _STYLE = (_FOLDER / "page.css").read_text(encoding="utf-8")
 _SCRIPT = (_FOLDER / "page.js").read_text(encoding="utf-8")
 MOST_ROWS = 100
-"""Rows of a table on the page; its JSON has more, `-o json` all."""
+"""Most rows of a table on the page; its JSON has more, `-o json` all."""
 PRINTED_ROWS = 15
-"""Rows of a table on paper; the style hides the others."""
+"""Most rows of a table on paper; the style hides the others."""
 _FEW_ROWS = 14
 _FIRST_VERDICTS = 12
 _MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
@@ -161,7 +161,7 @@ _BAR_WIDTH, _PROSE = 60, 40
 
 
 def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
-    """The page, in pieces."""
+    """Yield the page, in pieces."""
     yield _head(report)
     yield '<body><a class="skip" href="#summary">To the summary</a><header>\n'
     yield from _about(report)
@@ -196,7 +196,7 @@ def _head(report: DiskReport) -> str:
 
 
 def _source(text: str) -> str:
-    """What a policy calls an inline text."""
+    """Return the name of an inline text in a content security policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
@@ -237,7 +237,7 @@ def _contents(report: DiskReport) -> Iterator[str]:
 
 
 def _opening(name: str, title: str) -> str:
-    """The beginning of a section."""
+    """Return the beginning of a section."""
     return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{shown(title)}</h2>\n'
 
 
@@ -306,7 +306,7 @@ def _cell(place: int, column: CellColumn, value: str | int | float | None, zone:
 
 
 def _bar(share: float) -> str:
-    """A share as a bar; its number stands beside it."""
+    """Return a share as a bar, next to its number."""
     width = number(_BAR_WIDTH * min(max(share, 0.0), 1.0))
     size = f'width="{_BAR_WIDTH}" height="8" viewBox="0 0 {_BAR_WIDTH} 8"'
     return f'<svg {size} aria-hidden="true"><rect class="c0" width="{width}" height="8" fill="{COLORS[0]}"/></svg> '
@@ -324,15 +324,15 @@ _LINE_MARKS = {Weight.BAD: "!!", Weight.WATCH: " !", Weight.PLAIN: "  "}
 
 
 def check_place(output: str, file: Path | None) -> None:
-    """Raises UsageError where a page would go to a terminal."""
+    """Raise UsageError if a page would be written to a terminal."""
     if output == "html" and file is None and sys.stdout.isatty():
         raise UsageError("a page isn't for a terminal: give --to report.html, or -o text")
 
 
 def write_report(report: DiskReport, output: str, file: NewFile | None, zone: tzinfo) -> int:
-    """Writes a report in a form; the number of its bytes.
+    """Write a report in a form; return the number of its bytes.
 
-    Raises UsageError if the file is there already, WriteError if it can't be written.
+    Raises UsageError if the file exists already, WriteError if it can't be written.
     """
     content = "".join(_FORMS[output](report, zone)).encode("utf-8", "replace")
     if file is None:
@@ -348,7 +348,7 @@ def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
 
 
 def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
-    """The summary, then the verdicts that it doesn't have, those that matter most first, each with its command."""
+    """Yield the summary, then the other verdicts, most important first, each with its command."""
     yield f"{escaped_text(report.about.title)}\nread: {report.about.read}\n"
     for part in report.summary:
         yield f"\n{part.title}\n"

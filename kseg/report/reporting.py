@@ -51,7 +51,10 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 
 
 def report_of(known: Gathered, about: About, unread: int) -> DiskReport:
-    """The report of what was gathered; blocks that have nothing to say are left out. unread: as of the summary."""
+    """Return the report of the gathered facts; empty blocks are omitted.
+
+    unread: as for the summary.
+    """
     blocks = [make(known) for make in BLOCKS]
     told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
     return DiskReport(about, summary_of(known, about, blocks, unread), told, GLOSSARY, is_well=known.check_up.is_well)
@@ -62,11 +65,11 @@ Refuse = Callable[[KsegError], object]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read.
+    """Settings of reading.
 
-    processes: how many share the work, as in `shared_work`. keep_cache: leave what is read in the page cache. refuse:
-    takes files that can't be read; the others are. on_read: takes how many bytes of logs were read since the last call.
-    on_unread: takes metadata that aren't read, and why. static: what the broker's server.properties sets.
+    processes: number of processes, as in `shared_work`. keep_cache: leave read data in the page cache. refuse: takes
+    errors of unreadable files; the others are read. on_read: takes the bytes of logs read since the last call.
+    on_unread: takes unread metadata, and the reason. static: the settings in the broker's server.properties.
     """
 
     processes: int | None = None
@@ -78,10 +81,10 @@ class Reading:
 
 
 def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> DiskReport:
-    """The report about what a plan of `plan_examination` names; `command`: the line that makes it again.
+    """Return the report about a plan of `plan_examination`; `command`: the command line that creates it again.
 
-    How full the disks are now is left out where the time was given. Raises UsageError if the directories are of several
-    clusters: their topics aren't the same.
+    The current usage of disks is omitted if the time was given. Raises UsageError if the directories belong to several
+    clusters, whose topics differ.
     """
     settings = ExaminationSettings(
         choices.now,
@@ -113,10 +116,10 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
 
 
 def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
-    """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
+    """Return the groups of `__consumer_offsets`; None if it is missing or unreadable."""
     try:
         return read_groups(paths).groups
-    except (FileError, UsageError):  # copies are of several clusters
+    except (FileError, UsageError):  # the copies belong to several clusters
         return None
 
 
@@ -144,7 +147,7 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
 
 
 def _read_directory(log_dir: LogDir) -> ReadDirectory:
-    """A log directory with the ids of its cluster and its node, if it has them."""
+    """Return a log directory with the ids of its cluster and its node, if it has them."""
     return ReadDirectory(str(log_dir.path), log_dir.identity.cluster_id, log_dir.identity.broker)
 
 

@@ -1,4 +1,4 @@
-"""The summary of a report: problems, how full disks are and until when, what was not read, and which time it is of."""
+"""The summary of a report: problems, disk usage and its forecast, unread files, and the time used as now."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -21,11 +21,14 @@ _SOURCES = MappingProxyType(
     }
 )
 _MOST_PROBLEMS, _MOST_TOPICS = 5, 5
-"""So many fit on a printed page."""
+"""Most problems and topics, so that the summary fits on a printed page."""
 
 
 def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: int) -> tuple[SummaryPart, ...]:
-    """Return the parts of the summary; it says again what the blocks have found. unread: files that can't be read."""
+    """Return the parts of the summary, which repeats results of the blocks.
+
+    unread: number of unreadable files.
+    """
     by_id = {block.id: block for block in blocks}
     return (
         SummaryPart("problems", "What is wrong", tuple(_problems(blocks))),
@@ -37,7 +40,7 @@ def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: i
 
 
 def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
-    """Yield what is wrong, most severe first, with what to do; of a well disk that nothing is."""
+    """Yield problems, most severe first, with next steps; for a disk without problems, one sentence."""
     found = [verdict for _, verdict in sorted_verdicts(blocks) if verdict.weight is not Weight.PLAIN]
     yield from found[:_MOST_PROBLEMS]
     if len(found) > _MOST_PROBLEMS:

@@ -27,7 +27,7 @@ from kseg.times import duration_text, time_text
 
 
 class TimeStretch(NamedTuple):
-    """A stretch of time: when it begins, milliseconds since 1970; and its batches, their records, their bytes."""
+    """A stretch of time: its start, milliseconds since 1970; and its batches, their records and bytes."""
 
     start: int
     batches: int
@@ -37,18 +37,18 @@ class TimeStretch(NamedTuple):
 
 @dataclass(slots=True)
 class TimeSums:
-    """Sums by stretches of `step` milliseconds, those without batches left out."""
+    """Sums by stretches of `step` milliseconds; stretches without batches are omitted."""
 
     step: int = TIME_STEPS[0]
     sums: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, step: int, rows: Iterable[tuple[int, ...]]) -> "TimeSums":
-        """Those that a kernel has made."""
+        """Return the sums from a kernel."""
         return cls(step, {number: (batches, records, size) for number, batches, records, size in rows})
 
     def add(self, other: "TimeSums") -> None:
-        """Takes the sums of another one too."""
+        """Add the sums of another partition."""
         self._lengthen(other.step)
         for number, sums in other.with_step(self.step).sums.items():
             known = self.sums.get(number, (0, 0, 0))
@@ -57,7 +57,7 @@ class TimeSums:
             self._lengthen(_longer(self.step))
 
     def with_step(self, step: int) -> "TimeSums":
-        """The same in longer stretches."""
+        """Return the same in longer stretches."""
         if step <= self.step:
             return self
         joined: dict[int, tuple[int, int, int]] = {}
@@ -68,14 +68,14 @@ class TimeSums:
         return TimeSums(step, joined)
 
     def at_most(self, count: int) -> "TimeSums":
-        """The same in stretches so long that there aren't more from the first to the last."""
+        """Return the same in stretches long enough that there are at most `count` from first to last."""
         found = self
         while found.sums and max(found.sums) - min(found.sums) >= count:
             found = found.with_step(_longer(found.step))
         return found
 
     def stretches(self) -> Iterator[TimeStretch]:
-        """The stretches in order, those without batches left out."""
+        """Yield the stretches in order, without empty ones."""
         for number, sums in sorted(self.sums.items()):
             yield TimeStretch(number * self.step, *sums)
 
@@ -90,7 +90,7 @@ def _longer(step: int) -> int:
 
 @dataclass(slots=True)
 class LogHistogram:
-    """How often numbers occur. Count, sum, least and most are exact; `buckets`: by the kernels' numbers of buckets."""
+    """Frequencies of numbers. Count, sum, least and most are exact; `buckets`: by the kernels' numbers of buckets."""
 
     count: int = 0
     sum: int = 0
@@ -100,14 +100,14 @@ class LogHistogram:
 
     @classmethod
     def of(cls, packed: bytes) -> "LogHistogram":
-        """One that a kernel made."""
+        """Return the histogram from a kernel."""
         values = memoryview(packed).cast("q")
         head = len(OfHistogram)
         count, total, least, most = values[:head]
         return cls(count, total, least, most, {place: each for place, each in enumerate(values[head:]) if each})
 
     def add(self, other: "LogHistogram") -> None:
-        """Takes the numbers of another one too."""
+        """Add the numbers of another histogram."""
         if not other.count:
             return
         self.least = min(self.least, other.least) if self.count else other.least
@@ -119,11 +119,14 @@ class LogHistogram:
 
     @property
     def mean(self) -> float | None:
-        """The mean; None of no numbers."""
+        """The mean; None without numbers."""
         return self.sum / self.count if self.count else None
 
     def percentile(self, share: float) -> int | None:
-        """The least number that so large a share of the numbers doesn't exceed, at most 3 % too large; None of none."""
+        """Return the least number that the given share of numbers doesn't exceed, at most 3 % too large.
+
+        None without numbers.
+        """
         if not self.count:
             return None
         wanted, seen = max(share * self.count, 1), 0
@@ -134,7 +137,7 @@ class LogHistogram:
         return self.most
 
     def share_of_largest(self, share: float) -> float:
-        """The part of the sum that so large a share of the numbers makes up, the largest ones; about."""
+        """Return the approximate part of the sum that the given share of largest numbers makes up."""
         wanted = max(round(share * self.count), 1)
         taken = total = 0.0
         for bucket in sorted(self.buckets, reverse=True):
@@ -147,7 +150,7 @@ class LogHistogram:
         return min(total / self.sum, 1.0) if self.sum else 0.0
 
     def doublings(self) -> list[tuple[int, int, int]]:
-        """How many numbers lie between powers of two: the least number, the largest, how many, without gaps."""
+        """Return counts between powers of two: the least number, the largest, the count, without gaps."""
         counts: dict[int, int] = {}
         for bucket, count in self.buckets.items():
             place = bucket_bounds(bucket)[0].bit_length()
@@ -165,23 +168,23 @@ _LG_REGISTERS = 12
 
 @cache
 def has_sketches() -> bool:
-    """Whether the library is there."""
+    """Return whether the library is installed."""
     return find_spec(LIBRARY) is not None
 
 
 class KeySketch:
-    """Takes the hashes of keys that a kernel had to drop, partition by partition."""
+    """A sketch of the hashes of keys that a kernel had to drop, partition by partition."""
 
     def __init__(self) -> None:
         self._sketch: Any = None
 
     def take_dropped(self, statistics: "Statistics") -> None:
-        """Takes what was dropped since the last time; without the library it is lost."""
+        """Take the keys dropped since the last call; without the library they are lost."""
         if statistics.dropped_below and (dropped := statistics.take_hashes()) and has_sketches():
             self._take(dropped)
 
     def finish(self, statistics: "Statistics") -> tuple[bytes, ...]:
-        """The sketch of all keys, as bytes; none if all were kept, or if the library isn't there."""
+        """Return the sketch of all keys, as bytes; none if all were kept, or without the library."""
         if self._sketch is None:
             return ()
         self._take(statistics.hashes())
@@ -196,7 +199,7 @@ class KeySketch:
 
 
 def sketched_count(sketches: Iterable[bytes]) -> int:
-    """About how many keys some sketches have together."""
+    """Return the approximate number of different keys in some sketches."""
     from datasketches import hll_sketch, hll_union, tgt_hll_type
 
     union = hll_union(_LG_REGISTERS)
@@ -211,12 +214,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def count_text(count: int) -> str:
-    """`1,234,567`."""
+    """Return a count such as `1,234,567`."""
     return f"{count:,}"
 
 
 def short_count(count: float) -> str:
-    """`1.2 M`: a count for a picture."""
+    """Return a count for a picture, such as `1.2 M`."""
     for factor, unit in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
         if count >= factor:
             return f"{count / factor:.3g}{unit}"
@@ -224,12 +227,12 @@ def short_count(count: float) -> str:
 
 
 def axis_size(size: float) -> str:
-    """A size for an axis: `20 MiB`."""
+    """Return a size for an axis, such as `20 MiB`."""
     return human_size(round(size)).replace(".0 ", " ")
 
 
 def share_text(share: float) -> str:
-    """`41 %`; small ones with a decimal."""
+    """Return a share such as `41 %`; small ones with a decimal."""
     percent = 100 * share
     if 0 < percent < 0.1:
         return "< 0.1 %"
@@ -237,17 +240,17 @@ def share_text(share: float) -> str:
 
 
 def ratio_text(ratio: float) -> str:
-    """`3.2` and a sign for times."""
+    """Return a ratio with a multiplication sign."""
     return f"{ratio:.1f}\N{MULTIPLICATION SIGN}" if ratio < 100 else f"{ratio:,.0f}\N{MULTIPLICATION SIGN}"
 
 
 def rate_text(size: float, milliseconds: int) -> str:
-    """Bytes a second."""
+    """Return bytes per second as text."""
     return f"{human_size(round(1000 * size / milliseconds))}/s" if milliseconds else ""
 
 
 def moment_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time to the minute: `2026-11-24 12:00`; as `time_text` beyond the year 9999."""
+    """Return a time to the minute, such as `2026-11-24 12:00`; beyond the year 9999 as `time_text`."""
     try:
         moment = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:
@@ -256,7 +259,7 @@ def moment_text(timestamp: int, zone: tzinfo = UTC) -> str:
 
 
 def age_text(milliseconds: int) -> str:
-    """How long ago, or how long: `13 days`, `5h02m`."""
+    """Return an age or a duration, such as `13 days` or `5h02m`."""
     days = milliseconds // DAY_MS
     return f"{days:,} days" if days >= 3 else duration_text(milliseconds)
 
@@ -279,12 +282,12 @@ SUMMED = (
     "superseded_size",
     "keys",
 )
-"""Numbers of kernel statistics that partitions' sums are the sums of."""
+"""Kernel statistics that are added up over partitions."""
 MOST_TOP_KEYS = 64
-"""Keys of a partition that are kept since they have the most records."""
+"""Most keys of a partition that are kept, those with the most records."""
 MOST_KEPT_PRODUCERS = 256
 _SHARES = (256, 1024, 4096)
-"""A key is looked at if it has one of so many records: there are no more such keys than that."""
+"""Shares of hot keys: a key is kept if it has one record of so many, which limits the number of such keys."""
 
 
 class CodecSums(NamedTuple):
@@ -297,7 +300,7 @@ class CodecSums(NamedTuple):
 
 
 class ProducerSums(NamedTuple):
-    """What is known of a producer, see OfProducer; -1 for none."""
+    """The values of a producer, see OfProducer; -1 for none."""
 
     id: int
     batches: int
@@ -316,7 +319,7 @@ class ProducerSums(NamedTuple):
     after_long: int
 
     def joined(self, other: "ProducerSums") -> "ProducerSums":
-        """Those of two partitions; offsets mean nothing then."""
+        """Return the sums of two partitions; offsets have no meaning then."""
         known = [time for time in (self.first_time, other.first_time) if time >= 0]
         return ProducerSums(
             id=self.id,
@@ -338,7 +341,7 @@ class ProducerSums(NamedTuple):
 
 
 class KeySums(NamedTuple):
-    """A key's records: its hash, how many, their sizes together, the last one's offset."""
+    """A key's records: its hash, their number, their total size, the last one's offset."""
 
     hash: int
     records: int
@@ -381,7 +384,7 @@ class Sums:
         return self.numbers[name]
 
     def add(self, other: "Sums") -> None:
-        """Takes another partition's sums too, but not its largest records and keys: these are of one partition."""
+        """Add another partition's sums, except its largest records and keys, which belong to one partition."""
         for name in SUMMED:
             self.numbers[name] += other.numbers[name]
         self.largest_timestamp = max(self.largest_timestamp, other.largest_timestamp)
@@ -405,14 +408,14 @@ class Sums:
             self.leave_out_producers()
 
     def leave_out_producers(self) -> None:
-        """Keeps the producers that wrote the most bytes."""
+        """Keep only the producers that wrote the most bytes."""
         kept = sorted(self.producers.values(), key=lambda each: (-each.size, each.id))[:MOST_KEPT_PRODUCERS]
         self.other_producers += len(self.producers) - len(kept)
         self.producers = {each.id: each for each in kept}
 
 
 def sums_of(statistics: Statistics) -> Sums:
-    """What a kernel has added up of a partition."""
+    """Return the sums that a kernel has computed for a partition."""
     codecs = (CodecSums(*each) for each in _rows(statistics.codecs(), len(CodecSums._fields)))
     sums = Sums(
         numbers={name: getattr(statistics, name) for name in SUMMED},
@@ -434,7 +437,10 @@ def sums_of(statistics: Statistics) -> Sums:
 
 
 def _top_keys(statistics: Statistics) -> dict[int, KeySums]:
-    """The keys with the most records, each with one in some thousands at least: others aren't hot."""
+    """Return the keys with the most records.
+
+    Each has at least one record of some thousands: others aren't hot.
+    """
     found: list[KeySums] = []
     for share in _SHARES:
         least = max(statistics.records // share, 2)

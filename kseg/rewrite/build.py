@@ -23,7 +23,7 @@ from kseg.writer.text_source import (
 
 @dataclass(slots=True)
 class Built:
-    """What was written, and what the user should know about the source."""
+    """The written files, and notes about the source."""
 
     segments: list[WrittenSegment]
     record_count: int = 0
@@ -39,15 +39,15 @@ def build_partition(
     partition: PartitionSettings | None = None,
     keep_segments: bool = True,
 ) -> Built:
-    """Writes records into an existing directory, as a partition.
+    """Write records into an existing directory, as a partition.
 
     Args:
-        source: what to write, in order.
+        source: the items to write, in order.
         directory: the directory.
-        base_offset: of the first segment, unless the source says where its segments start; None: the first record's,
-            or 0.
-        batches: how records become batches.
-        partition: how segments roll.
+        base_offset: of the first segment, unless the source says where its segments start; None: the first record's, or
+            0.
+        batches: settings of batches.
+        partition: settings of segments.
         keep_segments: start segments where those of the source did.
 
     Raises:
@@ -64,7 +64,7 @@ def build_partition(
 
 
 class _Build:
-    """Builds the batches. `is_base_open`: the first record's offset decides where the first segment starts."""
+    """Builds the batches. `is_base_open`: the first record's offset will be the first segment's base offset."""
 
     def __init__(
         self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool, is_base_open: bool
@@ -80,7 +80,7 @@ class _Build:
         self._is_base_open = is_base_open
 
     def take(self, item: SourceItem) -> None:
-        """Adds the next item; raises SourceError if it can't be written."""
+        """Add the next item. Raises SourceError if it can't be written."""
         self._line = item.line
         try:
             match item:
@@ -100,7 +100,7 @@ class _Build:
             raise SourceError(item.line, error.message) from error
 
     def finish(self) -> None:
-        """Writes what is left, and ends the transaction if asked for."""
+        """Write the remaining records, and end the transaction if requested."""
         try:
             self._flush()
             if self._settings.end is not None and self._is_in_transaction:
@@ -148,7 +148,7 @@ class _Build:
             raise SourceError(line, f"the offset {offset} doesn't increase: the next one is {self._writer.next_offset}")
 
     def _flush(self) -> None:
-        """Writes the open batch."""
+        """Write the open batch."""
         builder, self._open = self._open, None
         if builder is None:
             return
@@ -199,7 +199,7 @@ class _Build:
 
 
 def _entries(builder: RecordsBuilder) -> Iterator[bytes]:
-    """The built entries of the log: plain messages one by one."""
+    """Yield the built entries of the log: plain messages one by one."""
     records = builder.build()
     if builder.magic == 2 or builder.codec != Codec.NONE:
         yield records.raw
@@ -219,13 +219,13 @@ def _check_offsets(batch: SourceBatch) -> None:
 
 
 def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes]:
-    """The bytes of a whole batch; of v0 and v1 messages that must leave their wrapper, one after another.
+    """Yield the bytes of a complete batch; v0 and v1 messages that must leave their wrapper one after another.
 
     Raises RecordError if the format can't hold them.
     """
     header = batch.header
     if header.magic == 2:
-        yield build_batch(header._replace(records_count=len(batch.records)), b"".join(_encoded(batch)), level)
+        yield build_batch(header._replace(records_count=len(batch.records)), b"".join(_encode(batch)), level)
         return
     inner_attributes = header.attributes & ~CODEC_MASK
     is_wrapper = header.codec != Codec.NONE
@@ -254,7 +254,7 @@ def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes
     )
 
 
-def _encoded(batch: SourceBatch) -> Iterator[bytes]:
+def _encode(batch: SourceBatch) -> Iterator[bytes]:
     header = batch.header
     is_append_time = bool(header.attributes & TIMESTAMP_TYPE_MASK)
     for record in batch.records:

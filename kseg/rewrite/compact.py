@@ -1,4 +1,4 @@
-"""Compaction into a new directory, as the log cleaner does it, and a copy without what retention would delete."""
+"""Compaction into a new directory, like the log cleaner's, and a copy without segments that retention would delete."""
 
 import os
 import shutil
@@ -54,9 +54,9 @@ class CleanedSegment(NamedTuple):
 class Compacted:
     """The result of cleaning: records and bytes of the cleaned segments, before and after.
 
-    plan: what is cleaned. segments: those after cleaning. passes: how often the offset map was filled. kept: records
-    that stay. gone: those that are removed, by reason. emptied: batches that stay without records. notes: what the user
-    should know.
+    plan: the cleaned range. segments: after cleaning. passes: number of times that the offset map was filled. kept:
+    records that stay. gone: removed records, by reason. emptied: batches that stay without records. notes: notes for
+    the user.
     """
 
     plan: CleaningPlan
@@ -83,12 +83,12 @@ class Compacted:
 def compact_partition(
     partition: PartitionLog, settings: CompactSettings, directory: Path | None = None, *, topic_id: str | None = None
 ) -> Compacted:
-    """Cleans a partition into an existing directory; without one, only counts what would be removed.
+    """Clean a partition into an existing directory; without one, only count the records to be removed.
 
     Works in passes like the cleaner: takes as many keys as fit into the offset map, then rewrites all segments up to
-    there. Offsets stay; segments that the cleaner leaves alone are copied unchanged. Counting writes nothing if one
-    pass is enough; otherwise its passes use the system's temporary directory. topic_id: the topic's, for a partition
-    that has lost it.
+    there. Offsets stay; segments that the cleaner skips are copied unchanged. Counting writes nothing if one pass is
+    enough; otherwise its passes use the system's temporary directory. topic_id: the topic's, for a partition that has
+    lost it.
 
     Raises:
         DamagedError: if a log to clean is damaged; `salvage` can read it.
@@ -140,11 +140,14 @@ class _Cleaning:
             raise KsegError(f"an offset map of {counted(settings.dedupe_buffer_size, 'byte')} has no room for a key")
 
     def close(self) -> None:
-        """Removes what passes left in the temporary directory."""
+        """Remove the passes' files in the temporary directory."""
         self._temporary.close()
 
     def run(self) -> list[SegmentFiles]:
-        """The segments after the last pass, which replace all that it cleaned; none if there was nothing to do."""
+        """Return the segments after the last pass, which replace all cleaned segments.
+
+        None if there was nothing to clean.
+        """
         plan, done = self._done.plan, self._done
         segments = [each for each in self._partition.segments if each.base_offset < plan.end_offset]
         done.bytes_before = sum(each.size for each in segments)
@@ -168,7 +171,7 @@ class _Cleaning:
         return segments
 
     def _prepare(self, *, is_last: bool) -> None:
-        """Creates a directory for a pass; counting passes need one if others follow."""
+        """Create a directory for a pass; counting passes need one if others follow."""
         self._done.passes += 1
         if self._work is None and not is_last:
             self._work = self._temporary.enter_context(scratch_directory())
@@ -178,7 +181,7 @@ class _Cleaning:
     # --- the offset map -------------------------------------------------------------------------------------------
 
     def _fill_map(self, segments: list[SegmentFiles], first_dirty: int) -> int:
-        """Adds keys from an offset on until the map is full; returns the offset after the last one.
+        """Add keys from an offset on until the map is full; return the offset after the last one.
 
         Source: Cleaner.buildOffsetMap.
         """
@@ -193,7 +196,7 @@ class _Cleaning:
         return self._done.plan.end_offset
 
     def _take_keys(self, piece: Slice, path: Path, transactions: CleanedTransactions, first_dirty: int) -> bool:
-        """Adds a slice's keys; False if there was no room for all."""
+        """Add a slice's keys; return False if there was no room for all."""
         run, table = piece.run, self._offsets.table
         for first, last, header in stretches(piece):
             if header is not None and _is_discarded(run, first, header, transactions):
@@ -210,7 +213,7 @@ class _Cleaning:
     # --- segments -------------------------------------------------------------------------------------------------
 
     def _clean(self, segments: list[SegmentFiles], first_dirty: int) -> list[SegmentFiles]:
-        """Rewrites segments, some joined into one. Source: Cleaner.doClean, cleanSegments."""
+        """Rewrite segments, some joined into one. Source: Cleaner.doClean, cleanSegments."""
         plan, settings, done = self._done.plan, self._settings, self._done
         transactions = CleanedTransactions(self._aborted)
         retention = TombstoneRetention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
@@ -223,7 +226,7 @@ class _Cleaning:
             output = _Output(self._path_of(group[0].base_offset), group[0].base_offset, settings, states)
             for segment in group:
                 cleaner.keeps_deletes = _modified_ms(segment) > legacy_horizon_ms
-                for run in _cleaned(cleaner, segment):
+                for run in _clean_group(cleaner, segment):
                     output.write(run)
             left.append(output.close(_modified_ms(group[-1])))
             origins = tuple(base for each in group for base in self._origins[each.base_offset])
@@ -235,7 +238,7 @@ class _Cleaning:
         return left
 
     def _forget(self, segments: list[SegmentFiles]) -> None:
-        """Removes what an earlier pass wrote of segments that are cleaned again."""
+        """Remove the files that an earlier pass wrote for segments that are cleaned again."""
         for file in (file for segment in segments for file in segment.files):
             if file.directory != self._partition.path:
                 file.path.unlink()
@@ -245,14 +248,14 @@ class _Cleaning:
 
 
 def _is_discarded(run: Run, row: int, header: BatchHeader, transactions: CleanedTransactions) -> bool:
-    """Whether a batch's keys count for nothing: it is a marker, or of an aborted transaction."""
+    """Return whether a batch's keys don't count: it is a marker, or belongs to an aborted transaction."""
     if header.is_control:
         transactions.can_discard(batch_of(run, row))
         return True
     return transactions.is_aborted(header)
 
 
-def _cleaned(cleaner: BatchCleaner, segment: SegmentFiles) -> Iterator[Run]:
+def _clean_group(cleaner: BatchCleaner, segment: SegmentFiles) -> Iterator[Run]:
     try:
         for piece in intact_slices(segment.path):
             yield from cleaner.cleaned(piece)
@@ -267,7 +270,7 @@ def _modified_ms(segment: SegmentFiles) -> int:
 
 
 class _Output:
-    """A cleaned segment while it is written; without a path it is only measured."""
+    """A cleaned segment in progress; without a path it is only measured."""
 
     def __init__(self, path: Path | None, base_offset: int, settings: CompactSettings, states: ProducerStates) -> None:
         self.base_offset = base_offset
@@ -282,7 +285,7 @@ class _Output:
         return self._indexes.size
 
     def write(self, run: Run) -> None:
-        """Appends batches that lie one after another."""
+        """Append consecutive batches."""
         indexes, fold, placed = self._indexes, self._fold, run._replace(position=self.size)
         for header, _ in events(fold, placed):
             raw = placed.buffer[header.position - placed.position : header.end - placed.position]
@@ -293,7 +296,7 @@ class _Output:
             self._log.write(run.buffer[: end_of(run) - run.position])
 
     def close(self, modified_ms: int) -> SegmentFiles:
-        """Ends the log, with the time of its last source, and writes its indexes."""
+        """Close the log with the modification time of its last source, and write its indexes."""
         self._indexes.finish()
         contents = {".index": self._indexes.entries.offset_index, ".timeindex": self._indexes.entries.time_index}
         if self._indexes.transaction_index:
@@ -316,9 +319,9 @@ class _Output:
 def _write(
     partition: PartitionLog, cleaned: list[SegmentFiles], done: Compacted, directory: Path, topic_id: str | None
 ) -> None:
-    """Puts cleaned and unchanged segments into the directory; rebuilds what is missing or broken.
+    """Put cleaned and unchanged segments into the directory; rebuild missing and broken files.
 
-    Leaves out producer snapshots at the start of segments that were joined to others; a broker deletes them too.
+    Skips producer snapshots at the start of segments that were joined to others; a broker deletes them too.
     """
     for segment in cleaned:
         for file in segment.files:
@@ -338,28 +341,28 @@ def _write(
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A segment, what retention does with it, and when (milliseconds) it expires by its age; None if never."""
+    """A segment, its fate under retention, and the time (milliseconds) when it expires by age; None if never."""
 
     segment: SegmentListing
     expires_ms: int | None
 
     @property
     def is_kept(self) -> bool:
-        """Whether retention keeps it."""
+        """True if retention keeps it."""
         return self.segment.retention is None or not self.segment.retention.is_deletion
 
 
 def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> list[Retained]:
-    """Every segment of a partition, oldest first, and what `cleanup.policy=delete` would do with it.
+    """Return every segment of a partition, oldest first, with the effect of `cleanup.policy=delete`.
 
-    A segment expires when it is older than retention.ms and all before it are gone. Source:
+    A segment expires when it is older than retention.ms and all preceding segments are deleted. Source:
     UnifiedLog.deleteOldSegments.
     """
     return retained_of(list_partition(partition, ListingSettings(settings)), settings)
 
 
 def retained_of(listing: PartitionListing, settings: RetentionSettings) -> list[Retained]:
-    """The same of a partition that was listed by these settings."""
+    """Return the same for a partition that was listed with these settings."""
     retained, latest = [], 0
     for segment in listing.segments:
         latest = max(latest, segment.age_timestamp + settings.retention_ms + 1)
@@ -371,7 +374,7 @@ def retained_of(listing: PartitionListing, settings: RetentionSettings) -> list[
 
 
 class RetainedCopy(NamedTuple):
-    """A copy: base offsets of its segments; `rolled` is that of a new empty one, None if there is none."""
+    """A copy: base offsets of its segments; `rolled` is that of a new empty segment, None without one."""
 
     base_offsets: tuple[int, ...]
     rolled: int | None
@@ -380,11 +383,11 @@ class RetainedCopy(NamedTuple):
 def copy_retained(
     partition: PartitionLog, retained: list[Retained], directory: Path, inputs: Paths = ()
 ) -> RetainedCopy:
-    """Copies a partition without its deleted segments into a new directory.
+    """Copy a partition without its deleted segments into a new directory.
 
     If all are deleted, there is an empty segment at the log end offset, with the producers there: a broker rolls before
-    it deletes the others. Leaves out producer snapshots below the first remaining segment, which a broker deletes too;
-    copies other files unchanged. Raises UsageError if the directory is there and not empty, OSError if the system can't
+    it deletes the others. Skips producer snapshots below the first remaining segment, which a broker deletes too;
+    copies other files unchanged. Raises UsageError if the directory exists and isn't empty, OSError if the system can't
     read or write. Source: UnifiedLog.deleteSegments.
     """
     with new_directory(directory, inputs) as unfinished:
@@ -408,7 +411,7 @@ def _copy(partition: PartitionLog, retained: list[Retained], directory: Path) ->
 
 
 def _roll(partition: PartitionLog, offset: int, directory: Path) -> None:
-    """Writes an empty segment and the producers at its start, if there are any or snapshots were kept."""
+    """Write an empty segment and the producers at its start, if there are any or snapshots were kept."""
     for extension in (".log", ".index", ".timeindex"):
         (directory / f"{offset:020}{extension}").touch()
     if offset in partition.snapshots:

@@ -1,7 +1,7 @@
-"""Markers that a partition's logs lost and other evidence tells of, built anew for what `salvage` writes.
+"""Markers that a partition's logs lost, rebuilt from other evidence for the output of `salvage`.
 
-Without its marker, a transaction would be open for ever in the new partition, and all that Kafka's tools can do about
-it is to abort it: records that were committed would be lost.
+Without its marker, a transaction would be open for ever in the new partition. Kafka's tools could only abort it, and
+committed records would be lost.
 """
 
 from bisect import bisect_right
@@ -19,10 +19,10 @@ from kseg.writer.batches import RecordsBuilder
 
 
 class LostEnd(NamedTuple):
-    """What became of a transaction whose marker isn't among the intact batches.
+    """The outcome of a transaction whose marker isn't among the intact batches.
 
-    outcome: UNKNOWN if nothing tells. marker: the one to be written at `offset`, as a batch; None where that offset
-    isn't free or no batch of the transaction is there. evidence: what told the outcome.
+    outcome: UNKNOWN without evidence. marker: the marker to write at `offset`, as a batch; None if that offset isn't
+    free or the log has no batch of the transaction. evidence: the source of the outcome.
     """
 
     producer_id: int
@@ -35,18 +35,21 @@ class LostEnd(NamedTuple):
 
     @property
     def header(self) -> BatchHeader:
-        """The header of the batch to be written."""
+        """The header of the batch to write."""
         return parse_header(memoryview(self.content), 0, 0)
 
 
 def lost_ends(partition: PartitionLog, kept: Sequence[Extent]) -> list[LostEnd]:
-    """The transactions in what is kept whose markers aren't. Raises OpenError if a log can't be opened."""
+    """Return the transactions in the kept batches whose markers aren't kept.
+
+    Raises OpenError if a log can't be opened.
+    """
     finder = _Finder(partition, sorted(kept, key=_first_offset))
     return [*finder.ended(), *finder.unknown()]
 
 
 class _Lost(NamedTuple):
-    """An end whose marker isn't kept, the latest batch with which it began, and its coordinator's epoch."""
+    """An end whose marker isn't kept, the latest batch that began the transaction, and its coordinator's epoch."""
 
     event: Ended
     begun: BatchHeader | None
@@ -54,7 +57,7 @@ class _Lost(NamedTuple):
 
 
 class _Finder:
-    """Finds them, and an offset for each marker: its own, or a free one where the log was damaged."""
+    """Finds lost ends, and an offset for each marker: its own, or a free one in a damaged part of the log."""
 
     def __init__(self, partition: PartitionLog, kept: Sequence[Extent]) -> None:
         self._walk = TransactionWalk(partition)
@@ -64,7 +67,7 @@ class _Finder:
 
     def ended(self) -> Iterator[LostEnd]:
         lost = list(self._lost())
-        lost.sort(key=lambda each: each.event.end_offset is None)  # these can take any offset that is left
+        lost.sort(key=lambda each: each.event.end_offset is None)  # those without an offset can take any free one
         for event, begun, coordinator_epoch in lost:
             found = LostEnd(event.producer_id, event.first_offset or 0, OUTCOMES[event.is_aborted], event.evidence)
             offset = None if event.is_aborted is None else self._free_offset(event)
@@ -96,11 +99,11 @@ class _Finder:
                     coordinator_epochs[event.producer_id] = event.marker.coordinator_epoch
 
     def _is_of_kept(self, first_offset: int) -> bool:
-        """Whether a transaction that begins there has records in what is kept, or began before the log."""
+        """Return whether a transaction that begins there has kept records, or began before the log."""
         return first_offset < self._partition.base_offsets[0] or self._is_around(first_offset)
 
     def _is_around(self, offset: int) -> bool:
-        """Whether an extent has an offset, or goes around it."""
+        """Return whether an extent contains an offset, or spans it."""
         slot = self._slot(offset)
         return slot >= 0 and self._kept[slot].last_offset >= offset
 
@@ -108,7 +111,10 @@ class _Finder:
         return bisect_right(self._kept, offset, key=_first_offset) - 1
 
     def _free_offset(self, event: Ended) -> int | None:
-        """An offset between what is kept; behind all of it, only one that the log had, as snapshots tell."""
+        """Return a free offset between kept batches.
+
+        After all of them, only an offset that the log had according to snapshots.
+        """
         slot = self._slot(event.place)
         following = self._kept[slot + 1 : slot + 2]
         end = max(self._partition.snapshots, default=0)

@@ -47,12 +47,12 @@ from kseg.writer.messages import encode_record
 
 @dataclass(frozen=True, slots=True)
 class MetadataCopy:
-    """A copy of the metadata: the part of it that is whole, from a checkpoint or the log's start on.
+    """The intact part of a copy of the metadata, from a checkpoint or the log's start on.
 
-    end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last one that the
-    node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why what comes after
-    the end can't be used; has_damage: that is more than a torn end, as it is normal after a power cut. found: what it
-    adds up to. owner: by the `meta.properties` of its log directory.
+    end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last epoch that
+    the node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why data after
+    the end can't be used; has_damage: it is more than a torn end, which is normal after a power cut. found: the
+    metadata. owner: by the `meta.properties` of its log directory.
     """
 
     partition: PartitionLog
@@ -67,12 +67,12 @@ class MetadataCopy:
 
     @property
     def segments(self) -> Sequence[SegmentFiles]:
-        """Those with records that the checkpoint doesn't have."""
+        """The segments with records that the checkpoint doesn't have."""
         start = _checkpoint_end(self.found)[0]
         return _segments_from(self.partition, start) if start < self.end_offset else ()
 
     def batches(self) -> Iterator[tuple[SegmentFiles, Batch]]:
-        """The batches of these segments up to the end, each whole, and at the offset where the last one ends."""
+        """Yield the batches of these segments up to the end, each complete, and each at the end offset of the last."""
         for segment in self.segments:
             with self.partition.open_log(segment) as log_file:
                 for item in scan_log(log_file):
@@ -84,12 +84,12 @@ class MetadataCopy:
 
 
 def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list[MetadataCopy]:
-    """The copies at some paths in the order in which they answer; the best one with what it lost from the others.
+    """Return the copies at some paths, best copy first; the others fill its lost parts.
 
     Raises:
         OpenError: a path can't be opened, or there is no copy at any.
-        UsageError: the copies are of several clusters.
-        DamagedError: none is whole: each lacks records from before its log, and a checkpoint that has them.
+        UsageError: the copies belong to several clusters.
+        DamagedError: none is complete: each lacks records from before its log, and a checkpoint that has them.
     """
     choice = PartitionChoice((METADATA_TOPIC,))
     below = None if refuse is None else only_below(refuse)
@@ -101,7 +101,7 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         raise OpenError(
             f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
         )
-    copies = list(map(_measured, (whole_log(found[0]), *found[0].places[1:])))
+    copies = list(map(_measure, (whole_log(found[0]), *found[0].places[1:])))
     whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
     if not whole:
         offset = copies[0].found.missing_before
@@ -110,7 +110,7 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
     return whole
 
 
-def _measured(partition: PartitionLog) -> MetadataCopy:
+def _measure(partition: PartitionLog) -> MetadataCopy:
     found = cluster_metadata_of(partition, Until())
     end = _End(*_checkpoint_end(found))
     for segment in _segments_from(partition, end.offset):
@@ -127,21 +127,21 @@ def _measured(partition: PartitionLog) -> MetadataCopy:
 
 
 def _checkpoint_end(found: ClusterMetadata) -> tuple[int, int]:
-    """The end offset and the leader epoch of the checkpoint that a copy begins with; zeros without one."""
+    """Return the end offset and the leader epoch of the checkpoint that a copy begins with; zeros without one."""
     name = None if found.checkpoint is None else parse_file_name(found.checkpoint)
     return (0, 0) if name is None else (name.base_offset or 0, name.epoch or 0)
 
 
 def _segments_from(partition: PartitionLog, offset: int) -> Sequence[SegmentFiles]:
-    """The segments with an offset or a later one."""
+    """Return the segments that have this offset or later ones."""
     return partition.segments[partition.floor_slot(offset) or 0 :]
 
 
 class _End:
-    """Where the part of a copy ends that is whole; moves on with each batch.
+    """The end of the intact part of a copy, which advances with each batch.
 
-    The log has no gaps, since nothing compacts it. It counts from the checkpoint's end on, if it reaches that.
-    timestamp: of the last batch, None as long as none counts.
+    The log has no gaps, since nothing compacts it. Its batches count from the checkpoint's end on, if the log reaches
+    that. timestamp: of the last batch, None until one counts.
     """
 
     def __init__(self, offset: int, leader_epoch: int) -> None:
@@ -153,7 +153,7 @@ class _End:
         self._next_offset: int | None = None
 
     def takes(self, log_file: LogFile, *, is_last: bool) -> bool:
-        """Goes through a segment's log; False where the whole part ends in it."""
+        """Advance through a segment's log; return False if the intact part ends in it."""
         if self._next_offset is None:
             self._next_offset = log_file.base_offset
         for item in scan_log(log_file):
@@ -168,7 +168,7 @@ class _End:
         return True
 
     def _take(self, batch: Batch) -> None:
-        counts = batch.last_offset >= self.offset  # the records of others stand in the checkpoint
+        counts = batch.last_offset >= self.offset  # the checkpoint has the records of others
         if not batch.is_valid or (counts and batch.problem() is not None):
             self.problem = "a batch that can't be read"
         elif batch.base_offset != self._next_offset:
@@ -184,7 +184,7 @@ class _End:
 
 
 def _known_epoch(partition: PartitionLog) -> int:
-    """The last leader epoch that a node knew; -1 if its file doesn't tell."""
+    """Return the last leader epoch that a node knew; -1 if its file doesn't have it."""
     try:
         state = read_quorum_state(partition)
     except FileError:
@@ -193,7 +193,7 @@ def _known_epoch(partition: PartitionLog) -> int:
 
 
 class NewerPartition(NamedTuple):
-    """A partition's directory that the copy doesn't know as it is: `leader_epoch`, `start_offset` of its last leader.
+    """A partition's directory that is newer than the copy: `leader_epoch`, `start_offset` of its last leader.
 
     known_epoch: the leader epoch that the copy has; None if it doesn't have the partition, or not on this broker.
     """
@@ -206,7 +206,7 @@ class NewerPartition(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What the copy doesn't know, in words."""
+        """The missing knowledge of the copy, in words."""
         if self.known_epoch is None:
             return "isn't in the copy: the broker will set it aside or delete it"
         return (
@@ -217,7 +217,7 @@ class NewerPartition(NamedTuple):
 class DeletedPartition(NamedTuple):
     """A partition's directory that the new controller doesn't need: its topic was deleted, or a broker deletes it.
 
-    deleted_at: the offset of the metadata at which its topic was deleted; None if the directory's name alone tells.
+    deleted_at: the metadata offset of the topic's deletion; None if only the directory's name shows it.
     """
 
     path: Path
@@ -226,16 +226,16 @@ class DeletedPartition(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it is left out, in words."""
+        """Why it is omitted, in words."""
         if self.deleted_at is None:
             return "the broker was deleting it, and will do so"
         return f"its topic was deleted at offset {self.deleted_at}: the broker will set it aside or delete it"
 
 
 class ComparedPartitions(NamedTuple):
-    """The partitions' directories at some paths that a copy doesn't know as they are.
+    """Partitions' directories at some paths that differ from a copy.
 
-    newer: whose topic, replica or leader epoch it doesn't know. deleted: that are left out.
+    newer: directories whose topic, replica or leader epoch it doesn't have. deleted: omitted directories.
     """
 
     newer: list[NewerPartition]
@@ -243,7 +243,7 @@ class ComparedPartitions(NamedTuple):
 
 
 def compare_partitions(paths: Iterable[Path], copies: Sequence[MetadataCopy], refuse: Refuse) -> ComparedPartitions:
-    """Compares the partitions' directories at some paths with the first of some copies.
+    """Compare the partitions' directories at some paths with the first of some copies.
 
     Raises OpenError if the log of a copy can't be opened.
     """
@@ -259,11 +259,11 @@ def compare_partitions(paths: Iterable[Path], copies: Sequence[MetadataCopy], re
         is_other = partition.topic == METADATA_TOPIC or partition.state is not None
         topic_id = None if is_other else topic_ids.of(partition)
         if topic_id is None:
-            continue  # nothing can be said of it
+            continue  # without an epoch, nothing is known about it
         if partition.log_dir not in brokers:
             brokers[partition.log_dir] = identity_of(partition.log_dir).broker
         own = known.get((topic_id, partition.partition or 0))
-        newer = _compared(partition, topic_id, own, brokers[partition.log_dir])
+        newer = _compare(partition, topic_id, own, brokers[partition.log_dir])
         if newer is None:
             continue
         if own is None and deletions is None:
@@ -280,9 +280,10 @@ _REMOVALS = {each: schema for each, schema in METADATA_RECORDS.items() if schema
 
 
 def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
-    """Topics that were deleted, by their ids, and the offsets of the records of that.
+    """Return deleted topics, by their ids, and the offsets of the records that delete them.
 
-    Of all copies the part that the first one has too. It doesn't know these topics any more, or they are in it.
+    From each copy, only the part that the first copy covers counts. It no longer has these topics, or still has the
+    records.
     """
     there = {topic.topic_id for topic in copies[0].found.topics}
     found: dict[str, int] = {}
@@ -291,14 +292,14 @@ def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
             if isinstance(item, Unreadable) or item.is_control or item.last_offset >= copies[0].end_offset:
                 continue
             for record in item.records(on_damage="skip"):
-                topic_id = _deleted_topic(record.value)
+                topic_id = _topic_deleted_by(record.value)
                 if topic_id is not None and topic_id not in there:
                     found.setdefault(topic_id, record.offset)
     return found
 
 
-def _deleted_topic(value: bytes | None) -> str | None:
-    """The id of the topic that a record of the metadata deletes; None if it doesn't delete one."""
+def _topic_deleted_by(value: bytes | None) -> str | None:
+    """Return the id of the topic that a record of the metadata deletes; None for another record."""
     try:
         topic_id: str = parse_framed(_REMOVALS, value).fields["topicId"]
     except MessageError:
@@ -306,7 +307,7 @@ def _deleted_topic(value: bytes | None) -> str | None:
     return topic_id
 
 
-def _compared(
+def _compare(
     partition: PartitionLog, topic_id: str, known: ClusterPartition | None, broker_id: int | None
 ) -> NewerPartition | None:
     epochs = noted_epochs(partition, MOST).starts
@@ -319,9 +320,10 @@ def _compared(
 
 
 def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timestamp: int) -> bytes:
-    """A control batch with a set of voters, as a leader writes it.
+    """Return a control batch with a set of voters, as a leader writes it.
 
-    A record, and no checkpoint with the new voters: the surviving brokers go on with their own logs, and so learn them.
+    It is a record, not a checkpoint with the new voters: the surviving brokers continue with their own logs, and so
+    read it.
     """
     value = build_message(message_schema("VotersRecord"), 0, {"version": 0, "voters": [*map(_fields, voters)]})
     key = CONTROL_RECORD_KEY_FIELDS.struct.pack(0, ControlType.KRAFT_VOTERS)
@@ -348,14 +350,16 @@ def _fields(voter: Voter) -> Fields:
 
 
 EPOCHS_AHEAD = 1000
-"""So far beyond all known leader epochs the new quorum begins: nodes refuse a leader of an epoch before one that they
-know, and a quorum that is dying may have held elections that no copy tells of."""
+"""Distance of the new quorum's first leader epoch from all known epochs.
+
+Nodes refuse a leader of an epoch before a known one, and a dying quorum may have held elections that no copy shows.
+"""
 _LARGEST_EPOCH = 2**31 - 1
 _ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(.+):([0-9]{1,5})")
 
 
 class NewVoter(NamedTuple):
-    """The controller that is to lead: its node id, and where it is reached, which only dynamic quorums have to know."""
+    """The new controller: its node id, and its address, which only dynamic quorums need."""
 
     node_id: int
     endpoint: VoterEndpoint | None
@@ -363,10 +367,10 @@ class NewVoter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RebuiltMetadata:
-    """What was written, or would be: of which copy, for which controller.
+    """The rebuilt metadata: its source copy and its controller.
 
     directory_id: of the new log directory; None for releases before 3.7, which have none. end_offset: of the new log.
-    leader_epoch: the one that the quorum begins after. old_voters: those that are given up.
+    leader_epoch: the epoch before the quorum's first. old_voters: the voters that are dropped.
     """
 
     copy: MetadataCopy
@@ -380,7 +384,7 @@ class RebuiltMetadata:
 
 
 def parse_endpoint(text: str) -> VoterEndpoint:
-    """`CONTROLLER://host:9093`: the listener's name, host and port. Raises UsageError for anything else."""
+    """Parse `CONTROLLER://host:9093`: the listener's name, host and port. Raises UsageError for anything else."""
     match = _ENDPOINT.fullmatch(text)
     if match is None or int(match[3]) >= 1 << 16 or not text.isascii():
         raise UsageError(f"{text!r} isn't LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093")
@@ -388,9 +392,9 @@ def parse_endpoint(text: str) -> VoterEndpoint:
 
 
 def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetadata:
-    """What is to be written for the first of some copies.
+    """Return the metadata to write for the first of some copies.
 
-    Raises UsageError if the cluster isn't known, or the endpoint is needed and missing, or given and not needed.
+    Raises UsageError if the cluster is unknown, or the endpoint is needed and missing, or given and not needed.
     """
     copy = copies[0]
     cluster_id = next((each.owner.cluster_id for each in copies if each.owner.cluster_id is not None), None)
@@ -418,7 +422,10 @@ def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetada
 
 
 def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: bool) -> str | None:
-    """The id of the new log directory: the same, where a node's own copy will be replaced; None before 3.7."""
+    """Return the id of the new log directory.
+
+    If a node's own copy will be replaced, the id stays the same. None before 3.7.
+    """
     own = next((copy.owner for copy in copies if copy.owner.broker == new.node_id), NOBODY)
     if own.directory_id is not None:
         return own.directory_id
@@ -432,7 +439,7 @@ def _about_endpoint(*, is_dynamic: bool) -> str:
 
 
 def new_directory_id() -> str:
-    """A random id, as `kafka-storage.sh format` makes one. Source: Uuid.randomUuid."""
+    """Return a random id like `kafka-storage.sh format`. Source: Uuid.randomUuid."""
     while True:
         text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):
@@ -440,7 +447,7 @@ def new_directory_id() -> str:
 
 
 def write_rebuilt(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None:
-    """Fills a new, empty directory. Raises OSError if the system can't write."""
+    """Fill a new, empty directory. Raises OSError if the system can't write."""
     properties = [("version", "1"), ("cluster.id", planned.cluster_id), ("node.id", str(planned.node_id))]
     if planned.directory_id is not None:
         properties.append(("directory.id", planned.directory_id))
@@ -456,7 +463,7 @@ def write_rebuilt(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> N
 
 
 def _write_log(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None:
-    """The log of the copy, segment by segment; at its end the new set of voters, if the quorum is dynamic."""
+    """Write the log of the copy, segment by segment; at its end the new set of voters, if the quorum is dynamic."""
     copy = planned.copy
     base_offset = copy.segments[0].base_offset if copy.segments else copy.end_offset
     with PartitionWriter(directory, base_offset, PartitionSettings(NEVER, topic_id=METADATA_TOPIC_ID)) as writer:
@@ -472,12 +479,15 @@ def _write_log(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None
 
 
 def _kraft_versions(planned: RebuiltMetadata) -> tuple[int, int]:
-    """What the old voters support: the new one is of the same release."""
+    """Return the versions that the old voters support: the new voter is of the same release."""
     return planned.old_voters[0].kraft_versions if planned.old_voters else (0, planned.copy.found.kraft_version)
 
 
 def _quorum_state(planned: RebuiltMetadata) -> QuorumState:
-    """Nobody leads, nobody was voted for. Old releases compare the voters with those of `controller.quorum.voters`."""
+    """Return a state without leader and vote.
+
+    Old releases compare the voters with those of `controller.quorum.voters`.
+    """
     if planned.is_dynamic:
         return QuorumState(1, -1, planned.leader_epoch, -1, voted_directory_id=NO_DIRECTORY)
     own = (planned.node_id,)
@@ -485,10 +495,10 @@ def _quorum_state(planned: RebuiltMetadata) -> QuorumState:
 
 
 class Rebuilding(NamedTuple):
-    """What was found for a new controller.
+    """Findings for a new controller.
 
-    planned: what is written. copies: all that there are. newer: the partitions that are newer than the used copy.
-    deleted: the directories of partitions that were deleted, which say nothing against the copy.
+    planned: the metadata to write. copies: all copies. newer: the partitions that are newer than the used copy.
+    deleted: the directories of deleted partitions, which don't discredit the copy.
     """
 
     planned: RebuiltMetadata
@@ -498,12 +508,12 @@ class Rebuilding(NamedTuple):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the disks show that something is lost."""
+        """True if the disks show that something is lost."""
         return bool(self.newer) or self.planned.copy.has_damage
 
 
 def find_rebuilding(paths: Sequence[Path], new: NewVoter, refuse: Refuse) -> Rebuilding:
-    """Looks at the copies at some paths, and at the partitions there. Errors are those of its parts."""
+    """Examine the copies at some paths, and the partitions there. Raises as its parts do."""
     copies = metadata_copies(paths, refuse)
     planned = plan_rebuilt(copies, new)
     return Rebuilding(planned, copies, *compare_partitions(paths, copies, refuse))

@@ -1,4 +1,4 @@
-"""`reindex`: rebuilds the indexes of partitions' segments as a broker does."""
+"""`reindex`: rebuilds the indexes of partitions' segments like a broker."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -17,7 +17,7 @@ from kseg.reading.blocks import Damage
 
 
 class Comparison(StrEnum):
-    """How an existing index compares with the rebuilt one."""
+    """The difference between an existing index and the rebuilt one."""
 
     SAME = "same"
     RIGHT = "differs (both right)"
@@ -29,7 +29,7 @@ class Comparison(StrEnum):
 class Reindexed(NamedTuple):
     """A segment's new indexes; `compared` has the comparison with existing ones, by extension.
 
-    faults: what is wrong with those that are.
+    faults: problems of existing indexes.
     """
 
     segment: SegmentFiles
@@ -45,7 +45,7 @@ class Reindexed(NamedTuple):
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Contents by extension; without a transaction index if nothing was aborted and there is none."""
+        """Contents by extension; without a transaction index if nothing was aborted and there was none."""
         files = {".index": self.indexes.offset_index, ".timeindex": self.indexes.time_index}
         if self.indexes.transaction_index or self.segment.transaction_index is not None:
             files[".txnindex"] = self.indexes.transaction_index
@@ -59,10 +59,10 @@ def reindex_partition(
     interval: int = INDEX_INTERVAL_BYTES,
     keep_cache: bool = True,
 ) -> Iterator[Reindexed]:
-    """Each segment's rebuilt indexes, in order; transactions continue from one to the next.
+    """Yield each segment's rebuilt indexes, in order; transactions continue from one to the next.
 
-    With a directory they are written there. Raises OpenError if a log is gone meanwhile, OSError if a file can't be
-    written.
+    With a directory the indexes are written there. Raises OpenError if a log has disappeared, OSError if a file can't
+    be written.
     """
     states: ProducerStates | None = None
     judge = _Judge(partition)
@@ -78,9 +78,9 @@ def reindex_partition(
 
 
 def partition_folder(directory: Path | None, partition: PartitionLog, count: int) -> Path | None:
-    """Where the indexes of one of so many partitions go below a directory; None without one.
+    """Return the directory for the indexes of a partition; None without a directory for all.
 
-    Of several each has a directory of its own, which is made. A partition may lie on two disks.
+    If there are several partitions, each has a directory of its own, which is created. A partition may be on two disks.
     """
     if directory is None or count == 1:
         return directory
@@ -105,7 +105,7 @@ class _Judge:
         self._partition = partition
 
     def compare(self, segment: SegmentFiles, indexes: RebuiltIndexes) -> Reindexed:
-        """Compares the existing entries of a segment with the new ones.
+        """Compare the existing entries of a segment with the new ones.
 
         Brokers read the zeros after the entries of a closed segment, so these count there.
         """
@@ -129,7 +129,7 @@ class _Judge:
 
     @cached_property
     def _faults(self) -> dict[Path, str]:
-        """What is wrong with the partition's indexes, by path: all logs are read for it, once an index differs."""
+        """The problems of the partition's indexes, by path. All logs are read for them, once an index differs."""
         from kseg.verify.verify import verify_partition
 
         findings = reversed(verify_partition(self._partition).findings)
@@ -145,7 +145,7 @@ def _comparison(is_same: bool | None, fault: str | None) -> Comparison:
 
 
 def _offset_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
-    """The segment's index, open, and how many of its bytes are written."""
+    """Return the segment's opened index, and the number of its written bytes."""
     assert segment.offset_index is not None
     index = OffsetIndex(segment.offset_index.path, segment.base_offset)
     return index.file, 8 * index.count
@@ -164,7 +164,7 @@ def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
 
 
 def _is_same(open_index: Callable[[], tuple[EntryFile, int]], new: bytes, *, is_closed: bool) -> bool | None:
-    """Whether an index equals the new one, up to the zeros of an active one; None if it can't be read."""
+    """Return whether an index equals the new one, up to the zeros of an active one; None if it can't be read."""
     try:
         file, size = open_index()
         with file:

@@ -1,4 +1,4 @@
-"""Salvage of partitions: writes logs, indexes, snapshots and epochs, and reports what was saved."""
+"""Salvage of partitions: writes logs, indexes, snapshots and epochs, and reports the saved data."""
 
 import hashlib
 import os
@@ -35,7 +35,7 @@ from kseg.system.new_directory import WriteError, copy_file, write_whole
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that no marker ends in what is kept; outcome: what is known of it nevertheless."""
+    """A transaction that no kept marker ends; outcome: its outcome by other evidence."""
 
     producer_id: int
     first_offset: int
@@ -43,10 +43,10 @@ class OpenTransaction(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """A file that salvage wrote: its name below the new directory, bytes, SHA-256 in hex, and its time.
+    """A file that salvage wrote: its name below the new directory, bytes, SHA-256 in hex, and its modification time.
 
-    modified_ms: milliseconds since 1970; of a log, when the last of its sources was modified. sources: the files that
-    it was copied from; none for one that was rebuilt.
+    modified_ms: milliseconds since 1970; of a log, the latest modification of its sources. sources: the files that it
+    was copied from; none for a rebuilt file.
     """
 
     name: str
@@ -57,14 +57,17 @@ class WrittenFile(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What salvage wrote of a partition, and the transactions that are left open in it."""
+    """The files that salvage wrote for a partition, and the transactions that stay open in it."""
 
     files: tuple[WrittenFile, ...] = ()
     transactions: tuple[OpenTransaction, ...] = ()
 
 
 def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
-    """The transactions that stay open in what a plan keeps. Raises OpenError if a log can't be opened or read."""
+    """Return the transactions that stay open in a plan's kept batches.
+
+    Raises OpenError if a log can't be opened or read.
+    """
     states = _first_states(plan) if plan.segments else ProducerStates()
     if any(replica.has_transactions for replica in plan.replicas):
         for _, pieces in plan.pieces:
@@ -86,7 +89,7 @@ def _log_of(piece: Extent | LostEnd) -> Path | None:
 
 
 def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
-    """Takes the batches of an extent by their headers: they were read before."""
+    """Add the batches of an extent by their headers: they were read before."""
     fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, states.producers.table)
     fold.passes_legacy, fold.position_bound = True, extent.end - 1
     for item in header_runs(log_file, extent.position):
@@ -104,13 +107,13 @@ def _transactions(states: ProducerStates, plan: Salvage) -> tuple[OpenTransactio
 
 
 def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None) -> Written:
-    """Writes a partition below a directory, and what fits nowhere into its lost+found.
+    """Write a partition below a directory, and batches that fit nowhere into its lost+found.
 
-    `keep_cache`: leave what is read of the source in the page cache. `topic_id`: the topic's, where no replica has it.
+    `keep_cache`: leave the source's read data in the page cache. `topic_id`: the topic's, if no replica has it.
 
     Raises:
-        WriteError: if the logs don't hold what they held when they were read.
-        UnreadableError: if the disk doesn't give any more what it gave then.
+        WriteError: if the logs have changed since they were planned.
+        UnreadableError: if the disk has lost data since then.
         OSError: if the system can't read or write.
     """
     states = ProducerStates()
@@ -153,7 +156,7 @@ def _written_files(name: str, directory: Path, sources: dict[Path, tuple[Path, .
 
 
 def _free_name(path: Path) -> Path:
-    """Several replicas may have a piece at the same position."""
+    """Return a path that is free: several replicas may have a piece at the same position."""
     number, free = 1, path
     while free.exists():
         number += 1
@@ -162,9 +165,9 @@ def _free_name(path: Path) -> Path:
 
 
 def _first_states(plan: Salvage) -> ProducerStates:
-    """The producers before the first segment, of the snapshot there if one of the replicas has it.
+    """Return the producers before the first segment, from the snapshot there if one of the replicas has it.
 
-    Of its transactions from before the log only those are open that the walk takes for open.
+    Of its transactions from before the log, only those are open that the walk considers open.
     """
     for replica in plan.replicas:
         try:
@@ -182,7 +185,10 @@ def _first_states(plan: Salvage) -> ProducerStates:
 
 
 def _write_log(path: Path, pieces: Iterable[Extent | LostEnd], *, keep_cache: bool) -> tuple[Path, ...]:
-    """Copies extents and new markers into a log, which gets the latest of its sources' times; gives these sources."""
+    """Copy extents and new markers into a log, with the latest modification time of its sources.
+
+    Returns these sources.
+    """
     sources: dict[Path, int] = {}
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
@@ -203,7 +209,7 @@ def _write_log(path: Path, pieces: Iterable[Extent | LostEnd], *, keep_cache: bo
 
 
 def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path) -> None:
-    """Writes a segment's indexes as a broker rebuilds them. Raises WriteError if the log isn't intact."""
+    """Write a segment's indexes as a broker rebuilds them. Raises WriteError if the log isn't intact."""
     with LogFile(log) as log_file:
         indexes = rebuild(log_file, base, states=states)
         if indexes.damage is not None:
@@ -216,14 +222,14 @@ def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path)
 
 
 def _write_snapshot(target: Path, offset: int, states: ProducerStates, plan: Salvage) -> None:
-    """The producers at an offset, if there are any or a broker kept snapshots before."""
+    """Write the producers at an offset, if there are any or a broker kept snapshots before."""
     if not states.producers and not any(replica.partition.snapshots for replica in plan.replicas):
         return
     (target / f"{offset:020}.snapshot").write_bytes(build_producer_snapshot(states))
 
 
 def _write_leader_epochs(plan: Salvage, target: Path) -> None:
-    """The epochs of the batches, with the start offsets of a replica's checkpoint where it bears them out."""
+    """Write the epochs of the batches, with start offsets from a replica's checkpoint where these match."""
     from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 
     runs = credible_epochs([run for extent in plan.extents for run in extent.epochs])
@@ -253,9 +259,10 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
 
 
 def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Path, tuple[Path, ...]]:
-    """The topic's id, of the first replica whose file can be read, else the one known; intact metadata snapshots.
+    """Copy the topic's id and intact metadata snapshots.
 
-    Gives what was copied, and from where.
+    The id is that of the first readable file of a replica, else the known one. Returns the copied files with their
+    sources.
     """
     sources: dict[Path, tuple[Path, ...]] = {}
     for replica in plan.replicas:
@@ -277,7 +284,7 @@ def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Pa
 
 
 ATTEMPTS = 5
-"""How often a partition is planned whose disk loses blocks between planning and writing."""
+"""Most attempts to plan a partition whose disk loses blocks between planning and writing."""
 
 
 class SalvageOrder(NamedTuple):
@@ -293,28 +300,28 @@ class SalvageOrder(NamedTuple):
 
 
 class SalvageTargets(NamedTuple):
-    """New directories: for what is saved, and for what the cluster had abandoned; None: it isn't written."""
+    """New directories: for saved data, and for data that the cluster had abandoned; None: not written."""
 
     directory: Path | None
     diverged: Path | None = None
 
 
 class Salvaged(NamedTuple):
-    """What can be saved of a partition, and what was written of it."""
+    """The data of a partition that can be saved, and the files written for it."""
 
     plan: Salvage
     written: Written
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is lost, and nothing stays that can't be read."""
+        """True if nothing is lost, and no unreadable data stays."""
         return self.plan.is_whole
 
 
 def salvage_orders(
     partitions: Iterable[PartitionReplicas[PartitionLog]], topic_ids: TopicIds | None
 ) -> Iterator[SalvageOrder]:
-    """The orders for the partitions that have a copy; topic_ids: None where nothing is written."""
+    """Yield the orders for the partitions that have a copy; topic_ids: None if nothing is written."""
     for each in partitions:
         if each.copies:
             yield SalvageOrder(each, None if topic_ids is None else topic_ids.lost_by(each.best))
@@ -328,11 +335,10 @@ def salvage_order(
     keep_cache: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> Salvaged:
-    """Plans as `plan_salvage` does, and writes below directories; without the first nothing is written.
+    """Plan as `plan_salvage` does, and write below directories; without the first nothing is written.
 
-    Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
-    failing.
-    Raises as `plan_salvage` and `write_salvage` do.
+    If a block was readable for the plan and isn't any more, the partition is planned again: disks continue to fail.
+    Raises as `plan_salvage` and `write_salvage`.
     """
     with UndoneLogs() as undo:
 
@@ -341,10 +347,10 @@ def salvage_order(
                 order.partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told, undo=undo
             )
 
-        return _salvaged(order, targets, planned, keep_cache=keep_cache, on_read=on_read)
+        return _salvage_once(order, targets, planned, keep_cache=keep_cache, on_read=on_read)
 
 
-def _salvaged(
+def _salvage_once(
     order: SalvageOrder,
     targets: SalvageTargets,
     planned: Callable[[Callable[[int], None] | None], Salvage],
@@ -375,7 +381,7 @@ def _salvaged(
 
 
 def _written_for(plan: Salvage, targets: SalvageTargets) -> Iterator[Path]:
-    """The directories that a partition gets."""
+    """Yield the directories that a partition gets."""
     if targets.directory is not None:
         yield from (targets.directory / plan.name, targets.directory / LOST_AND_FOUND / plan.name)
     if targets.diverged is not None:
@@ -385,12 +391,12 @@ def _written_for(plan: Salvage, targets: SalvageTargets) -> Iterator[Path]:
 def salvage_into(
     paths: Sequence[Path], directory: Path | None, *, choice: PartitionChoice, drop_unreadable: bool
 ) -> tuple[Salvaged, ...]:
-    """Salvages the chosen partitions at some paths into a new directory; without one nothing is written.
+    """Salvage the chosen partitions at some paths into a new directory; without one nothing is written.
 
     Raises:
-        UsageError: the directory is there, or inside of what is read.
-        OpenError: a path can't be listed, or a file not opened.
-        WriteError: something can't be written; then nothing is left of the directory.
+        UsageError: the directory exists, or is inside an input.
+        OpenError: a path can't be listed, or a file can't be opened.
+        WriteError: something can't be written; the directory is then removed.
     """
     if directory is not None:
         check_absent(directory)

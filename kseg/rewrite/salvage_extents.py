@@ -1,4 +1,4 @@
-"""Extents of intact batches in a damaged partition, and the records in them that can't be read."""
+"""Extents of intact batches in a damaged partition, and the unreadable records in them."""
 
 import re
 from array import array
@@ -23,7 +23,7 @@ from kseg.verify.batches import CheckedBatch, checked_rows, offsets_problem
 
 
 class EpochRun(NamedTuple):
-    """Batches of one leader epoch in a row: its first offset, and how many they are."""
+    """Consecutive batches of one leader epoch: its first offset, and their number."""
 
     epoch: int
     first_offset: int
@@ -31,9 +31,9 @@ class EpochRun(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Intact batches that lie one after another in a log, with rising offsets.
+    """Consecutive intact batches in a log, with rising offsets.
 
-    segment_base: the base offset of its segment. follows_loss: whether bytes before it can't be read.
+    segment_base: the base offset of its segment. follows_loss: whether preceding bytes can't be read.
     """
 
     log: Path
@@ -53,7 +53,7 @@ class Extent(NamedTuple):
 
 
 def extent_of(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss: bool) -> Extent:
-    """One batch as an extent."""
+    """Return one batch as an extent."""
     first_offset = header.base_offset
     if first_offset is None:
         raw = log_file.read(header.position, header.size)
@@ -74,7 +74,7 @@ def extent_of(log_file: LogFile, header: BatchHeader, base: int, *, follows_loss
 
 
 class ExtentJoin:
-    """Extents that follow one another, while they become one."""
+    """Consecutive extents in the process of joining."""
 
     def __init__(self, first: Extent) -> None:
         self._first = self._last = first
@@ -83,11 +83,11 @@ class ExtentJoin:
 
     @property
     def last(self) -> Extent:
-        """The last one."""
+        """The last extent."""
         return self._last
 
     def add(self, following: Extent) -> "ExtentJoin":
-        """Goes on with another one."""
+        """Return the join with one more extent."""
         self._last = following
         self._size += following.size
         self._batch_count += following.batch_count
@@ -100,7 +100,7 @@ class ExtentJoin:
         return self
 
     def extent(self) -> Extent:
-        """What they became."""
+        """Return the joined extent."""
         if self._last is self._first:
             return self._first
         return self._first._replace(
@@ -112,7 +112,7 @@ class ExtentJoin:
 
 
 def joined_neighbours(extents: Iterable[Extent]) -> Iterator[Extent]:
-    """The same with those joined that touch in their log and whose offsets rise."""
+    """Yield the extents, joined where they touch in their log and their offsets rise."""
     join: ExtentJoin | None = None
     for extent in extents:
         if join is not None and _touch(join.last, extent) and extent.first_offset > join.last.last_offset:
@@ -130,13 +130,13 @@ def _touch(extent: Extent, following: Extent) -> bool:
 
 
 def longest_rising(extents: list[Extent]) -> list[Extent]:
-    """Those extents, in their order, whose offsets rise and that hold the most batches together."""
+    """Return the extents with rising offsets that have the most batches together, in their order."""
     chosen = heaviest_chain([(each.first_offset, each.last_offset, each.batch_count) for each in extents])
     return [extents[number] for number in chosen]
 
 
 def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
-    """Starts of increasing leader epochs: those that most batches agree with. No CRC covers a batch's epoch."""
+    """Return starts of increasing leader epochs that most batches confirm. No CRC covers a batch's epoch."""
     chosen = heaviest_chain([(2 * run.epoch, 2 * run.epoch - 1, run.batch_count) for run in runs])
     starts: list[EpochRun] = []
     for run in (runs[number] for number in chosen):
@@ -146,9 +146,13 @@ def credible_epochs(runs: list[EpochRun]) -> list[EpochRun]:
 
 
 def heaviest_chain(items: list[tuple[int, int, int]]) -> list[int]:
-    """Numbers of the items (first, last, weight) that rise, each first above the last before it, of the most weight."""
-    ends: list[int] = []  # last values of the best chains so far, rising, with their weights rising too
-    best: list[tuple[int, int]] = []  # weight, and the number of the chain's last item
+    """Return the chain of items with the most weight.
+
+    The items are (first, last, weight); in the chain, each first is above the preceding last. The result is their
+    indices.
+    """
+    ends: list[int] = []  # last values of the best chains so far, rising, with rising weights
+    best: list[tuple[int, int]] = []  # weight, and the index of the chain's last item
     before: list[int] = []
     for number, (first, last, weight) in enumerate(items):
         slot = bisect_left(ends, first)
@@ -173,9 +177,9 @@ def heaviest_chain(items: list[tuple[int, int, int]]) -> list[int]:
 
 
 class ExtentBatches:
-    """Reads the batches of extents; a context manager. The page cache is left as the first reading has left it.
+    """Reads the batches of extents; a context manager. The page cache stays as the first reading left it.
 
-    A log stays open for the next extent, which most often is of the same one.
+    A log stays open for the next extent, which is usually in the same log.
     """
 
     def __init__(self) -> None:
@@ -191,22 +195,22 @@ class ExtentBatches:
                 log_file.close()
 
     def of(self, extent: Extent) -> Iterator[Extent]:
-        """Each batch of an extent as one of its own; of one extent at a time. Raises OpenError as LogFile does."""
+        """Yield each batch of an extent as an extent; one extent at a time. Raises OpenError as LogFile does."""
         if extent.batch_count == 1:
             yield extent
             return
-        log_file = self._walked = _opened(self._walked, extent)
+        log_file = self._walked = _open(self._walked, extent)
         for header in _headers(log_file, extent):
             yield extent_of(log_file, header, extent.segment_base, follows_loss=extent.follows_loss)
 
     def read(self, batch: Extent) -> bytes:
-        """The bytes of a batch. Raises OpenError if its log can't be opened or read."""
-        self._read = _opened(self._read, batch)
+        """Return the bytes of a batch. Raises OpenError if its log can't be opened or read."""
+        self._read = _open(self._read, batch)
         return self._read.read(batch.position, batch.size)
 
 
-def _opened(log_file: LogFile | None, extent: Extent) -> LogFile:
-    """An extent's log: the one that is open, if it's that."""
+def _open(log_file: LogFile | None, extent: Extent) -> LogFile:
+    """Return an extent's log: the open log if it is the same."""
     if log_file is not None and log_file.path == extent.log:
         return log_file
     if log_file is not None:
@@ -229,11 +233,11 @@ _V0, _V1, _V2 = PLAUSIBLE_ATTRIBUTES.values()
 _HEADER = re.compile(
     rb"(?s)(?=.{8}" + _SIZE + rb"(?:\x02.{4}\0%b[\0-\x7f]|\x01%b|\0%b))" % (_V2, _V1, _V0),
 )
-"""Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
+"""Pattern of a possible header: a sufficient size, a known magic, attributes that a release has used."""
 
 
 def intact_runs(log_file: LogFile, position: int = 0) -> Iterator[Run | Damage]:
-    """Runs of batches whose CRC holds, and damages, in file order, from a batch's position on.
+    """Yield runs of batches with right CRCs, and damages, in file order, from a batch's position on.
 
     Their sizes add up to the file's.
     """
@@ -256,7 +260,7 @@ def intact_runs(log_file: LogFile, position: int = 0) -> Iterator[Run | Damage]:
 
 
 def _wrong_crc(log_file: LogFile, run: Run) -> Damage | None:
-    """The damage that a run is, if it is that of a batch whose CRC is wrong."""
+    """Return the damage of a run that is a batch with a wrong CRC; None for others."""
     start, size, is_valid = run.rows[:ROW]
     if is_valid:
         return None
@@ -265,14 +269,14 @@ def _wrong_crc(log_file: LogFile, run: Run) -> Damage | None:
 
 
 class _Search:
-    """Looks for intact batches byte by byte, as long as its budget lasts."""
+    """Searches intact batches byte by byte, within its budget."""
 
     def __init__(self, log_file: LogFile) -> None:
         self._log_file = log_file
         self._budget = SEARCH_COST_LIMIT * log_file.stored_size
 
     def runs(self, position: int) -> Iterator[Run | Damage]:
-        """All that it finds from a position on, each batch as a run, and the damages between."""
+        """Yield the findings from a position on: each batch as a run, and the damages between."""
         end = self._log_file.size
         while position < end:
             found = self.first(position, end)
@@ -286,7 +290,7 @@ class _Search:
                 yield Run(raw, header.position, array("q", (0, len(raw), 1)), 1, 1 << header.codec)
 
     def first(self, start: int, end: int) -> int | None:
-        """Where the first intact batch begins that does so from `start` to below `end`; None if none does."""
+        """Return the position of the first intact batch that begins from `start` to below `end`; None without one."""
         most = FIRST_SIZE
         while start < end:
             stored, hole = self._log_file.next_stretch(start)
@@ -317,7 +321,7 @@ class _Search:
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Whether the count of records, or the key's length, can be that of a batch of this size."""
+    """Return whether the count of records, or the key's length, is possible in a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000
@@ -326,7 +330,7 @@ def _fits(window: bytes, at: int, size: int) -> bool:
 
 
 class InnerProblem(NamedTuple):
-    """Something wrong inside a batch whose CRC holds: where, the finding's id, what, in words, and its last offset."""
+    """A problem inside a batch with a right CRC: its place, the finding's id, a text, and the batch's last offset."""
 
     position: int
     id: str
@@ -335,7 +339,7 @@ class InnerProblem(NamedTuple):
 
 
 class InnerProblems:
-    """Finds what is wrong inside the batches of a slice; all of them are read when one of them isn't as usual."""
+    """Finds problems inside the batches of a slice; if one batch is unusual, all are read."""
 
     def __init__(self, log_file: LogFile, piece: Slice) -> None:
         self._log_file = log_file
@@ -343,7 +347,7 @@ class InnerProblems:
         self._usual = kernel.load().HeaderFold(Event.RECORDS)
 
     def of(self, row: int, header: BatchHeader) -> InnerProblem | None:
-        """What is wrong inside the batch of a row, whose header is given."""
+        """Return the problem inside the batch of a row with the given header."""
         if header.is_control:
             return next(iter(self._found(row, row + 1).values()), None)
         run, piece = self._piece.run, self._piece
@@ -352,7 +356,7 @@ class InnerProblems:
 
     @cached_property
     def _all(self) -> dict[int, InnerProblem]:
-        """The problems of the slice, by position; those of control batches aren't looked for."""
+        """The problems of the slice, by position, without those of control batches."""
         run, piece = self._piece.run, self._piece
         columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
         offsets = memoryview(columns.offsets).cast("B").cast("q")
@@ -375,7 +379,7 @@ def _problem_inside(batch: CheckedBatch) -> InnerProblem | None:
 
 
 def _holds_strays(piece: Slice, columns: Columns) -> bool:
-    """Whether a batch has a record outside of the offsets that its header gives."""
+    """Return whether a batch has a record outside the offsets of its header."""
     run = piece.run
     rows = memoryview(columns.rows).cast("B").cast("i")
     offsets = memoryview(columns.offsets).cast("B").cast("q")

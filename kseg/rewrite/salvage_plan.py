@@ -1,4 +1,4 @@
-"""A plan of what `salvage` saves, from one directory or from several replicas that fill holes."""
+"""A plan of the data that `salvage` saves, from one directory or from several replicas that fill holes."""
 
 from bisect import bisect_right, insort
 from collections import defaultdict
@@ -28,21 +28,21 @@ from kseg.rewrite.salvage_reader import FoundLoss, Replica, Span
 from kseg.rewrite.undone_logs import UndoneLog, UndoneLogs
 
 _BLOCK = 512
-"""Extents that a block of `_Kept` begins with: what is put in moves a block, not all."""
+"""Number of extents that a block of `_Kept` begins with: an insertion moves a block, not all extents."""
 _END = -1
 _EVERYWHERE = Span(0, None)
 _first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offset")
 
 
 def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) -> bool:
-    """Whether nothing is missing before an extent but what compaction took."""
+    """Return whether only compaction removed offsets before an extent."""
     if before is not None and extent.first_offset == before.last_offset + 1:
         return True
     return is_compacted and not extent.follows_loss
 
 
 def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, lost: Sequence[Span]) -> list[Extent]:
-    """Extents with lost offsets between them, and after them, filled from others; all three rise."""
+    """Return extents with lost offsets between and after them filled from other extents; all three rise."""
     cutter = _Cutter(rising, batches)
     found = list(kept)
     for span in _common_spans(_holes_between(kept), lost):
@@ -51,7 +51,7 @@ def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, los
 
 
 def _holes_between(kept: Iterable[Extent]) -> list[Span]:
-    """The offsets that no extent has."""
+    """Return the offsets that no extent has."""
     first = 0
     holes: list[Span] = []
     for extent in kept:
@@ -62,7 +62,7 @@ def _holes_between(kept: Iterable[Extent]) -> list[Span]:
 
 
 def _common_spans(one: Sequence[Span], other: Sequence[Span]) -> Iterator[Span]:
-    """The offsets that are in two lists of spans; all rise."""
+    """Yield the offsets that two lists of spans share; all rise."""
     at = 0
     for span in one:
         while at < len(other):
@@ -71,12 +71,12 @@ def _common_spans(one: Sequence[Span], other: Sequence[Span]) -> Iterator[Span]:
             if last is None or first <= last:
                 yield Span(first, last)
             if other[at].last is None or (span.last is not None and span.last < (other[at].last or 0)):
-                break  # it may go on in the next one
+                break  # it may continue in the next one
             at += 1
 
 
 def _lost_spans(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
-    """What a copy lacks that no compaction took of it: what damage may have had, and what would follow its end."""
+    """Return the offsets that a copy lacks, except compacted ones: in damage, and after its end."""
     bases = replica.partition.base_offsets
     end = max([*bases[-1:], *(extent.last_offset + 1 for extent in chain[-1:])], default=0)
     spans: list[Span] = []
@@ -88,7 +88,7 @@ def _lost_spans(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
 
 
 def _not_told_by(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
-    """The offsets of which a further copy tells neither what it was nor that it is gone."""
+    """Return the offsets about which a further copy shows neither a record nor its removal."""
     bases = replica.partition.base_offsets
     if not bases:
         return [_EVERYWHERE]
@@ -96,7 +96,7 @@ def _not_told_by(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
 
 
 class _Cutter:
-    """Yields the parts of ordered extents that are completely between two offsets; ask for later ones later."""
+    """Yields the parts of ordered extents that are completely between two offsets. Requests must ascend."""
 
     def __init__(self, rising: list[Extent], batches: ExtentBatches) -> None:
         self._rising = rising
@@ -106,7 +106,7 @@ class _Cutter:
         self._next: Extent | None = None
 
     def parts(self, first: int, last: int | None) -> Iterator[Extent]:
-        """Extents, or parts of them, from one offset to another."""
+        """Yield extents, or parts of them, from one offset to another."""
         while self._place < len(self._rising):
             extent = self._rising[self._place]
             if last is not None and extent.first_offset > last:
@@ -116,7 +116,7 @@ class _Cutter:
             elif extent.last_offset >= first:
                 yield from self._part(extent, first, last)
                 if last is not None and extent.last_offset > last:
-                    return  # what follows may lie in a later hole
+                    return  # the rest may lie in a later hole
             self._place, self._left = self._place + 1, None
 
     def _part(self, extent: Extent, first: int, last: int | None) -> Iterator[Extent]:
@@ -134,7 +134,7 @@ class _Cutter:
 
 
 def with_strays(kept: list[Extent], strays: Iterable[Extent], batches: ExtentBatches) -> list[Extent]:
-    """Extents, plus those that are out of order in the log but fit into a hole between them or directly after them."""
+    """Return extents, and those out of order in the log that fit into a hole between them or directly after them."""
     if not kept:
         return kept
     room = _Kept(kept)
@@ -144,7 +144,7 @@ def with_strays(kept: list[Extent], strays: Iterable[Extent], batches: ExtentBat
 
 
 class _Kept:
-    """Extents in the order of their offsets, none of which overlap."""
+    """Extents in the order of their offsets, without overlaps."""
 
     def __init__(self, extents: list[Extent]) -> None:
         self._blocks = [extents[at : at + _BLOCK] for at in range(0, len(extents), _BLOCK)]
@@ -155,7 +155,7 @@ class _Kept:
             yield from block
 
     def take(self, extent: Extent, batches: ExtentBatches) -> None:
-        """Adds an extent, or those of its batches for which there is room."""
+        """Add an extent, or those of its batches for which there is room."""
         hole = self._hole(extent)
         if hole is not None and (hole != _END or extent.first_offset == self._end + 1):
             self._add(extent)
@@ -168,7 +168,7 @@ class _Kept:
         return self._blocks[-1][-1].last_offset
 
     def _parts(self, extent: Extent, batches: ExtentBatches) -> Iterator[Extent]:
-        """What goes into each hole; after the last extent only what follows it directly."""
+        """Yield the parts for each hole; after the last extent only directly following parts."""
         join: ExtentJoin | None = None
         joined_in: int | None = None
         for whole in batches.of(extent):
@@ -186,7 +186,7 @@ class _Kept:
             yield join.extent()
 
     def _hole(self, extent: Extent) -> int | None:
-        """The hole for an extent, named by the first offset after it, or _END; None if there is none."""
+        """Return the hole for an extent, identified by the first offset after it, or _END; None without a hole."""
         number = bisect_right(self._firsts, extent.first_offset) - 1
         if number < 0:
             following = self._firsts[0]
@@ -214,7 +214,7 @@ class _Kept:
 
 
 def judge_rest(rests: Iterable[list[Extent]], kept: list[Extent], batches: ExtentBatches) -> tuple[int, list[Extent]]:
-    """Of intact batches outside the chains: the count of those that are kept elsewhere, and the others."""
+    """Return the number of intact batches outside the chains that are kept elsewhere, and the other batches."""
     own = _ExtentPositions(kept)
     left = [batch for rest in rests for extent in rest for batch in batches.of(extent) if not own.hold(batch)]
     copies = _copies(left, kept, batches)
@@ -223,7 +223,7 @@ def judge_rest(rests: Iterable[list[Extent]], kept: list[Extent], batches: Exten
 
 
 class _ExtentPositions:
-    """Which bytes of which log are kept."""
+    """The kept bytes of each log."""
 
     def __init__(self, kept: list[Extent]) -> None:
         self._ends: dict[object, list[tuple[int, int]]] = defaultdict(list)
@@ -233,7 +233,7 @@ class _ExtentPositions:
             ends.sort()
 
     def hold(self, batch: Extent) -> bool:
-        """Whether a batch is among them."""
+        """Return whether a batch is among them."""
         ends = self._ends.get(batch.log, [])
         place = bisect_right(ends, (batch.position, batch.end)) - 1
         later = ends[place + 1] if place + 1 < len(ends) else None
@@ -242,7 +242,7 @@ class _ExtentPositions:
 
 
 def _copies(left: list[Extent], kept: list[Extent], batches: ExtentBatches) -> set[int]:
-    """Numbers of the batches of which a kept one is a copy, byte for byte: it has the same last offset."""
+    """Return indices of the batches that a kept batch with the same last offset equals, byte for byte."""
     by_extent: dict[int, list[int]] = defaultdict(list)
     for number in sorted(range(len(left)), key=lambda number: left[number].last_offset):
         place = bisect_right(kept, left[number].last_offset, key=_first_offset) - 1
@@ -262,11 +262,11 @@ def _copies(left: list[Extent], kept: list[Extent], batches: ExtentBatches) -> s
 
 
 LARGEST_SEGMENT = 2**31 - 1
-"""Bytes that a segment's indexes can address."""
+"""Most bytes that a segment's indexes can address."""
 
 
 class Hole(NamedTuple):
-    """Offsets that no intact batch has; `last` is None where the end isn't known, `next_good` where nothing follows."""
+    """Offsets that no intact batch has; `last` is None for an unknown end, `next_good` if nothing follows."""
 
     first: int
     last: int | None
@@ -276,14 +276,14 @@ class Hole(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What can be saved of a partition.
+    """The data of a partition that can be saved.
 
-    name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
+    name: the new directory's. extents: the kept extents, in order of offsets; `segments` groups them by base offset.
     duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
-    batches whose offsets fit nowhere. inner_problems: what is wrong inside batches that are kept as they are, since
-    their CRC holds, each with its log. abandoned: batches that the cluster went on without, of each copy that has some.
-    set_aside: directories of the partition's name that aren't its. lost_ends: what is known of transactions whose
-    markers aren't kept; the markers of some are written anew.
+    batches whose offsets fit nowhere. inner_problems: problems inside kept batches with a right CRC, each with its log.
+    abandoned: batches that the cluster continued without, of each copy that has some. set_aside: directories with the
+    partition's name that belong to another. lost_ends: transactions whose markers aren't kept; some markers are written
+    again.
     """
 
     name: str
@@ -302,7 +302,7 @@ class Salvage:
 
     @property
     def pieces(self) -> Iterator[tuple[int, list[Extent | LostEnd]]]:
-        """What is written: the base offsets of segments, and their extents and new markers, in order of offsets."""
+        """The data to write: the base offsets of segments, and their extents and new markers, in order of offsets."""
         markers = sorted((each for each in self.lost_ends if each.marker is not None), key=attrgetter("offset"))
         for number, (base, extents) in enumerate(self.segments):
             end = self.segments[number + 1][0] if number + 1 < len(self.segments) else MOST
@@ -311,13 +311,13 @@ class Salvage:
 
     @property
     def extents(self) -> Iterator[Extent]:
-        """What is kept, in order of offsets."""
+        """The kept extents, in order of offsets."""
         for _, extents in self.segments:
             yield from extents
 
     @property
     def log_end_offset(self) -> int:
-        """The next offset to write after what is kept."""
+        """The next offset to write after the kept batches."""
         base, extents = self.segments[-1]
         end = extents[-1].last_offset + 1 if extents else base
         return max(end, *(each.offset + 1 for each in self.lost_ends)) if self.lost_ends else end
@@ -334,29 +334,29 @@ class Salvage:
 
     @property
     def losses(self) -> Iterator[FoundLoss]:
-        """Losses of all replicas; those of one may be filled from another."""
+        """Losses of all replicas; another replica may fill them."""
         for replica in self.replicas:
             yield from replica.losses
 
     @property
     def is_foreign(self) -> bool:
-        """Whether nothing is kept, since the logs are other files: pointers to them, for example."""
+        """True if nothing is kept, since the logs are other files, for example pointers to them."""
         reasons = {found.loss.reason for found in self.losses}
         return not self.batch_count and reasons == {DamageKind.FOREIGN_CONTENT}
 
     @property
     def undone(self) -> tuple[UndoneLog, ...]:
-        """Logs of all replicas that were changed as text, and are read as they were before."""
+        """Logs of all replicas that were changed as text, and are read in their former state."""
         return tuple(each for replica in self.replicas for each in replica.undone)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is lost, and nothing stays that can't be read."""
+        """True if nothing is lost, and no unreadable data stays."""
         return not (self.holes or self.unplaced or self.inner_problems or self.has_losses)
 
     @property
     def has_losses(self) -> bool:
-        """Whether bytes of a copy are no batches; the unwritten end of the last segment is no loss."""
+        """True if bytes of a copy aren't batches. The unwritten end of the last segment isn't a loss."""
         return any(_is_loss(found) for found in self.losses)
 
 
@@ -365,20 +365,20 @@ def _first_of(piece: Extent | LostEnd) -> int:
 
 
 class AbandonedBatches(NamedTuple):
-    """Batches of a copy whose lineage the cluster abandoned, as they can be kept apart."""
+    """Batches of a copy whose lineage the cluster abandoned, as they can be kept separately."""
 
     copy: Copy[PartitionLog]
     batches: Salvage
 
     @property
     def owner(self) -> str:
-        """Names the copy, in a file system too."""
+        """The name of the copy, valid in a file system."""
         broker = self.copy.broker
         return self.copy.place.log_dir.name if broker is None else f"broker-{broker}"
 
 
 def _is_loss(found: FoundLoss) -> bool:
-    """Whether a loss is one: the unwritten end of the last segment is none."""
+    """Return whether a loss counts: the unwritten end of the last segment doesn't."""
     reason = found.loss.reason
     if reason in set(DamageKind):
         reason = id_of_damage(DamageKind(reason), is_last=not was_closed(found.log))
@@ -393,11 +393,11 @@ def plan_salvage(
     on_read: Callable[[int], None] | None = None,
     undo: UndoneLogs | None = None,
 ) -> Salvage:
-    """What can be saved of a partition; nothing is written, but copies of logs that `undo` takes.
+    """Plan the salvage of a partition; nothing is written, except copies of logs that `undo` takes.
 
     The best copy's batches are kept, and the others fill its holes, as far as they agree with it. `drop_unreadable`:
-    batches whose CRC holds, but not all of whose records can be read, are lost too. `on_read` takes the size of each
-    log that was read. Raises OpenError if a log can't be opened.
+    batches with a right CRC and unreadable records are lost too. `on_read` takes the size of each log that was read.
+    Raises OpenError if a log can't be opened.
     """
     replicas = [
         Replica(place, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read, undo=undo)
@@ -409,16 +409,16 @@ def plan_salvage(
             if copy.agreed_end is not None:
                 left_out = replica.leave_out(copy.agreed_end, batches)
                 abandoned.append(AbandonedBatches(copy, _of_abandoned(partition, replica, left_out)))
-        return _joined(partition, replicas, batches, tuple(abandoned))
+        return _join_replicas(partition, replicas, batches, tuple(abandoned))
 
 
 def _of_abandoned(partition: PartitionReplicas[PartitionLog], replica: Replica, extents: list[Extent]) -> Salvage:
-    """The batches of an abandoned lineage, as a partition of their own."""
+    """Return the batches of an abandoned lineage, as a partition of their own."""
     kept = list(joined_neighbours(longest_rising(extents)))
     return Salvage(partition.name, partition.topic, partition.partition, (replica,), tuple(_segments(kept)))
 
 
-def _joined(
+def _join_replicas(
     partition: PartitionReplicas[PartitionLog],
     replicas: Sequence[Replica],
     batches: ExtentBatches,
@@ -464,13 +464,13 @@ def _joined(
 def _lost_ends(
     partition: PartitionReplicas[PartitionLog], replicas: Sequence[Replica], kept: Sequence[Extent]
 ) -> list[LostEnd]:
-    """What is known of lost markers; the walk for it is made only where bytes of a log are lost."""
+    """Return the lost ends of transactions; they are only searched if bytes of a log are lost."""
     may_be_lost = any(each.has_transactions for each in replicas) and any(each.losses for each in replicas)
     return lost_ends(whole_log(partition), kept) if may_be_lost else []
 
 
 def _problems_inside(kept: Iterable[Extent], replicas: Sequence[Replica]) -> Iterator[tuple[Path, InnerProblem]]:
-    """What is wrong inside batches that are kept; of one that is left out, as a duplicate say, nothing."""
+    """Yield the problems inside kept batches; omitted batches, such as duplicates, don't count."""
     ranges: defaultdict[Path, list[tuple[int, int]]] = defaultdict(list)
     for extent in kept:
         ranges[extent.log].append((extent.position, extent.end))
@@ -488,7 +488,7 @@ def _start_of(positions: tuple[int, int]) -> int:
 
 
 def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
-    """What is kept, by segments: those of the source, cut where indexes couldn't follow."""
+    """Yield the kept extents by segments: those of the source, split if indexes couldn't address them."""
     base, size, group = 0, 0, list[Extent]()
     for extent in kept:
         is_new = group and extent.segment_base > group[-1].last_offset
@@ -505,7 +505,7 @@ def _segments(kept: list[Extent]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
 
 
 def _empty_segment(kept: list[Extent], replicas: Sequence[Replica]) -> Iterator[tuple[int, tuple[Extent, ...]]]:
-    """An active segment without batches: its base offset is the log end offset, which must not fall."""
+    """Yield an active segment without batches: its base offset is the log end offset, which must not decrease."""
     end = kept[-1].last_offset + 1 if kept else 0
     bases = [base for base in map(_empty_base, replicas) if base is not None and base >= end]
     if bases:
@@ -532,7 +532,7 @@ def _reason(extent: Extent) -> str:
 
 
 def _hole_at_end(kept: list[Extent], replicas: Sequence[Replica], start: int) -> Iterator[Hole]:
-    """What is lost after the last batch, as far as a checkpoint says what was there, or a loss shows it."""
+    """Yield the offsets lost after the last batch, as far as a checkpoint or a loss shows them."""
     end = kept[-1].last_offset + 1 if kept else start
     known = [each for replica in replicas for each in replica.partition.checkpoints()[:2] if each is not None]
     if not any(replica.is_compacted for replica in replicas):

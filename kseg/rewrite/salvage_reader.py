@@ -1,4 +1,4 @@
-"""What is intact in one directory of a partition, and what isn't."""
+"""The intact data of one directory of a partition, and its losses."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ from kseg.rewrite.salvage_extents import (
 from kseg.rewrite.undone_logs import UndoneLog, UndoneLogs
 
 PENDING = 20_000
-"""Stretches that are kept apart: so far back an offset that is too high can be found out."""
+"""Most stretches that are kept separately: the distance back at which too high an offset can be found."""
 _WATCHED = (
     Event.OFFSET
     | Event.EPOCH
@@ -42,11 +42,11 @@ _WATCHED = (
     | Event.RECORDS
 )
 _NOWHERE = -1
-"""As position_bound: the next batch is looked at, whatever is in it."""
+"""As position_bound: the fold stops at the next batch in any case."""
 
 
 class Loss(NamedTuple):
-    """Bytes of a log that hold no intact batch, and why."""
+    """Bytes of a log that hold no intact batch, and the reason."""
 
     position: int
     size: int
@@ -62,20 +62,20 @@ class FoundLoss(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Offsets from the first to the last one; `last` is None where their end isn't known."""
+    """Offsets from the first to the last one; `last` is None for an unknown end."""
 
     first: int
     last: int | None
 
 
 class Replica:
-    """What is intact in one directory of a partition.
+    """The intact data of one directory of a partition.
 
-    extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
-    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
-    they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
-    whether compaction has been over it. has_transactions: whether a batch is one of a transaction. lost: the offsets
-    that the losses may have had. undone: logs that were changed as text; what is told of them is told of their copies.
+    extents: in order of segments and positions; without misplaced ones. misplaced: intact batches whose offsets can't
+    be right. losses: the rest. inner_problems: problems inside intact batches, which are kept unchanged; batches to be
+    dropped are losses. metadata_snapshots: KRaft's intact ones. is_compacted: whether compaction has rewritten it.
+    has_transactions: whether a batch belongs to a transaction. lost: the offsets that the losses may have had. undone:
+    logs that were changed as text; all facts about them are about their copies.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Replica:
         on_read: Callable[[int], None] | None = None,
         undo: UndoneLogs | None = None,
     ) -> None:
-        """Reads all logs, as far as they can be; `on_read` takes the size of each.
+        """Read all logs as far as possible; `on_read` takes the size of each.
 
         undo: takes logs that were changed as text; without it they are lost.
         """
@@ -108,7 +108,7 @@ class Replica:
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
                     follows_loss = self._read(log_file, span, undo, follows_loss=follows_loss)
-            except OpenError as error:  # it has gone meanwhile
+            except OpenError as error:  # it has disappeared meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
                 self.losses.append(FoundLoss(segment.path, loss))
                 self.lost.append(span)
@@ -119,7 +119,7 @@ class Replica:
         self.metadata_snapshots = [each for each in intact if each is not None]
 
     def _read(self, log_file: LogFile, span: Span, undo: UndoneLogs | None, *, follows_loss: bool) -> bool:
-        """Takes what is in a log; gives whether it ends in a loss. follows_loss: whether the one before it does."""
+        """Add the batches of a log; return whether it ends in a loss. follows_loss: whether the preceding log does."""
         notes: tuple[list[Any], ...] = (self.misplaced, self.losses, self.lost, self.inner_problems)
         counts = tuple(map(len, notes))
         reading = _ReplicaReading(self, log_file, span, drop_unreadable=self._drops_unreadable)
@@ -145,7 +145,7 @@ class Replica:
         return reading.ends_in_loss
 
     def leave_out(self, end: int, batches: ExtentBatches) -> list[Extent]:
-        """Takes away the batches that don't end below an offset; gives them."""
+        """Remove and return the batches that don't end below an offset."""
         own: list[Extent] = []
         left_out: list[Extent] = []
         for extent in self.extents:
@@ -157,7 +157,10 @@ class Replica:
         return left_out
 
     def _intact(self, snapshot: FoundFile, undo: UndoneLogs | None) -> FoundFile | None:
-        """A metadata snapshot if all of it can be read, if need be as it was before a change; the rest is a loss."""
+        """Return a metadata snapshot if it is completely readable, if need be in its former state.
+
+        The rest is a loss.
+        """
         with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
             losses = [
                 FoundLoss(snapshot.path, _loss(item)) for item in intact_runs(log_file) if isinstance(item, Damage)
@@ -177,7 +180,7 @@ class Replica:
         return sum(extent.batch_count for extent in (*self.extents, *self.misplaced))
 
     def lost_bytes(self) -> dict[str, int]:
-        """Bytes lost, by reason."""
+        """Return bytes lost, by reason."""
         counted: Counter[str] = Counter()
         for _, loss in self.losses:
             counted[loss.reason] += loss.size
@@ -193,9 +196,9 @@ def _loss(damage: Damage) -> Loss:
 
 
 class _ReplicaReading:
-    """A log while its extents are found: what is wrong in it is noted in its replica.
+    """A log in the process of reading: its problems are noted in its replica.
 
-    A fold passes batches that follow the one before, are of its leader epoch, and can be read.
+    A fold passes batches that follow the preceding one, have its leader epoch, and are readable.
     """
 
     def __init__(self, replica: Replica, log_file: LogFile, span: Span, *, drop_unreadable: bool) -> None:
@@ -216,11 +219,11 @@ class _ReplicaReading:
 
     @property
     def ends_in_loss(self) -> bool:
-        """Whether bytes after the last batch can't be read."""
+        """True if bytes after the last batch can't be read."""
         return self._lost_from is not None
 
     def extents(self, *, follows_loss: bool) -> list[Extent]:
-        """Reads the log; `follows_loss`: the one before it ends in a loss. Raises OpenError if it has gone."""
+        """Read the log; `follows_loss`: the preceding log ends in a loss. Raises OpenError if it has disappeared."""
         self._follows_loss = follows_loss
         for item in with_bodies(intact_runs(self._log_file), self._log_file.size):
             if isinstance(item, Damage):
@@ -233,16 +236,16 @@ class _ReplicaReading:
 
     def _lose(self, loss: Loss) -> None:
         self._replica.losses.append(FoundLoss(self._log_file.path, loss))
-        self._begin_anew()
+        self._begin_extent()
 
-    def _begin_anew(self) -> None:
-        """What follows isn't the neighbour of what was before."""
+    def _begin_extent(self) -> None:
+        """Begin a new extent: the next batch isn't the neighbour of the last one."""
         self._follows_loss = True
         self._lost_from = self._last_offset + 1 if self._lost_from is None else self._lost_from
         self._fold.position_bound = _NOWHERE
 
     def _note_lost(self, first: int, last: int | None) -> None:
-        """Notes what lies between two offsets; if they fall, one of them is wrong."""
+        """Note the offsets between two offsets as lost; if they fall, one of them is wrong."""
         if last is not None and last < first - 1:
             first = self._base
         if last is None or last >= first:
@@ -263,7 +266,7 @@ class _ReplicaReading:
             row += 1
 
     def _add_passed(self, position: int, batch_count: int) -> None:
-        """Adds what the fold has passed from a position on."""
+        """Add the batches that the fold has passed from a position on."""
         first_offset, epoch = self._last_offset + 1, self._fold.leader_epoch
         epochs = (EpochRun(epoch, first_offset, batch_count),) if epoch >= 0 else ()
         self._last_offset, size = self._fold.last_offset, self._fold.end - position
@@ -271,7 +274,7 @@ class _ReplicaReading:
         self._add(Extent(log, base, position, size, batch_count, first_offset, self._last_offset, False, epochs))
 
     def _take(self, header: BatchHeader, problem: InnerProblem | None) -> None:
-        """Adds a batch that the fold hasn't passed."""
+        """Add a batch that the fold hasn't passed."""
         replica, base = self._replica, self._base
         if problem is not None and self._drops_unreadable:
             self._lose(Loss(header.position, header.size, problem.id, problem.detail))
@@ -287,7 +290,7 @@ class _ReplicaReading:
             self._fold.watched = _WATCHED & ~Event.TRANSACTIONAL
         if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
             replica.misplaced.append(extent)
-            self._begin_anew()
+            self._begin_extent()
             return
         self._add(extent)
         if self._lost_from is not None:
@@ -298,7 +301,7 @@ class _ReplicaReading:
         self._fold.position_bound = MOST
 
     def _add(self, extent: Extent) -> None:
-        """Joins an extent to the last one, if it continues that."""
+        """Join an extent to the last one, if it continues it."""
         join = self._join
         if join is not None and not self._follows_loss and extent.first_offset == join.last.last_offset + 1:
             join.add(extent)
@@ -312,7 +315,7 @@ class _ReplicaReading:
 
 
 def _was_compacted(header: BatchHeader) -> bool:
-    """Whether a batch shows that compaction has been over it."""
+    """Return whether a batch shows that compaction has rewritten it."""
     if header.magic < 2 or header.base_offset is None or header.records_count is None:
         return False
     is_sparse = header.records_count < header.last_offset - header.base_offset + 1
@@ -320,6 +323,6 @@ def _was_compacted(header: BatchHeader) -> bool:
 
 
 def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
-    """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
+    """Return the extent of a wrapper without readable messages, taken to begin where the preceding batch ends."""
     batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
     return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent

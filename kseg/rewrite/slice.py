@@ -1,4 +1,4 @@
-"""`slice`: copies whole batches of a partition unchanged; can leave out single records."""
+"""`slice`: copies complete batches of a partition unchanged; can omit single records."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ from kseg.writer.batches import without_records
 
 @dataclass(frozen=True, slots=True)
 class SliceSettings:
-    """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
+    """The part to keep: batches with an offset from `from_offset` to before `to_offset`, and a timestamp likewise.
 
-    Times are milliseconds; None: no bound. A marker has its broker's time, which says nothing of the producer's: with
-    bounds of time those are kept that end transactions of the piece. drop_offsets, drop_keys: records to leave out;
-    rewrites their batches, all others stay the same.
+    Timestamps are milliseconds; None: no bound. A marker has its broker's time, which is unrelated to the producer's:
+    with bounds of time, markers that end transactions of the piece are kept. drop_offsets, drop_keys: records to omit;
+    their batches are rewritten, all others stay the same.
     """
 
     from_offset: int | None = None
@@ -37,10 +37,10 @@ class SliceSettings:
 
 @dataclass(slots=True)
 class Sliced:
-    """What was written: segments, batches copied, batches rebuilt, and records left out of these.
+    """The result: segments, copied batches, rebuilt batches, and records omitted from these.
 
-    missed_offsets, missed_keys: those to leave out that no record had. open_transactions: first offsets by producer id
-    of those whose markers lie beyond the piece, or aren't in the log.
+    missed_offsets, missed_keys: requested omissions that no record had. open_transactions: first offsets by producer id
+    of transactions whose markers are beyond the piece, or missing in the log.
     """
 
     segments: list[WrittenSegment] = field(default_factory=list)
@@ -53,14 +53,14 @@ class Sliced:
 
     @property
     def has_missed(self) -> bool:
-        """Whether some of what was to be left out isn't there."""
+        """True if some of the records to omit weren't found."""
         return bool(self.missed_offsets or self.missed_keys)
 
 
 def slice_partition(
     partition: PartitionLog, directory: Path, settings: SliceSettings, topic_id: str | None = None
 ) -> Sliced:
-    """Writes a part of a partition into an existing directory; offsets stay.
+    """Write a part of a partition into an existing directory; offsets stay.
 
     Leader epochs and producers come from the batches; topic_id: the topic's, for a partition that has lost it.
 
@@ -72,7 +72,7 @@ def slice_partition(
     """
     work = _Slice(partition, directory, settings)
     with ExitStack() as files:
-        for segment in _needed(partition, settings):
+        for segment in _select_segments(partition, settings):
             work.take_segment(files.enter_context(segment.open_log()), segment)
         work.finish()
     content = partition_metadata(partition, topic_id)
@@ -81,8 +81,8 @@ def slice_partition(
     return work.sliced
 
 
-def _needed(partition: PartitionLog, settings: SliceSettings) -> list[SegmentFiles]:
-    """The segments that can have the requested offsets."""
+def _select_segments(partition: PartitionLog, settings: SliceSettings) -> list[SegmentFiles]:
+    """Return the segments that can have the requested offsets."""
     segments = list(partition.segments)
     if settings.to_offset is not None:
         segments = [segment for segment in segments if segment.base_offset < settings.to_offset]
@@ -104,7 +104,7 @@ class _Slice:
         self._writer: PartitionWriter | None = None
 
     def take_segment(self, log_file: LogFile, segment: SegmentFiles) -> None:
-        """Copies what is wanted of a segment. Raises DamagedError at damage."""
+        """Copy the wanted part of a segment. Raises DamagedError at damage."""
         if self._states is None:
             self._states = states_at(self._partition, segment.base_offset)
         is_new = True
@@ -155,7 +155,7 @@ class _Slice:
         return wanted.to_ms is None or _first_timestamp(header) < wanted.to_ms
 
     def _take_batch(self, raw: bytes | None, log_file: LogFile, header: BatchHeader, marker: EndMarker | None) -> None:
-        """Adds a batch's new bytes or, if there are none, those in the file."""
+        """Add a batch's new bytes or, if there are none, those in the file."""
         assert self._writer is not None
         if raw is None:
             self._writer.copy(log_file, header, marker)
@@ -165,7 +165,7 @@ class _Slice:
             self.sliced.rebuilt += 1
 
     def _with_dropped(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> bytes | None:
-        """The batch without the records to drop, empty if all are dropped; None if it stays the same."""
+        """Return the batch without the records to drop, empty if all are dropped; None if it stays the same."""
         offsets, keys = self._settings.drop_offsets, self._settings.drop_keys
         if not offsets and not keys:
             return None
@@ -183,7 +183,7 @@ class _Slice:
         return without_records(batch, set(dropped))
 
     def finish(self) -> None:
-        """Closes the last segment."""
+        """Close the last segment."""
         if self._writer is not None:
             self._writer.close()
             self.sliced.segments = self._writer.segments
@@ -202,6 +202,6 @@ def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
 
 
 def _first_timestamp(header: BatchHeader) -> int:
-    """The first record's time if the header has it; otherwise the batch's largest."""
+    """Return the first record's timestamp if the header has it; otherwise the batch's largest."""
     is_base = header.magic >= 2 and not header.is_log_append_time and header.base_timestamp > NO_TIMESTAMP
     return header.base_timestamp if is_base else header.max_timestamp

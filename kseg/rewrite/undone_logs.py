@@ -1,4 +1,4 @@
-"""Copies of logs that were changed as text, as they were before: salvage reads these."""
+"""Copies of logs that were changed as text, in their former state, for salvage to read."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from kseg.system.placed_path import Placement
 
 
 class UndoneLog(NamedTuple):
-    """A log that was changed as text, what was changed, and a copy of it from before."""
+    """A log that was changed as text, the change, and a copy of its former state."""
 
     log: Path
     what: str
@@ -27,7 +27,7 @@ class UndoneLog(NamedTuple):
 
 
 class UndoneLogs:
-    """Makes such copies, in a directory that goes with it; a context manager."""
+    """Makes such copies in a temporary directory; a context manager."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -41,7 +41,7 @@ class UndoneLogs:
         self._stack.close()
 
     def copy_of(self, log_file: LogFile, position: int) -> UndoneLog | None:
-        """A copy from before the change that is found at a position; None if nothing undoes it.
+        """Return a copy without the change that is found at a position; None if it can't be undone.
 
         Raises WriteError if it can't be written, or has no room in TMPDIR.
         """
@@ -51,7 +51,7 @@ class UndoneLogs:
         try:
             copy = self._place_of(log_file.path)
             with copy.open("xb") as target:
-                target.writelines(_undone(log_file, change))
+                target.writelines(_undo(log_file, change))
         except OSError as error:
             problem = f"has no room in TMPDIR to be undone: {error.strerror}; set TMPDIR to another place"
             raise WriteError(problem, log_file.path) from error
@@ -62,7 +62,7 @@ class UndoneLogs:
         return UndoneLog(log_file.path, change.what, copy)
 
     def _place_of(self, log: Path) -> Path:
-        """Where a copy goes; it is shown as the log."""
+        """Return the path for a copy; it is shown as the log."""
         if self._directory is None:
             self._directory = self._stack.enter_context(scratch_directory())
         self._count += 1
@@ -71,10 +71,10 @@ class UndoneLogs:
         return Placement(copy, str(log)).path
 
 
-def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
-    """A log's bytes as they were before a change: intact batches as they are, what lies between them undone.
+def _undo(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
+    """Yield a log's bytes before a change: intact batches unchanged, the bytes between them restored.
 
-    Up to where only zeros are left, or very many of them begin.
+    Ends where only zeros follow, or very many of them begin.
     """
     undoing = _Undoing(log_file, change)
     while undoing.position < log_file.size:
@@ -86,7 +86,7 @@ def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
 
 
 class _Undoing:
-    """A log while it is undone, from a position on."""
+    """A log while its change is undone, from a position on."""
 
     def __init__(self, log_file: LogFile, change: TextChange) -> None:
         self._log_file, self._change = log_file, change
@@ -94,14 +94,14 @@ class _Undoing:
         self.position = 0
 
     def whole_batches(self) -> Iterator[bytes]:
-        """The batches that are intact as they stand, or without CRs before LFs if that is the change."""
+        """Yield the batches that are intact as stored, or without CRs before LFs if that is the change."""
         batches = ChangedBatches(self._pieces(), self._trials, has_crs=not self._change.steps)
         while (batch := batches.take()) is not None:
             yield batch
         self.position += batches.position
 
     def stretch(self, item: Run | Damage) -> Iterator[bytes]:
-        """What stands here next: batches too large to be tried, or damaged bytes."""
+        """Yield the bytes of the next stretch: batches too large to be tried, or damaged bytes."""
         start, end = self.position, end_of(item)
         if not isinstance(item, Damage):
             self.position = end
@@ -114,14 +114,14 @@ class _Undoing:
         batches = ChangedBatches(pieces, self._trials, has_crs=self._change.has_crs)
         if self._change.steps:
             self.position = end
-            yield from _decoded(batches)
+            yield from _decode(batches)
             return
         passed = batches.skip(item.size)
         self.position = end if passed is None else start + batches.position
         yield from _rest(batches) if passed is None else (passed,)
 
     def _written_batches(self) -> Iterator[bytes]:
-        """Batches whose bytes became others one by one, so that some may look intact at a wrong place."""
+        """Yield batches whose bytes were replaced one by one, so that some may look intact at a wrong place."""
         if self._change.written is None:
             return
         batches = ChangedBatches(self._change.decoded(self._pieces()), self._trials, has_crs=self._change.has_crs)
@@ -136,14 +136,14 @@ class _Undoing:
         return pieces_of(self._log_file.read, self.position, end)
 
 
-def _decoded(batches: ChangedBatches) -> Iterator[bytes]:
-    """The batches of a stream, and what lies between and after them."""
+def _decode(batches: ChangedBatches) -> Iterator[bytes]:
+    """Yield the batches of a stream, and the bytes between and after them."""
     while (batch := batches.take() or batches.skip(1 << 62)) is not None:
         yield batch
     yield from _rest(batches)
 
 
 def _rest(batches: ChangedBatches) -> Iterator[bytes]:
-    """What is left of a stream, but a line end alone: programs that write text end it so."""
+    """Yield the rest of a stream, unless it is only a line end, which programs that write text add."""
     if batches.peek(3) not in (b"\n", b"\r\n"):
         yield from batches.rest()

@@ -1,4 +1,4 @@
-"""The Python twin of the compiled kernel: the same entry points, as plain as they can be read."""
+"""The Python twin of the compiled kernel: the same entry points, written for readability."""
 
 # ruff: noqa: F401  what is imported here are the entry points
 

@@ -1,4 +1,4 @@
-"""Compaction by the twin: the offset map, the batches that stay, and records written as bytes."""
+"""Compaction by the twin: the offset map, the remaining batches, and records written as bytes."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _MOST_STARTS = DIGEST_SIZE - _NUMBER.size
 
 
 class _Fate(Enum):
-    """What becomes of a batch."""
+    """The results of cleaning for a batch."""
 
     LOOK = auto()
     WHOLE = auto()
@@ -28,7 +28,7 @@ class _Fate(Enum):
 
 
 class _Record(Enum):
-    """What becomes of a record."""
+    """The results of cleaning for a record."""
 
     KEPT = auto()
     SUPERSEDED = auto()
@@ -36,7 +36,7 @@ class _Record(Enum):
 
 
 class OffsetTable:
-    """See the contract."""
+    """The offset table of the contract."""
 
     def __init__(self, memory: Buffer, most: int, digest: Callable[[bytes], bytes], function: int = 0) -> None:
         self._memory = memoryview(memory)
@@ -51,11 +51,11 @@ class OffsetTable:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another key."""
+        """True if there is no room for another key."""
         return self._count >= self._most
 
     def put(self, key: bytes, offset: int) -> None:
-        """Sets a key's offset; see the contract."""
+        """Set a key's offset; see the contract."""
         digest = self._digest(key)
         place, stored = self._find(digest) if self._slots else (0, 0)
         if not stored:
@@ -67,11 +67,11 @@ class OffsetTable:
         self.latest_offset = offset
 
     def get(self, key: bytes) -> int:
-        """A key's offset, -1 if it isn't there."""
+        """Return a key's offset, -1 if the table doesn't have it."""
         return self._find(self._digest(key))[1] - 1 if self._slots else -1
 
     def _find(self, digest: bytes) -> tuple[int, int]:
-        """The slot of a digest, or the free one for it, and its offset + 1.
+        """Return the slot of a digest, or the free slot for it, and its offset + 1.
 
         Probes along the digest, then along the table.
         """
@@ -94,7 +94,7 @@ class OffsetTable:
         first_body: int,
         first_offset: int,
     ) -> int:
-        """Sets the offsets of the keys of all records, from an offset on; see the contract."""
+        """Set the offsets of the keys of all records, from an offset on; see the contract."""
         for number, row in enumerate(read_rows(buffer, rows, first, last, 0, bodies, first_body), first):
             last_offset = row.header.last_offset
             if last_offset < first_offset:
@@ -122,7 +122,7 @@ class OffsetTable:
         target: bytearray,
         target_rows: Rows,
     ) -> tuple[int, int]:
-        """Copies the batches that lose no record, and leaves out those that lose all; see the contract."""
+        """Copy the batches that lose no record, and omit those that lose all; see the contract."""
         used = copies = 0
         for number, row in enumerate(read_rows(buffer, rows, first, last, 0, bodies, first_body), first):
             fate = self._fate(row)
@@ -141,10 +141,10 @@ class OffsetTable:
     def rest(
         self, buffer: memoryview, rows: Rows, row: int, bodies: Bodies | None, first_body: int
     ) -> tuple[bytes, int, int, int] | None:
-        """What is left of a v2 batch that loses some of its records; see the contract."""
+        """Return the rest of a v2 batch that loses some of its records; see the contract."""
         (batch,) = read_rows(buffer, rows, row, row + 1, 0, bodies, first_body)
         header, (records, is_whole) = batch.header, _read(batch)
-        judged = self._judged(records)
+        judged = self._judge(records)
         left = [record for record, fate in zip(records, judged, strict=True) if fate is _Record.KEPT]
         is_cut = not (header.is_batch and header.is_valid and is_whole)
         if is_cut or not left or any(record.value is None for record in left):
@@ -152,7 +152,7 @@ class OffsetTable:
         base = header.base_timestamp if header.has_delete_horizon else left[0].timestamp
         body = batch.content[BATCH_HEADER_SIZE:].tobytes() if header.codec == 0 else bytes(batch.body or b"")
         kept = [
-            _timed(stored, int64(record.timestamp - base))
+            _set_time(stored, int64(record.timestamp - base))
             for stored, record, fate in zip(_cut(body), records, judged, strict=True)
             if fate is _Record.KEPT
         ]
@@ -160,9 +160,9 @@ class OffsetTable:
         return b"".join(kept), len(left), base, max(record.timestamp for record in left)
 
     def _fate(self, row: Row) -> _Fate:
-        """What becomes of a batch; counts its records unless it has to be looked at."""
+        """Return the fate of a batch; count its records unless the caller must handle it."""
         records, is_whole = _read(row)
-        judged = self._judged(records)
+        judged = self._judge(records)
         left = [record for record, fate in zip(records, judged, strict=True) if fate is _Record.KEPT]
         is_bad = not (row.header.is_valid and is_whole and all(record.is_valid for record in records))
         is_mixed = 0 < len(left) < len(judged)
@@ -173,7 +173,7 @@ class OffsetTable:
         self._note(judged)
         return _Fate.WHOLE if left else _Fate.NOTHING_LEFT
 
-    def _judged(self, records: list[RecordValues]) -> list[_Record]:
+    def _judge(self, records: list[RecordValues]) -> list[_Record]:
         return [self._record_fate(record.key, record.offset) for record in records]
 
     def _record_fate(self, key: bytes | None, offset: int) -> _Record:
@@ -189,14 +189,14 @@ class OffsetTable:
         self.without_key += judged.count(_Record.WITHOUT_KEY)
 
     def _header_stays(self, header: Header) -> bool:
-        """Whether a batch stays without its records."""
+        """Return whether a batch stays without its records."""
         known = self.producers.get(header.producer_id)
         is_last = int64(header.last_offset + 1) == self.end_offset
         return header.is_batch and (is_last or (known is not None and header.last_offset == known[3]))
 
 
 def _read(row: Row) -> tuple[list[RecordValues], bool]:
-    """The records of a batch, and whether these are all; of a body that isn't there none are."""
+    """Return the records of a batch, and whether they are complete; of a missing body there are none."""
     read = list(row.records())
     records = [record for record in read if isinstance(record, RecordValues)]
     is_missing = row.header.codec != 0 and row.body is None
@@ -204,14 +204,14 @@ def _read(row: Row) -> tuple[list[RecordValues], bool]:
 
 
 def _cut(body: bytes) -> Iterator[bytes]:
-    """The records of a v2 body that can be read, without their lengths."""
+    """Yield the readable records of a v2 body, without their lengths."""
     records = Cursor(body)
     while records.left:
         yield records.take(records.varint())
 
 
-def _timed(stored: bytes, timestamp_delta: int) -> bytes:
-    """A record with another timestamp delta. Its attributes become 0, as Kafka writes them."""
+def _set_time(stored: bytes, timestamp_delta: int) -> bytes:
+    """Return a record with another timestamp delta. Its attributes become 0, as Kafka writes them."""
     record = Cursor(stored)
     record.take(1)
     record.varlong()
@@ -220,7 +220,7 @@ def _timed(stored: bytes, timestamp_delta: int) -> bytes:
 
 
 class Encoded:
-    """Records as they stand in a batch, one after another."""
+    """Encoded records of a batch, one after another."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -233,14 +233,14 @@ class Encoded:
         return len(self._parts)
 
     def add(self, record: bytes, offset_delta: int, timestamp: int) -> None:
-        """Adds what is encoded already."""
+        """Add an encoded record."""
         self._parts.append(record)
         self.size += len(record)
         self.max_timestamp = max(self.max_timestamp, timestamp)
         self.next_delta = offset_delta + 1
 
     def start(self, base_timestamp: int) -> None:
-        """Sets the time to which those of usual records are relative."""
+        """Set the time to which timestamps of usual records are relative."""
         self._base_timestamp = base_timestamp
 
     def append(
@@ -250,12 +250,14 @@ class Encoded:
         value: bytes | None,
         headers: Sequence[tuple[str | bytes, bytes | None]],
     ) -> bool:
-        """Encodes a record at the next offset if it is usual: its numbers take a byte or two; see the contract."""
+        """Encode a record at the next offset if it is usual: its numbers take one or two bytes; see the contract."""
         few, base = few_varints(), self._base_timestamp
         if headers or timestamp < 0 or base is None:
             return False
         try:
-            body = b"".join((b"\0", few[timestamp - base], few[self.next_delta], *_sized(key), *_sized(value), b"\0"))
+            body = b"".join(
+                (b"\0", few[timestamp - base], few[self.next_delta], *_with_size(key), *_with_size(value), b"\0")
+            )
             record = few[len(body)] + body
         except KeyError:
             return False
@@ -263,13 +265,13 @@ class Encoded:
         return True
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
-        """Encodes records, up to the first that isn't usual; see the contract."""
+        """Encode records, up to the first unusual one; see the contract."""
         return next((record for record in records if not self.append(*record)), None)
 
     def body(self) -> bytes:
-        """All records."""
+        """Return all records."""
         return b"".join(self._parts)
 
 
-def _sized(content: bytes | None) -> tuple[bytes, bytes]:
+def _with_size(content: bytes | None) -> tuple[bytes, bytes]:
     return (few_varints()[-1], b"") if content is None else (few_varints()[len(content)], content)

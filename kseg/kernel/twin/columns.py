@@ -1,4 +1,4 @@
-"""Records of a run of batches, column by column, in buffers that Arrow can take: the twin's."""
+"""The twin's records of a run of batches, column by column, in buffers that Arrow can use."""
 
 from array import array
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kseg.kernel.twin.rows import RecordChoice, int32
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the contract says of columns."""
+    """The columns of the contract."""
 
     count: int
     header_count: int
@@ -51,7 +51,7 @@ def columns(
     first_body: int = -1,
     contents: Contents = ALL_CONTENTS,
 ) -> Columns:
-    """The records of rows first … last - 1, control records too; see the contract.
+    """Return the records of rows first … last - 1, including control records; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
@@ -82,11 +82,11 @@ class _Table:
 
     @property
     def is_full(self) -> bool:
-        """Whether the filter's limit is reached."""
+        """True if the filter's limit is reached."""
         return self._choice is not None and self._choice.is_full
 
     def add(self, row: int, batch: Header, record: RecordValues) -> None:
-        """Adds a record of a row's batch, if the filter takes it."""
+        """Add a record of a row's batch, if the filter takes it."""
         self._read_count += 1
         if self._choice is not None:
             if not self._choice.takes(record, len(self.rows)):
@@ -108,7 +108,7 @@ class _Table:
         self.header_offsets.append(len(self.header_keys.is_there))
 
     def columns(self) -> Columns:
-        """The columns as they are now."""
+        """Return the columns as they are now."""
         return Columns(
             count=len(self.rows),
             header_count=len(self.header_keys.is_there),
@@ -146,12 +146,12 @@ class _Texts:
         self.data = bytearray()
 
     def add(self, text: bytes | None) -> None:
-        """Adds one, None for null."""
+        """Add a string, None for null."""
         self.data += text or b""
         self.offsets.append(len(self.data))
         self.is_there.append(text is not None)
 
     def validity(self) -> bytes:
-        """A bit for each, lowest first."""
+        """Return one bit per string, lowest first."""
         bits = int("".join("01"[is_there] for is_there in reversed(self.is_there)) or "0", 2)
         return bits.to_bytes((len(self.is_there) + 7) // 8, "little")

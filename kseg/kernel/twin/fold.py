@@ -1,4 +1,4 @@
-"""Folds over batches by their headers, and index entries compared with batches, by the twin."""
+"""Folds of the twin over batches by their headers, and index entries compared with batches."""
 
 from collections import deque
 from typing import Any, cast
@@ -14,7 +14,7 @@ _LARGEST_SEQUENCE = 2**31 - 1
 
 
 def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
-    """The marker in a control batch of the usual form; see the contract."""
+    """Return the marker in a control batch of the usual form; see the contract."""
     if len(raw) < BATCH_HEADER_SIZE or raw[MAGIC_POSITION] != 2:
         return None
     header = read_header(raw, 0, len(raw), 1, 0)
@@ -29,7 +29,7 @@ def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
 
 
 class ProducerTable:
-    """See the contract."""
+    """The producer table of the contract."""
 
     def __init__(self) -> None:
         self._values: dict[int, ProducerValues] = {}
@@ -39,31 +39,31 @@ class ProducerTable:
         return len(self._values)
 
     def get(self, producer_id: int) -> ProducerValues | None:
-        """The values of a producer; None if it isn't known."""
+        """Return the values of a producer; None for an unknown one."""
         return self._values.get(producer_id)
 
     def put(self, values: ProducerValues) -> None:
-        """Sets the values of a producer."""
+        """Set the values of a producer."""
         self._values[values[0]] = cast("ProducerValues", tuple(map(int64, values)))
         self._passed.pop(values[0], None)
 
     def pass_batch(self, values: ProducerValues, records: int) -> None:
-        """Sets the values of a producer after one more of its batches."""
+        """Set the values of a producer after one more of its batches."""
         batches, records_before = self.passed(values[0])
         self.put(values)
         self._passed[values[0]] = batches + 1, int64(records_before + records)
 
     def passed(self, producer_id: int) -> tuple[int, int]:
-        """Batches and records of a producer that were passed since it was put in."""
+        """Return the batches and records of a producer that were passed since its last `put`."""
         return self._passed.get(producer_id, (0, 0))
 
     def ids(self) -> list[int]:
-        """Producer ids."""
+        """Return producer ids."""
         return list(self._values)
 
 
 class HeaderFold:
-    """See the contract."""
+    """The header fold of the contract."""
 
     def __init__(self, watched: int, producers: ProducerTable | None = None) -> None:
         self.watched = watched
@@ -91,7 +91,7 @@ class HeaderFold:
         bodies: Bodies | None = None,
         first_body: int = 0,
     ) -> tuple[int, int]:
-        """Passes rows from `first` on, up to `last` or the first in which something happens; see the contract."""
+        """Pass rows from `first` on, up to `last` or the first row with an event; see the contract."""
         table = rows_of(rows, first, last)
         if bodies is not None and not 0 <= first - first_body <= last - first_body <= len(bodies):
             raise IndexError("fewer bodies than rows")
@@ -108,7 +108,7 @@ class HeaderFold:
         return last, 0
 
     def _step(self, row: Row) -> int:
-        """Passes a row if nothing happens in it; else the events."""
+        """Pass a row without events; otherwise return the events."""
         header = row.header
         if self.watched & Event.ODD_NULL and _has_odd_null(row):
             return Event.ODD_NULL
@@ -164,7 +164,7 @@ class HeaderFold:
         return events
 
     def _is_of_producer(self, header: Header) -> bool:
-        """Whether the state of the header's producer is looked at."""
+        """Return whether the state of the header's producer is checked."""
         if header.producer_id >= 0 and self.watched & Event.PRODUCER:
             return True
         is_data = header.is_transactional and not header.is_control
@@ -192,13 +192,13 @@ class HeaderFold:
                 self._continued[known[0]] = header.append_time is not None
 
     def continued(self) -> list[tuple[int, int | None]]:
-        """Producers with batches of open transactions since this was last asked; see the contract."""
+        """Return producers with batches of open transactions since the last call; see the contract."""
         continued, self._continued = self._continued, {}
         known = [(self.producers.get(producer_id), by_broker) for producer_id, by_broker in continued.items()]
         return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, row: Row) -> bool:
-        """Whether all records can be read, with rising offsets among the header's, its largest time, usual nulls."""
+        """Return whether all records can be read, with increasing offsets, the largest timestamp, and usual nulls."""
         header = row.header
         offset, largest, ends_keyed = header.base_offset - 1, LEAST, None
         if header.last_offset < header.base_offset or (header.codec and row.body is None):
@@ -241,25 +241,25 @@ class HeaderFold:
             self.entry_writer.add(header.position, header.last_offset, self.max_timestamp, self.offset_of_max_timestamp)
 
     def take(self, header: Any) -> None:
-        """Passes a batch whatever happens in it; see the contract."""
+        """Pass a batch whatever its events; see the contract."""
         values: dict[str, Any] = {name: getattr(header, name, -1) for name in Header._fields}
         values["base_offset"], values["last_offset"] = int64(header.first_offset), int64(header.last_offset)
         values["records_count"], values["is_batch"] = header.records_count or 0, header.magic >= 2
         self._pass(Header(**values))
 
     def recent(self) -> list[tuple[int, int, int]]:
-        """Base offset, last offset and CRC of the last batches, at most RECENT."""
+        """Return base offset, last offset and CRC of the last batches, at most RECENT."""
         return list(self._recent)
 
 
 def _last_sequence(header: Header) -> int:
-    """Sequence of the last record; -1 for none."""
+    """Return the sequence of the last record; -1 for none."""
     is_there = header.base_sequence >= 0
     return (header.base_sequence + header.last_offset_delta) & _LARGEST_SEQUENCE if is_there else -1
 
 
 def _has_odd_null(row: Row) -> bool:
-    """Whether one of the records that can be read, or a wrapper itself, has a negative size that isn't null's own."""
+    """Return whether a readable record, or a wrapper itself, has a negative size other than null's."""
     if row.header.is_wrapper and row.message().has_odd_null:
         return True
     return any(isinstance(record, RecordValues) and record.has_odd_null for record in row.records())
@@ -273,7 +273,7 @@ _LARGEST_INT32 = 2**31 - 1
 
 
 class OffsetEntries:
-    """See the contract."""
+    """The .index entries of the contract."""
 
     def __init__(self, content: Buffer, base_offset: int, count: int, longest_stretch: int) -> None:
         if not 0 <= count <= len(content) // _OFFSET_ENTRY.size:
@@ -283,7 +283,7 @@ class OffsetEntries:
         self.next, self.passed_offset, self.last_position = 0, -1, 0
 
     def pass_batch(self, base_offset: int, at: int, largest_size: int) -> bool:
-        """Passes the entry of the batch at a position, if there is one; False where an entry is wrong."""
+        """Pass the entry of the batch at a position, if there is one; return False if an entry is wrong."""
         if not 0 <= self.next < len(self._entries):
             return True
         relative_offset, position = self._entries[self.next]
@@ -304,7 +304,7 @@ class OffsetEntries:
 
 
 class TimeEntries:
-    """See the contract."""
+    """The .timeindex entries of the contract."""
 
     def __init__(self, content: Buffer, base_offset: int, count: int) -> None:
         if not 0 <= count <= len(content) // _TIME_ENTRY.size:
@@ -316,7 +316,7 @@ class TimeEntries:
         self.has_all_times = True
 
     def pass_batch(self, base_offset: int, last_offset: int, timestamp: int, *, has_records: bool) -> bool:
-        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        """Pass the entries up to a batch, and its largest timestamp; return False if an entry is wrong."""
         largest, largest_of_records = max(self.largest, timestamp), self.largest_of_records
         if has_records:
             largest_of_records = max(largest_of_records, timestamp)
@@ -345,7 +345,7 @@ class TimeEntries:
 
 
 class EntryWriter:
-    """See the contract."""
+    """The entry writer of the contract."""
 
     def __init__(self, base_offset: int, interval: int) -> None:
         self._base_offset, self._interval = base_offset, interval
@@ -365,7 +365,7 @@ class EntryWriter:
         return len(self.time_index) // _TIME_ENTRY.size
 
     def add(self, position: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
-        """Adds the batch at a position; see the contract."""
+        """Add the batch at a position; see the contract."""
         if position - self._entry_position <= self._interval:
             return
         offset = int64(last_offset)
@@ -380,7 +380,7 @@ class EntryWriter:
         self._entry_position = position
 
     def finish(self, max_timestamp: int, offset_of_max_timestamp: int) -> None:
-        """Adds an entry of the time index, if the time is larger than the last one's."""
+        """Add an entry of the time index, if the timestamp is larger than the last entry's."""
         relative_offset = int64(offset_of_max_timestamp) - self._base_offset
         if max_timestamp > self._last_timestamp and 0 <= relative_offset <= _LARGEST_INT32:
             self.time_index += _TIME_ENTRY.pack(max_timestamp, relative_offset)

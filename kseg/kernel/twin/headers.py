@@ -1,4 +1,4 @@
-"""Headers of batches and log entries, as formats.header_fields declares them; finding, choosing and listing them."""
+"""Headers of batches and log entries, as declared in formats.header_fields; finding, choosing and listing them."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -37,14 +37,14 @@ from kseg.kernel.fold_contract import UNCHECKED
 
 
 def int64(number: int) -> int:
-    """A sum as Java's long holds it."""
+    """Return a sum with the overflow of Java's long."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 class Header(NamedTuple):
-    """A header's values: HEADER_NAMES, and whether it is that of a v2 batch.
+    """A header's values by HEADER_NAMES, and whether it is a v2 batch's.
 
-    A v0 or v1 entry, a wrapper too, is a batch of one record without producer here.
+    A v0 or v1 entry, also a wrapper, is a batch of one record without producer here.
     """
 
     position: int
@@ -71,7 +71,7 @@ class Header(NamedTuple):
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether it is a v0 or v1 message that holds others."""
+        """True if it is a v0 or v1 message that holds other messages."""
         return not self.is_batch and self.codec != 0
 
     @property
@@ -83,22 +83,22 @@ class Header(NamedTuple):
 
     @property
     def append_time(self) -> int | None:
-        """The time that the broker gave to all records, if it did."""
+        """The timestamp that the broker gave to all records, if it did."""
         return self.max_timestamp if self.timestamp_type == TimestampType.LOG_APPEND_TIME.value else None
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """True if it is part of a transaction."""
         return self.is_batch and self.attributes & TRANSACTIONAL_MASK != 0
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are the broker's."""
+        """True if its records are the broker's control records."""
         return self.is_batch and self.attributes & CONTROL_MASK != 0
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether the base timestamp is the delete horizon."""
+        """True if the base timestamp is the delete horizon."""
         return self.is_batch and self.attributes & DELETE_HORIZON_MASK != 0
 
     @property
@@ -108,9 +108,9 @@ class Header(NamedTuple):
 
 
 def read_header(buffer: memoryview | bytes, at: int, size: int, is_valid: int, position: int) -> Header:
-    """The header of the row at `at`, whose place in the file is `position`.
+    """Return the header of the row at `at`, whose position in the file is `position`.
 
-    A size of less than a v2 header doesn't keep Kafka from reading one, if its bytes are there.
+    Like Kafka, it reads a v2 header although the stored size is smaller, if the bytes exist.
     """
     if 2 <= buffer[at + MAGIC_POSITION] < 128 and len(buffer) - at >= BATCH_HEADER_SIZE:
         names = BATCH_HEADER_FIELDS.names
@@ -141,7 +141,10 @@ def read_header(buffer: memoryview | bytes, at: int, size: int, is_valid: int, p
 
 
 def sequence_after(base: int, delta: int) -> int:
-    """Sequences run from 0 to 2³¹ - 1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
+    """Return the sequence `delta` after a base; it wraps from 2³¹ - 1 to 0.
+
+    Source: DefaultRecordBatch.incrementSequence.
+    """
     if base == -1:
         return -1
     return base + delta - (2**31 if base + delta >= 2**31 else 0)
@@ -151,7 +154,7 @@ def sequence_after(base: int, delta: int) -> int:
 
 
 def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:
-    """Fills `rows` from row `count` on with the intact batches from `start`; see the contract."""
+    """Fill `rows` from row `count` on with the intact batches from `start`; see the contract."""
     if start < 0 or end > len(buffer):
         raise IndexError("scan beyond its buffer")
     at, codecs, stop = start, 0, Stop.END
@@ -185,12 +188,12 @@ def _put_row(rows: Rows, number: int, at: int, size: int, is_valid: int) -> None
 
 
 def crc32c(data: memoryview) -> int:
-    """CRC-32C of some bytes."""
+    """Return CRC-32C of some bytes."""
     return crc_function(2)(data, 0)
 
 
 def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room: int) -> int:
-    """Where the next plausible header of a batch begins, or -1; see the contract."""
+    """Return the position of the next plausible header of a batch, or -1; see the contract."""
     if start < 0 or end > len(buffer):
         raise IndexError("search beyond its buffer")
     for at in range(start, end - ENTRY_MINIMUM_SIZE + 1):
@@ -204,7 +207,7 @@ def find_header(buffer: memoryview, start: int, end: int, base_offset: int, room
 
 
 def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple[int, int, bool]:
-    """Fills `rows` with batches whose headers lie in the buffer; see the contract."""
+    """Fill `rows` with batches whose headers are in the buffer; see the contract."""
     if start < 0:
         raise IndexError("a walk before its buffer")
     count, at, end = 0, start, len(buffer)
@@ -227,20 +230,20 @@ def walk(buffer: memoryview | bytes, start: int, rows: Rows, room: int) -> tuple
 
 
 def rows_of(rows: Rows, first: int, last: int) -> Iterator[Sequence[int]]:
-    """Start, size and validity of rows first … last - 1. Raises IndexError if they aren't in the table."""
+    """Return start, size and validity of rows first … last - 1. Raises IndexError if they aren't in the table."""
     if not 0 <= first <= last <= len(rows) // ROW:
         raise IndexError("rows that aren't there")
     return (rows[number * ROW : (number + 1) * ROW] for number in range(first, last))
 
 
 def check_row(buffer: memoryview | bytes, at: int, size: int) -> None:
-    """Raises IndexError unless all bytes of a row lie within the buffer, and are as many as the smallest entry's."""
+    """Raise IndexError unless the buffer has all bytes of a row, and at least as many as the smallest entry."""
     if not (at >= 0 and ENTRY_MINIMUM_SIZE <= size <= len(buffer) - at):
         raise IndexError("a row outside the buffer")
 
 
 def read_lone_header(buffer: memoryview | bytes, at: int, size: int, is_valid: int, position: int) -> Header:
-    """The same where no more than the header need be in the buffer. Raises IndexError if it isn't."""
+    """Return the header of a row. Raises IndexError if the buffer lacks a byte of the header."""
     if at >= 0 and size >= ENTRY_MINIMUM_SIZE and len(buffer) - at > MAGIC_POSITION:
         magic = buffer[at + MAGIC_POSITION]
         is_batch = 2 <= magic < 128
@@ -252,7 +255,7 @@ def read_lone_header(buffer: memoryview | bytes, at: int, size: int, is_valid: i
 
 
 class HeaderColumns:
-    """See the contract."""
+    """The header columns of the contract."""
 
     def __init__(self, headers: list[Header]) -> None:
         self.has_wrappers = any(header.is_wrapper for header in headers)
@@ -261,19 +264,19 @@ class HeaderColumns:
         ]
 
     def column(self, name: str) -> Buffer:
-        """The column of a name; see the contract."""
+        """Return the column of a name; see the contract."""
         place = HEADER_NAMES.index(name)
         return array("q", [header[place] for header in self._headers]).tobytes()
 
 
 def header_columns(buffer: memoryview | bytes, rows: Rows, first: int, last: int, position: int) -> HeaderColumns:
-    """The headers of rows first … last - 1; see the contract."""
+    """Return the headers of rows first … last - 1; see the contract."""
     table = rows_of(rows, first, last)
     return HeaderColumns([read_lone_header(buffer, at, size, valid, position + at) for at, size, valid in table])
 
 
 def select(buffer: memoryview, rows: Rows, count: int, wanted: BatchFilter) -> tuple[int, int, int, bool]:
-    """Keeps of the first `count` rows those whose headers say what is wanted; see the contract."""
+    """Keep the rows among the first `count` whose headers meet the conditions; see the contract."""
     kept = codecs = 0
     earliest, last_offset, is_behind = MOST, -1, False
     for at, size, is_valid in list(rows_of(rows, 0, count)):

@@ -1,4 +1,4 @@
-"""Lines from templates, by the twin: their operations, one after another."""
+"""Lines from templates by the twin, one operation after another."""
 
 import re
 from binascii import b2a_base64
@@ -21,11 +21,11 @@ class Shown(NamedTuple):
 
 
 _Step = Callable[[Shown], bytes | int]
-"""An operation: gives its text, or how many of those after it are passed over."""
+"""An operation: returns its text, or the number of operations to skip."""
 
 
 class Line:
-    """A template made ready."""
+    """A prepared template."""
 
     def __init__(self, template: Template) -> None:
         codes = template.ops
@@ -33,7 +33,7 @@ class Line:
         self._steps = [self._step(Op(codes[at]), codes[at + 1], codes[at + 2]) for at in range(0, len(codes), 3)]
 
     def text(self, shown: Shown) -> bytes:
-        """The line of some values."""
+        """Return the line of some values."""
         parts: list[bytes] = []
         place = 0
         while place < len(self._steps):
@@ -103,7 +103,7 @@ def _skip(code: Op, a: int, b: int) -> _Step:
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _JSON_ESCAPES = {
-    b"\\": rb"\\",  # first: what the others bring must stay
+    b"\\": rb"\\",  # first: the backslashes of later escapes must stay
     **{bytes((code,)): b"\\u%04x" % code for code in (*range(0x20), 0x7F)},
     b'"': rb"\"",
     b"\n": rb"\n",
@@ -119,7 +119,10 @@ def _raw_text(text: bytes) -> bytes:
 
 
 def java_text(text: bytes) -> bytes:
-    """UTF-8 as Java decodes and prints it: U+FFFD for what isn't, as Python does it, but one for a whole surrogate."""
+    """Return UTF-8 as Java decodes and prints it.
+
+    Invalid bytes become U+FFFD, as in Python, but a complete surrogate becomes one character.
+    """
     if text.isascii():
         return text
     try:
@@ -130,25 +133,28 @@ def java_text(text: bytes) -> bytes:
 
 
 def _json_text(text: bytes | None) -> bytes:
-    """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
+    """Return the text after an open JSON name: its end, a colon and the value.
+
+    Or Base64 in the name if it isn't UTF-8.
+    """
     if text is None:
         return b'":null'
     try:
         text.decode()
     except UnicodeDecodeError:
         return b'Base64":"%b"' % b2a_base64(text, newline=False)
-    return b'":"%b"' % json_bytes_escaped(_json_escaped(text))
+    return b'":"%b"' % json_bytes_escaped(_escape_json(text))
 
 
 def _json_value(text: bytes | None) -> bytes:
-    """A JSON string, or null. What isn't UTF-8, or begins as if it weren't, is Base64 after a mark."""
+    """Return a JSON string, or null. Non-UTF-8 text, or text that begins with the mark, is Base64 after a mark."""
     if text is None:
         return b"null"
-    marked = _marked(text)
-    return b'"%b"' % json_bytes_escaped(_json_escaped(text if marked is None else marked))
+    marked = _mark_base64(text)
+    return b'"%b"' % json_bytes_escaped(_escape_json(text if marked is None else marked))
 
 
-def _json_escaped(text: bytes) -> bytes:
+def _escape_json(text: bytes) -> bytes:
     for escaped, escape in _JSON_ESCAPES.items():
         text = text.replace(escaped, escape)
     return text
@@ -173,7 +179,7 @@ def _time(zone: Zone, ms: int) -> bytes:
 
 
 def _zone_offset(zone: Zone, ms: int) -> int:
-    """Seconds east of UTC at a time."""
+    """Return seconds east of UTC at a time."""
     if ms >= ZONE_CYCLE_START + ZONE_CYCLE:
         ms = ZONE_CYCLE_START + (ms - ZONE_CYCLE_START) % ZONE_CYCLE
     return zone[max(bisect_right(zone, ms, key=itemgetter(0)) - 1, 0)][1]
@@ -189,15 +195,18 @@ _BASE64_MARK = b"base64:"
 
 
 def _csv_text(text: bytes | None) -> bytes:
-    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 after a mark."""
+    """Return a field in quotes; nothing for null.
+
+    Non-UTF-8 text, or text that begins with the mark, is Base64 after a mark.
+    """
     if text is None:
         return b""
-    marked = _marked(text)
+    marked = _mark_base64(text)
     return b'"%b"' % (text.replace(b'"', b'""') if marked is None else marked)
 
 
-def _marked(text: bytes) -> bytes | None:
-    """Base64, after a mark, of what isn't UTF-8, or begins with that mark itself; None for other texts."""
+def _mark_base64(text: bytes) -> bytes | None:
+    """Return marked Base64 of text that isn't UTF-8, or begins with that mark itself; None for other texts."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -206,6 +215,6 @@ def _marked(text: bytes) -> bytes | None:
 
 
 def _csv_safe_text(text: bytes | None) -> bytes:
-    """The same; an apostrophe comes before what a spreadsheet would take for a formula."""
+    """Return the same, after an apostrophe if a spreadsheet would take it for a formula."""
     field = _csv_text(text)
     return b"\"'" + field[1:] if field[1:].startswith(FORMULA_STARTS) else field

@@ -38,37 +38,37 @@ _MANY_HEADERS = 1000
 
 
 class Cursor:
-    """Bytes that are read in order. Each method raises EOFError where it would pass their end."""
+    """Bytes that are read in order. Each method raises EOFError if it would pass their end."""
 
     def __init__(self, content: bytes, at: int = 0) -> None:
         self.content, self.at = content, at
 
     @property
     def left(self) -> int:
-        """How many bytes follow."""
+        """Number of following bytes."""
         return len(self.content) - self.at
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if not 0 <= size <= self.left:
             raise EOFError
         self.at += size
         return self.content[self.at - size : self.at]
 
     def take_sized(self, size: int) -> bytes | None:
-        """The next bytes, None for null, whose size is negative."""
+        """Return the next bytes, None for null, which has a negative size."""
         return None if size < 0 else self.take(size)
 
     def int32(self) -> int:
-        """A length as v0 and v1 store it."""
+        """Return a length as v0 and v1 store it."""
         return LENGTH.read(self.take(LENGTH.size))
 
     def varint(self) -> int:
-        """A zig-zag int32. Kafka drops what doesn't fit of the last byte."""
+        """Return a zig-zag int32. Kafka drops excess bits of the last byte."""
         return from_zigzag(self._unsigned(LONGEST_VARINT) % 2**32)
 
     def varlong(self) -> int:
-        """A zig-zag int64."""
+        """Return a zig-zag int64."""
         return from_zigzag(self._unsigned(LONGEST_VARLONG) % 2**64)
 
     def _unsigned(self, longest: int) -> int:
@@ -78,10 +78,10 @@ class Cursor:
 
 
 class RecordValues(NamedTuple):
-    """A record of a v2 batch, or a v0 or v1 message, with what only one of both has at last.
+    """A record of a v2 batch, or a v0 or v1 message; fields that only one of them has are last.
 
-    has_odd_null: whether one of its sizes is negative, but not null's own -1. is_readable: whether a message is as long
-    as it says; if not, its key and value are None.
+    has_odd_null: whether a size is negative other than null's -1. is_readable: whether a message is as long as it says;
+    if not, its key and value are None.
     """
 
     offset: int
@@ -101,7 +101,7 @@ class RecordValues(NamedTuple):
 
 
 class ManyHeaders(Sequence[tuple[bytes, bytes | None]]):
-    """Headers that are read when they are asked for: as Python's objects they take forty times their bytes."""
+    """Headers that are read on access: as Python objects they take forty times their bytes."""
 
     def __init__(self, content: bytes, at: int, count: int) -> None:
         self._content, self._at, self._count = content, at, count
@@ -142,7 +142,7 @@ def _batch_records(batch: Header, body: bytes) -> Iterator[RecordValues | Record
 
 
 def read_record(records: Cursor, batch: Header) -> RecordValues:
-    """The next record. Raises EOFError if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
+    """Return the next record. Raises EOFError if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
     record = Cursor(records.take(records.varint()))
     attributes = int.from_bytes(record.take(1), signed=True)
     timestamp_delta = record.varlong()
@@ -173,7 +173,7 @@ def read_record(records: Cursor, batch: Header) -> RecordValues:
 
 
 def _read_headers(record: Cursor) -> tuple[Headers, bool]:
-    """A record's headers, and whether one has a size that is negative, but not null's own."""
+    """Return a record's headers, and whether a size is negative other than null's."""
     count = record.varint()
     if not 0 <= count <= record.left:
         raise EOFError
@@ -187,7 +187,7 @@ def _read_headers(record: Cursor) -> tuple[Headers, bool]:
 
 
 class Control(NamedTuple):
-    """The key of a control record, and what a marker's value says."""
+    """The key of a control record, and the value of a marker."""
 
     type: int
     version: int
@@ -195,7 +195,10 @@ class Control(NamedTuple):
 
 
 def read_control(record: RecordValues) -> Control | None:
-    """None for one that is malformed. Source: ControlRecordType.parse, EndTransactionMarker."""
+    """Return the control record; None for a malformed one.
+
+    Source: ControlRecordType.parse, EndTransactionMarker.
+    """
     key, value, coordinator_epoch = record.key, record.value, -1
     if key is None or len(key) < CONTROL_RECORD_KEY_FIELDS.struct.size or CONTROL_KEY_VERSION.read(key) < 0:
         return None
@@ -236,7 +239,7 @@ def _read_message(entry: bytes) -> RecordValues:
 
 
 def _entries(body: bytes) -> Iterator[tuple[int, int, bytes | None]]:
-    """Entries in a wrapper's body: places, sizes, and bytes; the last one has none if it isn't whole."""
+    """Yield entries in a wrapper's body: places, sizes, and bytes; the last one has none if it is incomplete."""
     at = 0
     while len(body) - at >= LOG_OVERHEAD:
         size = size_field(body, at) + LOG_OVERHEAD
@@ -248,9 +251,10 @@ def _entries(body: bytes) -> Iterator[tuple[int, int, bytes | None]]:
 
 
 def unwrapped(wrapper: Header, body: bytes) -> tuple[Header, int]:
-    """A wrapper's header with base offset and count of its messages, and the number to add to their stored offsets.
+    """Return a wrapper's header with its messages' base offset and count, and the number to add to stored offsets.
 
-    v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
+    v0 stores offsets absolute. v1 stores them relative, so that the last one is the wrapper's, unless the wrapper's is
+    0.
     """
     first = last = count = 0
     for _, _, entry in _entries(body):
@@ -263,7 +267,7 @@ def unwrapped(wrapper: Header, body: bytes) -> tuple[Header, int]:
 
 
 def _messages(wrapper: Header, body: bytes) -> Iterator[RecordValues | RecordProblem]:
-    """The messages of a wrapper. A short last entry ends them silently, as in Kafka."""
+    """Yield the messages of a wrapper. An incomplete last entry ends them silently, as in Kafka."""
     surveyed, shift = unwrapped(wrapper, body)
     if surveyed.records_count == 0 or shift < 0:
         yield RecordProblem(wrapper.position, Problem.BAD_RECORD, 0, 0)
@@ -281,7 +285,7 @@ def _messages(wrapper: Header, body: bytes) -> Iterator[RecordValues | RecordPro
 
 
 def _is_inner(message: RecordValues, wrapper: Header) -> bool:
-    """Whether Kafka takes the message out of the wrapper: it is readable, not compressed again, of the same magic."""
+    """Return whether Kafka reads the message in the wrapper: it is readable, uncompressed, and of the same magic."""
     return message.is_readable and message.codec == 0 and message.magic == (1 if wrapper.magic == 1 else 0)
 
 
@@ -289,18 +293,18 @@ def _is_inner(message: RecordValues, wrapper: Header) -> bool:
 
 
 class Row(NamedTuple):
-    """A batch or an entry: its header, all its bytes, and its body if that is compressed and was decompressed."""
+    """A batch or an entry: its header, all its bytes, and its decompressed body if it was compressed."""
 
     header: Header
     content: memoryview
     body: bytes | None
 
     def message(self) -> RecordValues:
-        """The message that an entry is, a wrapper too."""
+        """Return the message of an entry, also of a wrapper."""
         return _read_message(self.content.tobytes())
 
     def records(self) -> Iterator[RecordValues | RecordProblem]:
-        """The records, up to the problem that is met; nothing if they are compressed and the body isn't there."""
+        """Yield the records, up to the first problem; none if they are compressed and the body is missing."""
         header, body = self.header, self.body
         if header.is_batch and header.size < BATCH_HEADER_SIZE:
             yield RecordProblem(header.position, Problem.BAD_RECORD, 0, 0)
@@ -322,9 +326,9 @@ def read_rows(
     bodies: Sequence[bytes | None] | None,
     first_body: int,
 ) -> Iterator[Row]:
-    """Rows first … last - 1; `position` is the buffer's in the file; see the contract.
+    """Yield rows first … last - 1; `position` is the buffer's in the file; see the contract.
 
-    Raises IndexError for rows that don't lie in the buffer, and where bodies are missing.
+    Raises IndexError for rows outside the buffer, and for missing bodies.
     """
     first_body = first_body if first_body >= 0 else first
     table = rows_of(rows, first, last)

@@ -27,27 +27,27 @@ _NOT_DECODED = (None,) * 4
 
 
 class Output:
-    """Collects bytes and hands them to `write` in large pieces."""
+    """Collects bytes and passes them to `write` in large pieces."""
 
     def __init__(self, write: Callable[[memoryview], object], capacity: int) -> None:
         self._write, self._capacity = write, capacity
         self._collected = bytearray()
 
     def write(self, text: bytes) -> None:
-        """Adds bytes after what was rendered."""
+        """Add bytes after the rendered ones."""
         self._collected += text
         if len(self._collected) >= self._capacity:
             self.flush()
 
     def flush(self) -> None:
-        """Hands over what is collected."""
+        """Pass on the collected bytes."""
         collected, self._collected = self._collected, bytearray()
         if collected:
             self._write(memoryview(collected))
 
 
 class Renderer:
-    """See the contract."""
+    """The renderer of the contract."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Renderer:
 
     @property
     def is_full(self) -> bool:
-        """Whether the filter's limit is reached."""
+        """True if the filter's limit is reached."""
         return self._choice is not None and self._choice.is_full
 
     def render(
@@ -87,7 +87,7 @@ class Renderer:
         bodies: Sequence[bytes | None] | None,
         first_body: int = -1,
     ) -> int:
-        """Prints rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
+        """Print rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
         problems_before = len(self.problems)
         if self.is_full:
             return first
@@ -103,7 +103,7 @@ class Renderer:
 
     def _render_batch(self, row: Row) -> None:
         header, is_deep = row.header, self._record_lines[2] is not None
-        self._put_batch(self._batch_lines[2], _shown_batch(header), is_deep=is_deep)
+        self._put_batch(self._batch_lines[2], _values_of_batch(header), is_deep=is_deep)
         if is_deep:
             self._render_records(header, row.records())
         else:
@@ -119,19 +119,21 @@ class Renderer:
                 self._note_offset(message.offset)
             self.records += 1
             if line is not None:  # up to 0.10.2 this line shows key and value
-                self._output.write(line.text(_shown(_batch_slots(header), message, self._texts(message))))
+                self._output.write(line.text(_values_of(_batch_slots(header), message, self._texts(message))))
             return
         if header.is_wrapper and row.body is not None:
             header, _ = unwrapped(header, bytes(row.body))
         self._put_batch(
-            line, _shown(_batch_slots(header), message, (message.key, message.value, None, *_NOT_DECODED)), is_deep=True
+            line,
+            _values_of(_batch_slots(header), message, (message.key, message.value, None, *_NOT_DECODED)),
+            is_deep=True,
         )
         if self._gap_rule is GapRule.PLAIN_MESSAGES and not header.is_wrapper:
             self._note_offset(message.offset)
         self._render_records(header, row.records())
 
     def _put_batch(self, line: Line | None, shown: Shown, *, is_deep: bool) -> None:
-        """Prints a batch's line; with a filter it waits for the first record taken, if records are looked at."""
+        """Print a batch's line; with a filter it waits for the first taken record, if records are read."""
         if line is None:
             return
         if self._choice is not None and is_deep:
@@ -140,7 +142,7 @@ class Renderer:
             self._output.write(line.text(shown))
 
     def _render_records(self, batch: Header, records: Iterable[RecordValues | RecordProblem]) -> None:
-        """Prints a batch's records, up to the problem that is met, if one is."""
+        """Print a batch's records, up to the first problem."""
         notes_offsets = self._gap_rule in (GapRule.ALL_RECORDS, GapRule.FALLS) or (
             self._gap_rule is GapRule.PLAIN_MESSAGES and batch.is_wrapper
         )
@@ -161,7 +163,7 @@ class Renderer:
                 return
 
     def _put_record(self, batch: Header, batch_slots: tuple[int, ...], record: RecordValues, index: int) -> None:
-        """Prints a record, after its batch's line if that waits for it."""
+        """Print a record, after its batch's line if that is waiting."""
         if self._waiting is not None:
             line, shown = self._waiting
             self._output.write(line.text(shown))
@@ -171,12 +173,12 @@ class Renderer:
             number, shown = self._control_line(batch, batch_slots, record, index)
             self._output.write(self._control_lines[number].text(shown))
         elif (own_line := self._record_lines[2 if batch.is_batch else batch.magic == 1]) is not None:
-            self._output.write(own_line.text(_shown(batch_slots, record, self._texts(record))))
+            self._output.write(own_line.text(_values_of(batch_slots, record, self._texts(record))))
 
     def _control_line(
         self, batch: Header, batch_slots: tuple[int, ...], record: RecordValues, index: int
     ) -> tuple[int, Shown]:
-        """The number of a control record's template, and what it shows; notes a record that is malformed."""
+        """Return the number of a control record's template, and its values; note a malformed record."""
         control, decoded = read_control(record), None
         if control is None:
             self.problems.append(RecordProblem(batch.position, Problem.BAD_CONTROL, index, 0))
@@ -186,17 +188,17 @@ class Renderer:
             if self._decode_control is not None and kind not in (*MARKERS, UNKNOWN_CONTROL):
                 decoded = self._decode_control(record.key or b"", record.value)
         texts = (record.key, record.value, decoded, *_NOT_DECODED)
-        return kind, _shown(batch_slots, record, texts, control or _NO_CONTROL)
+        return kind, _values_of(batch_slots, record, texts, control or _NO_CONTROL)
 
     def _texts(self, record: RecordValues) -> _Texts:
-        """The record's texts, or what the decoder makes of them."""
+        """Return the record's texts, or the decoder's texts for them."""
         if self._decode is None:
             return (record.key, record.value, None, *_NOT_DECODED)
         key, value, *others = self._decode(record.key, record.value, record.offset, record.headers)
         return (key, value, None, *(others or _NOT_DECODED))
 
     def _note_offset(self, offset: int) -> None:
-        """Remembers where an offset isn't the one before + 1; or, if that is the rule, isn't above it."""
+        """Note an offset that isn't the preceding offset + 1; or, with GapRule.FALLS, isn't above it."""
         last, self._last_offset = self._last_offset, offset
         if last is not None and (offset <= last if self._gap_rule is GapRule.FALLS else offset != int64(last + 1)):
             self.gaps.append((last, offset))
@@ -232,8 +234,10 @@ def _batch_slots(batch: Header) -> tuple[int, ...]:
     )
 
 
-def _shown(batch_slots: tuple[int, ...], record: RecordValues, texts: _Texts, control: Control = _NO_CONTROL) -> Shown:
-    """A record; its sizes are those of the stored key and value, whatever its texts are."""
+def _values_of(
+    batch_slots: tuple[int, ...], record: RecordValues, texts: _Texts, control: Control = _NO_CONTROL
+) -> Shown:
+    """Return the values of a record; sizes are those of the stored key and value, whatever the texts are."""
     key_size, value_size = (-1 if stored is None else len(stored) for stored in (record.key, record.value))
     slots = (
         *batch_slots,
@@ -254,8 +258,8 @@ def _shown(batch_slots: tuple[int, ...], record: RecordValues, texts: _Texts, co
     return Shown(slots, texts, record.headers)
 
 
-def _shown_batch(batch: Header) -> Shown:
-    """A v2 batch in its own line: as a record without key, whose value are the records."""
+def _values_of_batch(batch: Header) -> Shown:
+    """Return the values of a v2 batch in its own line: a record without key, whose value is the batch's records."""
     last, body_size = (batch.last_offset, batch.max_timestamp), batch.size - BATCH_HEADER_SIZE
     own = (batch.crc, batch.is_valid, batch.codec, batch.magic)
     slots = (*_batch_slots(batch), *last, -1, -1, body_size, 0, *own, *_NO_CONTROL, -1, -1)

@@ -29,7 +29,7 @@ class Bodies(list["bytes | None"]):
     def decompress(
         self, buffer: memoryview, rows: Rows, first: int, functions: LibraryFunctions, limit: int, enough: int
     ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
-        """Gives the rows that are left to the libraries' Python interfaces: all that are compressed."""
+        """Return all compressed rows: they are left to the libraries' Python interfaces."""
         last = first + len(self)
         found = []
         for number, row in enumerate(read_rows(buffer, rows, first, last, 0, None, -1), first):
@@ -39,14 +39,14 @@ class Bodies(list["bytes | None"]):
 
 
 class RecordChoice:
-    """A filter, with the records that it has passed over so far."""
+    """A filter, with the number of records that it has skipped so far."""
 
     def __init__(self, wanted: RecordFilter) -> None:
         self._wanted, self._to_skip = wanted, wanted.skip
         self.is_full = wanted.limit == 0
 
     def takes(self, record: RecordValues, taken: int) -> bool:
-        """Whether the filter takes a record, when it has taken some."""
+        """Return whether the filter takes a record; `taken`: number of records taken before."""
         if not _is_wanted(record, self._wanted):
             return False
         if self._to_skip > 0:
@@ -57,7 +57,7 @@ class RecordChoice:
 
 
 def _is_wanted(record: RecordValues, wanted: RecordFilter) -> bool:
-    """Whether all that is asked holds; what calls Python comes last."""
+    """Return whether all conditions are true; calls of Python functions come last."""
     return (
         wanted.first_offset <= record.offset <= wanted.last_offset
         and wanted.first_timestamp <= record.timestamp <= wanted.last_timestamp
@@ -82,7 +82,7 @@ def _has_headers(record: RecordValues, wanted: tuple[tuple[bytes, bytes | None],
 
 
 def mixed(number: int) -> int:
-    """The number's bits mixed evenly: splitmix64."""
+    """Return the number's bits mixed evenly: splitmix64."""
     number = (number + _INCREMENT) & _64_BITS
     number = (number ^ number >> 30) * _FIRST_FACTOR & _64_BITS
     number = (number ^ number >> 27) * _SECOND_FACTOR & _64_BITS
@@ -98,7 +98,7 @@ def records(
     bodies: Sequence[bytes | None] | None,
     first_body: int = -1,
 ) -> Iterator[list[Record] | RecordProblem]:
-    """The records of rows first … last - 1 as values; see the contract."""
+    """Yield the records of rows first … last - 1 as values; see the contract."""
     for row in read_rows(buffer, rows, first, last, position, bodies, first_body):
         read = row.records()
         while some := list(islice(read, _RECORDS_AT_ONCE)):
@@ -124,7 +124,7 @@ def _record(batch: Header, values: RecordValues) -> Record:
 
 
 def int32(number: int) -> int:
-    """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
+    """Return the low 32 bits of a number: a damaged batch can have any base sequence."""
     return (number + 2**31) % 2**32 - 2**31
 
 
@@ -147,7 +147,7 @@ def replace_contents(
     replace_record: ReplaceContents | None,
     replace_header: ReplaceContents | None,
 ) -> None:
-    """Replaces keys, values and headers of records where they stand; see the contract."""
+    """Replace keys, values and headers of records where they stand; see the contract."""
     if not 0 <= start <= end <= len(records):
         raise IndexError("records outside the buffer")
     body = Cursor(bytes(records[start:end]))
@@ -177,7 +177,7 @@ class _Placed(NamedTuple):
 
 
 def _pairs(record: Cursor) -> Iterator[tuple[_Placed, _Placed]]:
-    """Key and value of a record that can be read, then those of its headers."""
+    """Yield key and value of a record that can be read, then those of its headers."""
     record.varint()
     record.take(1)
     record.varlong()

@@ -1,4 +1,4 @@
-"""What batches and their records add up to: the twin's."""
+"""Statistics of batches and their records, computed by the twin."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -31,11 +31,11 @@ from kseg.kernel.twin.rows import mixed
 
 _WORD = 8
 _FIRST_HOUR = 72
-"""1970 began on a Thursday."""
+"""Hour of the week at the epoch: 1970 began on a Thursday."""
 
 
 def hash_of(key: bytes) -> int:
-    """A hash of 64 bits: eight bytes at a time, little-endian."""
+    """Return a hash of 64 bits: eight bytes at a time, little-endian."""
     result = mixed(len(key))
     for at in range(0, len(key) + 1, _WORD):
         result = mixed(result ^ int.from_bytes(key[at : at + _WORD], "little"))
@@ -43,7 +43,7 @@ def hash_of(key: bytes) -> int:
 
 
 class Statistics:
-    """See the contract."""
+    """The statistics of the contract."""
 
     def __init__(self, first_time: int, last_time: int, most_keys: int) -> None:
         self._first_time, self._last_time, self._most_keys = first_time, last_time, max(most_keys, 1)
@@ -65,11 +65,11 @@ class Statistics:
 
     @property
     def keys(self) -> int:
-        """How many keys are known."""
+        """Number of known keys."""
         return len(self._keys)
 
     def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
-        """Takes the headers of some rows; see the contract."""
+        """Take the headers of some rows; see the contract."""
         for at, size, is_valid in rows_of(rows, first, last):
             header = read_lone_header(buffer, at, size, is_valid, at)
             if is_valid:
@@ -84,7 +84,7 @@ class Statistics:
         bodies: Sequence[bytes | None] | None,
         first_body: int = -1,
     ) -> None:
-        """Takes rows with their records; see the contract."""
+        """Take rows with their records; see the contract."""
         for row in read_rows(buffer, rows, first, last, 0, bodies, first_body):
             header, walked = row.header, 0
             if not header.is_valid:
@@ -101,7 +101,7 @@ class Statistics:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     def _take_batch(self, header: Header, count: int, stored: int, whole: int) -> None:
-        """A batch: its records, the bytes of its body, and of that decompressed; -1 where unknown."""
+        """Add a batch: its records, and the sizes of its stored and its decompressed body; -1 if unknown."""
         count = max(count, 0)
         self.magics |= 1 << min(header.magic & 127, 62)
         self.size += header.size
@@ -145,7 +145,7 @@ class Statistics:
         hour[1] += header.size
 
     def _lengthen_times(self) -> None:
-        """Joins stretches of time to longer ones."""
+        """Join stretches of time to longer ones."""
         longer = min((step for step in TIME_STEPS if step > self.time_step), default=10 * self.time_step)
         before, self._times = self._times, {}
         for number, (_, *sums) in before.items():
@@ -170,7 +170,7 @@ class Statistics:
         self._linger(producer, header)
 
     def _linger(self, producer: list[int], header: Header) -> None:
-        """Into how many batches a producer would have put its batches, had it waited."""
+        """Count the batches that a producer would have sent for each time of lingering."""
         is_timed = header.is_batch and header.append_time is None and header.base_timestamp >= 0
         batches = self._open_batches.setdefault(producer[OfProducer.ID], [(0, 0)] * len(LINGERS_MS))
         for number, linger in enumerate(LINGERS_MS):
@@ -185,7 +185,7 @@ class Statistics:
     # --- records -----------------------------------------------------------------------------------------------------
 
     def _put(self, measure: Measure, number: int) -> None:
-        """Adds a number of 0 or more to a histogram."""
+        """Add a number of 0 or more to a histogram."""
         histogram = self._histograms[measure]
         if histogram[OfHistogram.COUNT] == 0:
             histogram[OfHistogram.LEAST] = histogram[OfHistogram.MOST] = number
@@ -244,7 +244,7 @@ class Statistics:
         key[OfKey.LAST_OFFSET], key[OfKey.LAST_SIZE] = offset, size
 
     def _drop_keys(self) -> None:
-        """Drops the half of the keys, or more, that have the fewest records."""
+        """Drop half of the keys or more: those with the fewest records."""
         least = 2
         while 2 * sum(key[OfKey.COUNT] < least for key in self._keys.values()) < len(self._keys):
             least *= 2
@@ -255,48 +255,48 @@ class Statistics:
     # --- results -----------------------------------------------------------------------------------------------------
 
     def histogram(self, measure: int) -> bytes:
-        """A histogram; see the contract."""
-        return _packed(self._histograms[Measure(measure)])
+        """Return a histogram; see the contract."""
+        return _pack(self._histograms[Measure(measure)])
 
     def codecs(self) -> bytes:
-        """Sums by codec; see the contract."""
-        return _packed(chain.from_iterable(self._codecs))
+        """Return sums by codec; see the contract."""
+        return _pack(chain.from_iterable(self._codecs))
 
     def times(self) -> bytes:
-        """Sums by stretches of time; see the contract."""
-        return _packed(chain.from_iterable(self._times.values()))
+        """Return sums by stretches of time; see the contract."""
+        return _pack(chain.from_iterable(self._times.values()))
 
     def week(self) -> bytes:
-        """Sums by hours of the week; see the contract."""
-        return _packed(chain.from_iterable(self._week))
+        """Return sums by hours of the week; see the contract."""
+        return _pack(chain.from_iterable(self._week))
 
     def producers(self) -> bytes:
-        """What is known of each producer; see the contract."""
-        return _packed(chain.from_iterable(self._producers.values()))
+        """Return the values of each producer; see the contract."""
+        return _pack(chain.from_iterable(self._producers.values()))
 
     def largest(self) -> bytes:
-        """The largest records; see the contract."""
-        return _packed(chain.from_iterable(self._largest))
+        """Return the largest records; see the contract."""
+        return _pack(chain.from_iterable(self._largest))
 
     def top_keys(self, least: int) -> bytes:
-        """Keys with many records; see the contract."""
-        return _packed(chain.from_iterable(key for key in self._keys.values() if key[OfKey.COUNT] >= least))
+        """Return keys with many records; see the contract."""
+        return _pack(chain.from_iterable(key for key in self._keys.values() if key[OfKey.COUNT] >= least))
 
     def take_hashes(self) -> bytes:
-        """Hashes of keys that were dropped; see the contract."""
-        taken, self._dropped = _packed(self._dropped), []
+        """Return hashes of dropped keys; see the contract."""
+        taken, self._dropped = _pack(self._dropped), []
         return taken
 
     def hashes(self) -> bytes:
-        """Hashes of the keys that are known; see the contract."""
-        return _packed(self._keys)
+        """Return hashes of the known keys; see the contract."""
+        return _pack(self._keys)
 
 
 def _add(sums: dict[int, list[int]], number: int, more: Iterable[int]) -> None:
-    """Adds to the sums of a stretch of time."""
+    """Add to the sums of a stretch of time."""
     known = sums.setdefault(number, [number] + [0] * (len(OfTime) - 1))
     sums[number] = [number, *(each + other for each, other in zip(known[1:], more, strict=True))]
 
 
-def _packed(numbers: Iterable[int]) -> bytes:
+def _pack(numbers: Iterable[int]) -> bytes:
     return array("q", numbers).tobytes()

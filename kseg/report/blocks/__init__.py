@@ -1,1 +1,1 @@
-"""The blocks of a report: each makes verdicts, pictures and tables of what was gathered."""
+"""The blocks of a report: each turns the gathered facts into verdicts, pictures and tables."""

@@ -41,7 +41,7 @@ _PRODUCER_COLUMNS = (
 
 
 def batches_block(known: Gathered) -> Block:
-    """Batches of data; those of control records aren't counted."""
+    """Return the block about batches of data; batches of control records aren't counted."""
     topics = [topic for topic in known.by_size if topic.sums["batches"]]
     sizes, records = known.all.histograms[Measure.BATCH_SIZE], known.all.histograms[Measure.BATCH_RECORDS]
     producers = tuple(row for topic in topics for row in _producer_rows(topic))
@@ -63,7 +63,7 @@ def batches_block(known: Gathered) -> Block:
 
 
 def histogram_figure(title: str, histogram: LogHistogram, unit: str) -> Figure:
-    """How many numbers lie between powers of two."""
+    """Return the figure of a histogram by powers of two."""
     is_size = unit == "bytes"
 
     def name(value: int) -> str:
@@ -77,7 +77,7 @@ def histogram_figure(title: str, histogram: LogHistogram, unit: str) -> Figure:
 
 
 def after_lingers(topic: TopicFacts) -> tuple[int, int, int]:
-    """Into how many batches a topic's records would have gone, by each linger."""
+    """Return the number of batches that a topic's records would have with each linger."""
     producers = topic.sums.producers.values()
     return (
         sum(each.after_short for each in producers),
@@ -102,7 +102,7 @@ def _batch_row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
 
 
 def _header_share(topic: TopicFacts) -> float | None:
-    """What the headers of batches are of the topic's bytes; None where they aren't all v2."""
+    """Return the share of batch headers in the topic's bytes; None if some batches aren't v2."""
     sizes = topic.sums.histograms[Measure.BATCH_SIZE]
     return BATCH_HEADER_SIZE * sizes.count / sizes.sum if topic.sums.magics == 1 << 2 and sizes.sum else None
 
@@ -113,7 +113,7 @@ def _producer_rows(topic: TopicFacts) -> list[tuple[str | int | float | None, ..
 
 
 def producer_name(producer_id: int) -> str:
-    """What stands for a producer."""
+    """Return the text for a producer."""
     return {-1: "without an id", -2: "many others"}.get(producer_id, str(producer_id))
 
 
@@ -145,7 +145,7 @@ def _batch_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
 
 
 def _small(topics: list[TopicFacts]) -> list[Sentence]:
-    """Topics whose batches have a record each, which waiting wouldn't change."""
+    """Return sentences about topics of batches with one record each, which lingering wouldn't change."""
     for topic in topics:
         records = topic.sums.histograms[Measure.BATCH_RECORDS]
         if topic.sums["batches"] >= _WORTH_BATCHES and records.percentile(0.5) == 1:
@@ -170,7 +170,7 @@ _CODEC_COLUMNS = (
 
 
 def codecs_block(known: Gathered) -> Block:
-    """Bodies of batches by codec."""
+    """Return the block about bodies of batches by codec."""
     topics = [topic for topic in known.by_size if topic.sums.codecs]
     tables = (
         Table(
@@ -208,7 +208,7 @@ def _rows(known: Gathered, topic: TopicFacts) -> list[tuple[Cell, ...]]:
 
 
 def ratio_of(topic: TopicFacts) -> float | None:
-    """Uncompressed bytes by stored ones, of a topic's compressed batches; None if there are none."""
+    """Return uncompressed bytes divided by stored bytes, of a topic's compressed batches; None without any."""
     compressed = [each for codec, each in topic.sums.codecs.items() if codec]
     stored, whole = sum(each.stored_size for each in compressed), sum(each.uncompressed_size for each in compressed)
     return whole / stored if stored and whole else None
@@ -274,7 +274,7 @@ _TRANSACTION_COLUMNS = (
 
 
 def producers_block(known: Gathered) -> Block:
-    """Producers by topic."""
+    """Return the block about producers by topic."""
     topics = [topic for topic in known.by_size if topic.sums.producers]
     rows = [(topic, each) for topic in topics for each in _by_size(topic)]
     left = sum(topic.sums.other_producers for topic in topics)
@@ -324,7 +324,7 @@ def _writer_row(topic: TopicFacts, each: ProducerSums) -> tuple[Cell, ...]:
 
 
 def transactions_block(known: Gathered) -> Block:
-    """Transactions: those that are open, and what they are of all batches."""
+    """Return the block about transactions: open ones, and their share of all batches."""
     is_open = [trouble for trouble in known.check_up.troubles if trouble.id in _OPEN]
     topics = [topic for topic in known.by_size if topic.sums["transactional"] or topic.sums["control_batches"]]
     if not topics and not is_open:

@@ -48,7 +48,7 @@ _COUNT_COLUMNS = (
 
 
 def keys_block(known: Gathered) -> Block:
-    """The keys with the most records, topic by topic."""
+    """Return the block about keys with the most records, topic by topic."""
     if known.choices.is_quick:
         return Block("keys", "Hot keys", notes=("Not known: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.sums["keys"]][:_MOST_TOPICS]
@@ -102,7 +102,7 @@ def _rows(known: Gathered, topic: TopicFacts) -> list[tuple[Cell, ...]]:
 
 
 def _name(known: Gathered, placed: PlacedKey, place: int) -> str:
-    """What stands for a key: a number, a substitute, or itself."""
+    """Return the text for a key: a number, a substitute, or itself."""
     choices = known.choices
     if not choices.shows_keys and choices.redact_key is None:
         return f"key {place}"
@@ -115,7 +115,7 @@ def _name(known: Gathered, placed: PlacedKey, place: int) -> str:
 
 
 def _read(placed: PlacedKey) -> bytes | None:
-    """The key, out of its last record."""
+    """Return the key, read from its last record."""
     with suppress(FileError):
         record = lookup_offset(placed.partition.partition, placed.key.last_offset).record
         return None if record is None else record.key
@@ -123,7 +123,7 @@ def _read(placed: PlacedKey) -> bytes | None:
 
 
 def key_count(topic: TopicFacts) -> tuple[int, bool]:
-    """How many keys a topic has, and whether that is exact."""
+    """Return the number of keys of a topic, and whether it is exact."""
     sums = topic.sums
     if sums.has_all_keys:
         return sums["keys"], True
@@ -182,7 +182,7 @@ _TOPIC_COLUMNS = (
 
 
 def compaction_block(known: Gathered) -> Block:
-    """Partitions that the log cleaner has to do with."""
+    """Return the block about partitions with work for the log cleaner."""
     partitions = [each for each in known.in_use if each.cleaning is not None]
     if not partitions:
         return Block("compaction", "Compaction", notes=("No topic here is known to be compacted.",))
@@ -207,7 +207,7 @@ def compaction_block(known: Gathered) -> Block:
 
 
 def freed(known: Gathered, partition: PartitionFacts) -> int | None:
-    """Bytes that compaction would free, about; None if records weren't read."""
+    """Return the approximate bytes that compaction would free; None if records weren't read."""
     if partition.superseded is None:
         return None
     ratio = ratio_of(known.topics[partition.topic]) or 1.0
@@ -306,7 +306,7 @@ _DIR_COLUMNS = (
 
 
 def skew_block(known: Gathered) -> Block:
-    """Ratios of the largest partition to the median one."""
+    """Return the block about ratios of the largest partition to the median one."""
     answering = {topic.name: known.answering(topic) for topic in known.topics.values() if topic.size}
     skewed = (_skew_row(name, partitions) for name, partitions in answering.items() if len(partitions) > 1)
     rows = sorted(skewed, key=lambda row: (-float(row[2] or 0), str(row[0])))

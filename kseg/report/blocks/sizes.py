@@ -1,4 +1,4 @@
-"""Blocks of a report about bytes, sizes, costs and codecs that are tried."""
+"""Blocks of a report about bytes, sizes, costs and trials of codecs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -67,7 +67,7 @@ _KIND_COLUMNS = (
 
 
 def bytes_block(known: Gathered) -> Block:
-    """Sizes of everything."""
+    """Return the block about all sizes."""
     total = _disk_size(known.partitions) or 1
     tables = (
         Table("topics", "By topic", _TOPIC_COLUMNS, _topic_rows(known, total)),
@@ -98,7 +98,7 @@ def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
 
 
 def disk_verdicts(known: Gathered) -> list[Sentence]:
-    """Return how full each disk is."""
+    """Return verdicts about the usage of each disk."""
     verdicts = []
     for disk in known.check_up.disks:
         used = (disk.size - disk.available) / disk.size
@@ -109,7 +109,7 @@ def disk_verdicts(known: Gathered) -> list[Sentence]:
 
 
 def _topic_rows(known: Gathered, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
-    """All directories of each topic; those that aren't in use count too, and are named apart."""
+    """Return rows of all directories of each topic; directories not in use count too, and are listed separately."""
     by_topic: dict[str, list[PartitionFacts]] = {}
     for partition in known.partitions:
         by_topic.setdefault(partition.topic, []).append(partition)
@@ -208,7 +208,7 @@ _LARGEST_COLUMNS = (
 
 
 def sizes_block(known: Gathered) -> Block:
-    """Sizes of records, uncompressed."""
+    """Return the block about uncompressed sizes of records."""
     if known.choices.is_quick:
         return Block("sizes", "Message sizes", notes=("Not known: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.sums.histograms[Measure.RECORD_SIZE].count]
@@ -283,7 +283,7 @@ _TRIAL_COLUMNS = (
 
 
 def codec_trial_block(known: Gathered) -> Block:
-    """Codecs tried on samples."""
+    """Return the block about codecs tried on samples."""
     if known.choices.is_quick:
         return Block("codecTrial", "Codec what-if", notes=("Not tried: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.size and not topic.name.startswith("__")][:MOST_TOPICS]
@@ -304,7 +304,7 @@ def codec_trial_block(known: Gathered) -> Block:
 
 
 def take_samples(known: Gathered) -> None:
-    """Tries the codecs on the largest topics."""
+    """Try the codecs on the largest topics."""
     topics = [topic for topic in known.by_size if topic.size and not topic.name.startswith("__")][:MOST_TOPICS]
     for topic in topics:
         largest = max(topic.partitions, key=lambda each: (each.size, each.name))
@@ -314,7 +314,7 @@ def take_samples(known: Gathered) -> None:
 
 
 def saved_share(sample: Sample, codec: Codec) -> float:
-    """What a codec would save of the bytes as they are stored now."""
+    """Return the share of the stored bytes that a codec would save."""
     size = next(trial.size for trial in sample.trials if trial.codec is codec)
     return 1 - size / sample.stored_size
 
@@ -331,7 +331,7 @@ def _trial_rows(topic: TopicFacts, sample: Sample) -> list[tuple[Cell, ...]]:
 
 
 _RATIOS = ("ls", "--by", "segment", "--deep", "--columns", "baseOffset,bytes,codecs,compressionRatio")
-"""The command that shows how each segment is compressed now."""
+"""The command that shows the current compression of each segment."""
 
 
 def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
@@ -351,7 +351,7 @@ def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
 
 
 def _whole_trial(tried: list[tuple[TopicFacts, Sample]]) -> Sentence:
-    """Say what zstd would save of all topics that it was tried on; a topic that would grow saves nothing."""
+    """Return a sentence about zstd's savings in all topics that it was tried on; a growing topic saves nothing."""
     size = sum(topic.size for topic, _ in tried)
     saved = round(sum(max(saved_share(sample, Codec.ZSTD), 0.0) * topic.size for topic, sample in tried))
     words = f"about {human_size(saved)} of {human_size(size)}, {share_text(saved / size)}"
@@ -370,7 +370,7 @@ _COST_COLUMNS = (
 
 
 def cost_block(known: Gathered) -> Block:
-    """Costs by topic; nothing without a price."""
+    """Return the block about costs by topic; empty without a price."""
     price = known.choices.price
     if price is None:
         return Block("cost", "Cost")

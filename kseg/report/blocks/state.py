@@ -35,7 +35,7 @@ _FINDING_COLUMNS = (
 
 
 def findings_block(known: Gathered) -> Block:
-    """Findings of all checks."""
+    """Return the block about findings of all checks."""
     troubles = known.check_up.troubles
     rows = tuple(
         (str(each.severity), each.id, str(each.file), each.position, each.sentence, each.command) for each in troubles
@@ -98,7 +98,7 @@ _GROUP_COLUMNS = (
 
 
 def groups_block(known: Gathered) -> Block:
-    """Groups of `__consumer_offsets`, if it is here."""
+    """Return the block about groups of `__consumer_offsets`, if it was read."""
     if known.groups is None:
         return Block("groups", "Groups")
     rows = tuple(row for group in known.groups for row in _rows(group))
@@ -151,7 +151,10 @@ _REPLICA_COLUMNS = (
 
 
 def replicas_block(known: Gathered) -> Block:
-    """Copies of partitions, first those that lack most; what the cluster abandoned, what is stale, what lags behind."""
+    """Return the block about copies of partitions, those that lack most first.
+
+    It lists abandoned, stale and lagging copies.
+    """
     several = [each for each in known.replicas if len(each.copies) > 1 or each.set_aside]
     several.sort(key=lambda each: (-max(map(_behind, _with_best(each)), default=0), each.name))
     rows = tuple(row for each in several for row in _replica_rows(known, each))
@@ -177,7 +180,7 @@ def _with_best(replicas: Replicas) -> Iterator[tuple[Copy[PartitionLog], Copy[Pa
 
 
 def _behind(pair: tuple[Copy[PartitionLog], Copy[PartitionLog]]) -> int:
-    """How many offsets a copy lacks at the end of the best one, counted from where they agree."""
+    """Return the number of offsets that a copy lacks at the end of the best one, counted from where they agree."""
     copy, best = pair
     end = copy.log_end if copy.agreed_end is None else copy.agreed_end
     return max((best.log_end or 0) - (end or 0), 0)
@@ -204,7 +207,7 @@ def _replica_rows(known: Gathered, replicas: Replicas) -> Iterator[tuple[Cell, .
 
 
 def _replica_sentences(replicas: Replicas) -> Iterator[Sentence]:
-    """What is wrong with a partition's copies; directories that are put aside are told among what isn't in use."""
+    """Yield problems of a partition's copies; directories that were set aside are in the block about unused ones."""
     line = command_line(["diff", *(path_word(copy.place.path) for copy in replicas.copies)])
     for left_out in replicas.left_out:
         if left_out.offsets is not None:
@@ -235,7 +238,7 @@ _EMPTY_COLUMNS = (
 
 
 def settings_block(known: Gathered) -> Block:
-    """What doesn't fit together."""
+    """Return the block about contradictory settings."""
     rows = tuple(row for topic in known.by_size for row in _disagreements(known, topic))
     answering = [(topic, known.answering(topic)) for topic in known.by_size]
     empty_rows = tuple(
@@ -282,7 +285,7 @@ def _disagreements(known: Gathered, topic: TopicFacts) -> Iterator[tuple[Cell, .
 
 
 def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
-    """Partitions that the cluster's metadata don't know; nobody reads them."""
+    """Yield sentences about partitions that the cluster's metadata doesn't have; nobody reads them."""
     found = None if known.cluster is None else known.cluster.topic(topic.name)
     if known.cluster is None or topic.name.startswith("__cluster_metadata"):
         return
@@ -296,7 +299,10 @@ def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
 
 
 def _of_retention(topic: TopicFacts) -> Iterator[str]:
-    """Retention deletes whole segments: a segment that is open for longer than that keeps its records for longer."""
+    """Yield sentences about segments that stay open for longer than retention.
+
+    Retention deletes whole segments, so such a segment keeps its records for longer.
+    """
     one = topic.first
     retention, roll = one.retention.retention_ms, as_the_topic_sets(one.own, RollSettings())
     if one.cleaning is not None or retention <= 0:

@@ -69,7 +69,7 @@ _WEEK_COLUMNS = (
 
 
 def rate_block(known: Gathered) -> Block:
-    """What was written, by the times of the batches that are still there."""
+    """Return the block about writes, by the timestamps of the remaining batches."""
     times = known.all.times.at_most(_MOST_POINTS)
     stretches = list(times.stretches())
     rows = tuple(_rate_row(topic) for topic in known.by_size if topic.sums.times.sums)
@@ -108,7 +108,7 @@ def _rates(known: Gathered, times: TimeSums, week: list[tuple[int, int]]) -> lis
 
 
 def _points(stretches: list[TimeStretch], step: int) -> list[tuple[int, float]]:
-    """Rates, zero where nothing was written."""
+    """Return rates, zero for stretches without writes."""
     points: list[tuple[int, float]] = []
     for one in stretches:
         if points and points[-1][0] < one.start:
@@ -120,7 +120,7 @@ def _points(stretches: list[TimeStretch], step: int) -> list[tuple[int, float]]:
 
 
 def _week(known: Gathered) -> list[tuple[int, int]]:
-    """Bytes and records of each hour of the week, Monday's first, in the zone that was asked for."""
+    """Return bytes and records of each hour of the week, Monday's first, in the requested zone."""
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=min(known.choices.now_ms, 32_503_680_000_000))
     offset = now.astimezone(known.choices.zone).utcoffset() or timedelta()
     ahead = round(offset.total_seconds() * 1000 / HOUR_MS)
@@ -206,7 +206,7 @@ _REASONS = ("size", "time", "index-full", "offset-range", "unknown")
 
 
 def timelines_block(known: Gathered) -> Block:
-    """The segments of the largest partitions, and why they were rolled."""
+    """Return the block about the segments of the largest partitions, and the reasons for their rolls."""
     partitions = sorted(known.in_use, key=lambda each: (-each.size, each.name))
     rows = tuple(_timeline_row(each, retained) for each in partitions for retained in each.retained)
     lanes = [lane for each in partitions[:_MOST_LANES] if (lane := _lane(known, each)) is not None]
@@ -231,7 +231,7 @@ def timelines_block(known: Gathered) -> Block:
 
 
 def kind_of(known: Gathered, partition: PartitionFacts, retained: Retained) -> int:
-    """What becomes of a segment."""
+    """Return the number of a segment's kind on the timeline: its future."""
     segment, now = retained.segment, known.choices.now_ms
     if segment.base_offset == partition.retained[-1].segment.base_offset:
         return ACTIVE
@@ -334,7 +334,7 @@ _SUSPECT_COLUMNS = (
 
 
 def times_block(known: Gathered) -> Block:
-    """Times of records and batches."""
+    """Return the block about timestamps of records and batches."""
     topics = [topic for topic in known.by_size if topic.sums["batches"]]
     suspects = [(each, suspect) for each in known.in_use for suspect in each.suspects]
     tables = [Table("lateness", "By topic", _LATENESS_COLUMNS, tuple(_time_row(known, topic) for topic in topics))]
@@ -411,7 +411,7 @@ _TOPIC_COLUMNS = (
 
 
 def forecast_block(known: Gathered) -> Block:
-    """Bytes of logs on the coming days, by the settings that hold now."""
+    """Return the block about bytes of logs on the coming days, by the current settings."""
     days = [known.choices.now_ms + DAY_MS * day for day in range(known.choices.days + 1)]
     rates = {topic.name: topic_rate(known, topic.name) for topic in known.by_size}
     rate = sum(rates.values())
@@ -436,7 +436,7 @@ def forecast_block(known: Gathered) -> Block:
 
 
 def topic_rate(known: Gathered, name: str) -> float:
-    """Bytes that a topic was given a day, lately."""
+    """Return the recent bytes per day of a topic."""
     topic, now = known.topics[name], known.choices.now_ms
     since = now - _RATE_DAYS * DAY_MS
     times = topic.sums.times
@@ -453,12 +453,12 @@ def _is_compacted(partition: PartitionFacts) -> bool:
 
 
 def _still_there(rate: float, day: int, retention_ms: int) -> float:
-    """Bytes that were written since, and have not gone by time."""
+    """Return the bytes written since, without those that have expired."""
     return rate * (day if retention_ms < 0 else min(day, retention_ms / DAY_MS))
 
 
 def _goes_by_day(known: Gathered, days: list[int]) -> list[int]:
-    """Bytes that go up to each day, after the day before."""
+    """Return bytes that expire up to each day, after the day before."""
     goes = [0] * (len(days) + 1)
     for partition in known.in_use:
         for retained in partition.retained:

@@ -20,7 +20,7 @@ from golden_store import Case
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="*", type=Path, metavar="SOURCE", help="what to add")
     parser.add_argument("dest", type=Path, metavar="DEST", help="the golden directory")
@@ -35,9 +35,9 @@ def main() -> int:
 
 
 def arrange(sources: list[Path], dest: Path) -> list[Case]:
-    """Add the sources' files and cases to a golden directory; returns all cases that it then has.
+    """Add the sources' files and cases to a golden directory; return all cases that it then has.
 
-    Raises ValueError where a path or a case is there already and differs.
+    Raises ValueError if a path or a case exists already and differs.
     """
     cases: dict[str, Case] = {}
     sizes: dict[str, int] = {}

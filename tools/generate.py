@@ -28,16 +28,16 @@ FILES = {
     "docs/pictures/report-batches.svg": "tools.generators.report_pictures:batches_picture",
     "docs/pictures/report-codecs.svg": "tools.generators.report_pictures:codecs_picture",
 }
-"""Each generated file, and the function that gives its text."""
+"""Each generated file, and the function that returns its text."""
 FOLDERS = {
     "share": "tools.generators.shared_files:files",
     "docs/reference/commands": "tools.generators.command_line:pages",
 }
-"""Each folder that has nothing but generated files, and the function that gives their texts by their paths in it."""
+"""Each folder of generated files only, and the function that returns their texts by their paths in it."""
 
 
 def main() -> int:
-    """Runs the command line; gives the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="only say which files are out of date")
     arguments = parser.parse_args()
@@ -53,20 +53,20 @@ def main() -> int:
 
 
 def stale_files() -> Iterator[tuple[str, str | None]]:
-    """The names of files that are out of date, and what they should hold; None for those that should be gone."""
+    """Yield the names of files that are out of date, and their new texts; None for files to be deleted."""
     for name, place in FILES.items():
-        text: str = _generated(place)
+        text: str = _generated_texts(place)
         if _text_of(ROOT / name) != text:
             yield name, text
     for folder, place in FOLDERS.items():
-        texts: dict[str, str] = _generated(place)
+        texts: dict[str, str] = _generated_texts(place)
         there = [path.relative_to(ROOT / folder).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()]
         for name in sorted({*texts, *there}):
             if _text_of(ROOT / folder / name) != texts.get(name):
                 yield f"{folder}/{name}", texts.get(name)
 
 
-def _generated(place: str) -> Any:
+def _generated_texts(place: str) -> Any:
     module, function = place.split(":")
     return getattr(import_module(module), function)()
 

@@ -1,4 +1,4 @@
-"""Golden data on disk: cases by printing release, what was printed, sizes, counts and the MANIFEST over all of it."""
+"""Golden data on disk: cases by printing release, outputs, sizes, counts and the MANIFEST of all files."""
 
 import hashlib
 import json
@@ -12,24 +12,24 @@ from typing import NamedTuple
 
 DATA_FOLDERS = ("logs", "docs", "damaged")
 GROUPS = ("healthy", "damaged", "died", "newer", "usage")
-# Not data: written by hand, or the list itself.
+# Not data: files written by hand, and the list itself.
 UNLISTED = frozenset({"MANIFEST", "README.md", ".gitattributes"})
 # The documentation's sample was made with this release's record classes.
 SAMPLE_WRITER = "classes-2.0.1"
-# Releases whose `kafka-tools` isn't on Maven Central: nothing is printed of the files that their brokers wrote.
+# Releases whose `kafka-tools` isn't on Maven Central: their brokers' files have no printed output.
 WITHOUT_TOOL = frozenset({"4.4.0"})
 NO_TOOL = "no tool"
 ENTRY_SIZES = {".index": 8, ".timeindex": 12}
-# Enough of a SHA-256 to name an output; zip stores each name twice.
+# A sufficient part of a SHA-256 to name an output; zip stores each name twice.
 OUTPUT_NAME_SIZE = 16
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class Case(NamedTuple):
-    """One run of a release's real tool: how it was called, and what it printed.
+    """One run of a release's real tool: its arguments and its output.
 
-    Paths in `arguments` and `files` are relative to the root of golden. `order` is "hash" where the tool printed
-    lists in a hash table's order. `exit` holds the statuses that kseg may end with; empty means 0.
+    Paths in `arguments` and `files` are relative to the root of golden. `order` is "hash" if the tool printed lists in
+    a hash table's order. `exit` holds the statuses that kseg may end with; empty means 0.
     """
 
     id: str
@@ -47,17 +47,17 @@ class Case(NamedTuple):
 
 
 def case_id(printer: str, arguments: Iterable[str]) -> str:
-    """The id of a new case, from what makes it: twelve hexadecimal digits."""
+    """Return the id of a new case: twelve hexadecimal digits that follow from its contents."""
     return hashlib.sha256("\0".join((printer, *arguments)).encode()).hexdigest()[:12]
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """A key that sorts releases as numbers: 0.9.0.1 before 0.10.0.1."""
+    """Return a key that sorts releases as numbers: 0.9.0.1 before 0.10.0.1."""
     return tuple(int(part) for part in release.split("."))
 
 
 def read_cases(root: Path) -> Iterator[Case]:
-    """All cases of a golden directory; none if it holds none yet."""
+    """Yield all cases of a golden directory; none if it has none yet."""
     for path in sorted((root / "cases").glob("*.jsonl")):
         with zipfile.ZipFile(root / "expected" / f"{path.stem}.zip") as outputs:
             for line in path.read_text(encoding="utf-8").splitlines():
@@ -79,19 +79,19 @@ def write_cases(root: Path, cases: Iterable[Case]) -> None:
 
 
 def write_sizes(root: Path, sizes: dict[str, int]) -> None:
-    """Write `sizes.json`: the bytes that a file has when its zero tail is put back."""
+    """Write `sizes.json`: the bytes of each file with its zero tail."""
     rows = ",\n".join(f"{json.dumps(path)}: {sizes[path]}" for path in sorted(sizes))
     (root / "sizes.json").write_text(f"{{\n{rows}\n}}\n", encoding="utf-8")
 
 
 def read_sizes(root: Path) -> dict[str, int]:
-    """The sizes of `write_sizes`; empty if the directory has none."""
+    """Return the sizes of `write_sizes`; empty if the directory has none."""
     path = root / "sizes.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def cut_zero_tails(root: Path) -> dict[str, int]:
-    """Cut the zeros that brokers end indexes with; gives the sizes that these had, for `write_sizes`."""
+    """Cut the zeros at the end of brokers' indexes; return the former sizes, for `write_sizes`."""
     sizes = {}
     for path in sorted(root.rglob("*index")):
         entry = ENTRY_SIZES.get(path.suffix)
@@ -136,7 +136,7 @@ def write_manifest(root: Path, cases: Iterable[Case]) -> None:
 
 
 def listed_files(root: Path) -> Iterator[str]:
-    """The paths, relative to the root, of all files that the MANIFEST has to list."""
+    """Yield the paths, relative to the root, of all files that the MANIFEST must list."""
     for path in root.rglob("*"):
         relative = path.relative_to(root).as_posix()
         if path.is_file() and relative not in UNLISTED:
@@ -197,7 +197,7 @@ def _damage_bases(root: Path) -> dict[str, str]:
 
 
 def _writer(path: str, bases: dict[str, str]) -> str:
-    """`4.3.1` for a broker's file, `classes-4.3.1` for one made with its record classes, `-` where none is known."""
+    """Return `4.3.1` for a broker's file, `classes-4.3.1` for a file made with its record classes, `-` if unknown."""
     top, _, rest = path.partition("/")
     folder = rest.partition("/")[0]
     if top == "docs":

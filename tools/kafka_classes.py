@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
-# Starts quickly; text as UTF-8 and times as UTC wherever it runs.
+# For a quick start, with text as UTF-8 and times as UTC on every machine.
 JAVA_OPTIONS = (
     "-Xmx400m",
     "-XX:TieredStopAtLevel=1",
@@ -19,7 +19,7 @@ JAVA_OPTIONS = (
 class KafkaClasses:
     """The class path of some artifacts and of Java programs of this folder. `work` is a scratch directory.
 
-    `without`: artifacts (GROUP:NAME) that the others ask for, but that aren't out.
+    `without`: artifacts (GROUP:NAME) that others depend on, but that aren't published.
     """
 
     def __init__(
@@ -33,13 +33,13 @@ class KafkaClasses:
             subprocess.run(["javac", "-cp", f"{self._jars}/*", "-d", str(self._classes), *sources], check=True)
 
     def command(self, main_class: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
-        """The command line that runs one of the classes."""
+        """Return the command line that runs one of the classes."""
         class_path = f"{self._classes}{os.pathsep}{self._jars}/*"
         return ["java", *JAVA_OPTIONS, *options, "-cp", class_path, main_class, *arguments]
 
 
 def _fetch(artifacts: Iterable[str], work: Path, jars: Path, without: tuple[str, ...]) -> None:
-    """Let Maven copy artifacts (GROUP:NAME:VERSION) and what they need at run time."""
+    """Let Maven copy artifacts (GROUP:NAME:VERSION) and their runtime dependencies."""
     dependencies = "".join(_dependency(artifact, without) for artifact in artifacts)
     (work / "pom.xml").write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'

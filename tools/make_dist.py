@@ -25,11 +25,11 @@ NOT_SOURCES = shutil.ignore_patterns("*.so", "fast.c", "fast.html", "positions.p
 EARLIEST = 315532800
 """1980, where the times of zip files begin."""
 NO_DEBUGGING = "-g0"
-"""Lines for a debugger would name the directory in which the compiler ran."""
+"""Option without debugging lines, which would name the compiler's directory."""
 
 
 def main() -> int:
-    """Runs the command line; gives the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("directory", type=Path, help="where both are written to; what is there already is removed")
     directory = parser.parse_args().directory.resolve()
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def make_source_distribution(checkout: Path, target: Path) -> Path:
-    """Makes the archive of a checkout in a directory; the checkout stays as it is."""
+    """Make the archive of a checkout in a directory; the checkout doesn't change."""
     with TemporaryDirectory() as place:
         copy = Path(place) / "kseg"
         copy_sources(checkout, copy)
@@ -53,7 +53,7 @@ def make_source_distribution(checkout: Path, target: Path) -> Path:
 
 
 def copy_sources(checkout: Path, copy: Path) -> None:
-    """Copies what a source distribution is made of."""
+    """Copy the parts of a source distribution."""
     copy.mkdir()
     for name in FOLDERS:
         shutil.copytree(checkout / name, copy / name, ignore=NOT_SOURCES)
@@ -62,7 +62,10 @@ def copy_sources(checkout: Path, copy: Path) -> None:
 
 
 def time_of(checkout: Path) -> int:
-    """Seconds since 1970: SOURCE_DATE_EPOCH, or the last commit's; without git the earliest that a wheel can have."""
+    """Return seconds since 1970: SOURCE_DATE_EPOCH, or the last commit's.
+
+    Without git, it is the earliest time that a wheel can have.
+    """
     given = os.environ.get("SOURCE_DATE_EPOCH")
     if given:
         return int(given)
@@ -71,7 +74,7 @@ def time_of(checkout: Path) -> int:
 
 
 def _write_without_traces(source: Path, target: Path, time: int) -> None:
-    """Writes an archive once more, sorted, with one time, without users, and with the modes that any umask gives."""
+    """Write an archive again, sorted, with one time, without users, and with modes independent of the umask."""
     with (
         tarfile.open(source) as old,
         target.open("wb") as file,
@@ -86,7 +89,7 @@ def _write_without_traces(source: Path, target: Path, time: int) -> None:
 
 
 def make_wheel(directory: Path) -> Path:
-    """Makes the wheel of the source distribution in a directory, beside it."""
+    """Make the wheel of the source distribution in a directory, next to it."""
     (source,) = directory.glob("*.tar.gz")
     time = _time_in(source)
     variables = {"SOURCE_DATE_EPOCH": str(time), "CFLAGS": f"{os.environ.get('CFLAGS', '')} {NO_DEBUGGING}"}
@@ -109,7 +112,7 @@ def _time_in(archive: Path) -> int:
 
 
 def _run(command: list[str], directory: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Runs a command whose files get the usual modes; ends the program, with what it printed, if it fails."""
+    """Run a command whose files get the usual modes; if it fails, end the program with its output."""
     ran = subprocess.run(
         command,
         cwd=directory,

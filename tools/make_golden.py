@@ -30,15 +30,15 @@ from kafka_classes import KafkaClasses
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 SCALA = (((0,), "2.11"), ((2,), "2.12"), ((2, 5), "2.13"))
-"""Of which the classes are taken, since releases."""
-# What Kafka itself declares in all of these releases; it prints or stays silent by a system property.
+"""Scala versions of the classes, by release."""
+# Declared by Kafka in all of these releases; a system property decides whether it prints.
 SLF4J = "1.7.36"
 START_SECONDS = 60
 CLEAN_SECONDS = 60
 POLL_SECONDS = 0.2
 WARNINGS = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
-# Tools up to 2.x close their indexes by hand, and log by log4j 1.
+# Tools up to 2.x close their indexes explicitly, and log by log4j 1.
 OLD_OPTIONS = (
     *(
         f"--add-exports=java.base/{name}=ALL-UNNAMED"
@@ -47,7 +47,7 @@ OLD_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
 )
 
-# Locks, and the mark of a clean stop: of the running broker, not of its data.
+# Locks, and the mark of a clean stop: they belong to the running broker, not to its data.
 NOT_KEPT = {".lock", ".kafka_cleanshutdown"}
 
 LOG_OPTIONS = (
@@ -75,7 +75,7 @@ DECODERS = {
 
 
 class Dump(NamedTuple):
-    """A run of the tool to be made: on which file, with which options."""
+    """A planned run of the tool: its file and its options."""
 
     path: str
     kind: str
@@ -88,7 +88,7 @@ class Dump(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """How a run ended, and what it wrote."""
+    """The end of a run, and its output."""
 
     status: int
     stdout: bytes
@@ -96,7 +96,7 @@ class Printed(NamedTuple):
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.3.1", help="Kafka's release, 3.3 or later (%(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="a directory that is not there yet")
@@ -117,12 +117,12 @@ def main() -> int:
 
 
 def say(out: Path, cases: list[Case]) -> None:
-    """Says what was made."""
+    """Print a summary of the created data."""
     print(f"{out}: {len(cases)} cases, {sum(case.group == 'died' for case in cases)} of which killed the tool")
 
 
 def print_again(release: str, printer: str, every: int, out: Path) -> int:
-    """Run a release's tool over golden/ as another release's was run; returns the exit status."""
+    """Run a release's tool over golden/ as another release's was run; return the exit status."""
     wanted = [case for case in store.read_cases(GOLDEN) if case.printer == printer and case.group == "healthy"][::every]
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(scratch)
@@ -146,7 +146,7 @@ def print_again(release: str, printer: str, every: int, out: Path) -> int:
 
 
 def write(out: Path, cases: list[Case], sizes: dict[str, int]) -> None:
-    """Write the cases, and the indexes of all that was made."""
+    """Write the cases, and the indexes of all created files."""
     store.write_cases(out, cases)
     store.write_sizes(out, sizes)
     store.write_counts(out, cases)
@@ -154,7 +154,7 @@ def write(out: Path, cases: list[Case], sizes: dict[str, int]) -> None:
 
 
 def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
-    """Make a release's data and cases; returns the cases. `work` is scratch."""
+    """Make a release's data and cases; return the cases. `work` is scratch."""
     kafka = kafka_classes(release, work)
     logs = work / "broker-logs"
     with running_broker(kafka, logs, work) as bootstrap:
@@ -167,7 +167,7 @@ def make(release: str, out: Path, writer: str, work: Path) -> list[Case]:
 
 
 def kafka_classes(release: str, work: Path) -> KafkaClasses:
-    """The classes of a release's broker, clients and tools."""
+    """Return the classes of a release's broker, clients and tools."""
     artifacts = [*tool_artifacts(release), f"org.slf4j:slf4j-simple:{SLF4J}"]
     if has_tool(release):
         return KafkaClasses(artifacts, ["WriteTopics", "RunDumps"], work)
@@ -175,7 +175,7 @@ def kafka_classes(release: str, work: Path) -> KafkaClasses:
 
 
 def tool_artifacts(release: str) -> list[str]:
-    """Where a release's broker and tool are."""
+    """Return the artifacts of a release's broker and tool."""
     scala = [name for since, name in SCALA if store.release_order(release) >= since][-1]
     artifacts = [f"org.apache.kafka:kafka_{scala}:{release}"]
     if store.release_order(release) >= (4,) and has_tool(release):
@@ -184,12 +184,15 @@ def tool_artifacts(release: str) -> list[str]:
 
 
 def has_tool(release: str) -> bool:
-    """Whether the release's DumpLogSegments is out; from 4.0 on it has an artifact of its own, which may come later."""
+    """Return whether the release's DumpLogSegments is published.
+
+    From 4.0 on it has an artifact of its own, which may be published later.
+    """
     return release not in store.WITHOUT_TOOL
 
 
 def tool_options(release: str, work: Path) -> list[str]:
-    """Java's options for the tool alone, which keep it from logging."""
+    """Return Java's options for the tool alone, which keep it from logging."""
     if store.release_order(release) >= (3,):
         return [QUIET]
     logging = work / "log4j.properties"
@@ -198,14 +201,14 @@ def tool_options(release: str, work: Path) -> list[str]:
 
 
 def dump_class(release: str) -> str:
-    """The class of a release's DumpLogSegments."""
+    """Return the class of a release's DumpLogSegments."""
     is_java = store.release_order(release) >= (4, 3)
     return "org.apache.kafka.tools.DumpLogSegments" if is_java else "kafka.tools.DumpLogSegments"
 
 
 @contextmanager
 def running_broker(kafka: KafkaClasses, logs: Path, work: Path) -> Iterator[str]:
-    """Start a broker that is its own controller; gives its address. It is stopped cleanly at the end."""
+    """Start a broker that is its own controller; yield its address. It is stopped cleanly at the end."""
     port, controller_port = free_port(), free_port()
     properties = work / "server.properties"
     properties.write_text(server_properties(port, controller_port, logs))
@@ -222,7 +225,7 @@ def running_broker(kafka: KafkaClasses, logs: Path, work: Path) -> Iterator[str]
 
 
 def server_properties(port: int, controller_port: int, logs: Path) -> str:
-    """A configuration for one small, impatient broker."""
+    """Return a configuration for one small, impatient broker."""
     internal = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
     settings = {
         "process.roles": "broker,controller",
@@ -246,20 +249,20 @@ def server_properties(port: int, controller_port: int, logs: Path) -> str:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing uses now."""
+    """Return a port of 127.0.0.1 that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def is_listening(port: int) -> bool:
-    """Whether something takes connections there."""
+    """Return whether something accepts connections at a port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def is_compacted(logs: Path) -> bool:
-    """Whether the cleaner has been over the compacted topic, by its own checkpoint."""
+    """Return whether the cleaner has processed the compacted topic, by its own checkpoint."""
     path = logs / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines() if path.exists() else []
     return any(line.startswith("compacted 0 ") and not line.endswith(" 0") for line in lines)
@@ -268,7 +271,7 @@ def is_compacted(logs: Path) -> bool:
 def wait_until(
     condition: Callable[[], bool], seconds: float, complaint: str, process: subprocess.Popen[bytes] | None = None
 ) -> None:
-    """Wait for a condition; ends the program with the complaint if it does not come, or the process ends."""
+    """Wait for a condition; end the program with the complaint if it never holds, or the process ends."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline or (process is not None and process.poll() is not None):
@@ -277,7 +280,7 @@ def wait_until(
 
 
 def print_all(kafka: KafkaClasses, release: str, out: Path, work: Path) -> list[Case]:
-    """Run the release's DumpLogSegments over every file; on a copy, since it makes indexes that it misses."""
+    """Run the release's DumpLogSegments over every file; on a copy, since it creates missing indexes."""
     root = work / "copy"
     shutil.copytree(out / "logs", root / "logs")
     dumps = [dump for path in sorted(store.listed_files(root)) for dump in dumps_of(path)]
@@ -288,14 +291,14 @@ def print_all(kafka: KafkaClasses, release: str, out: Path, work: Path) -> list[
     cases = []
     for number, dump in enumerate(dumps):
         printed = printed_by_run(results / str(number))
-        # The trace of a tool that died holds the frames of what ran it: it runs again, by itself.
+        # The trace of a tool that died has the frames of its caller, so it runs again on its own.
         alone = kafka.command(dump_class(release), *dump.arguments, options=[QUIET])
         cases.append(case_of(release, dump, printed if printed.status == 0 else printed_alone(alone, root), root))
     return cases
 
 
 def dumps_of(path: str) -> Iterator[Dump]:
-    """The runs for a file; none for a kind that the tool does not know."""
+    """Yield the runs for a file; none for a kind that the tool doesn't know."""
     kind, options = OPTIONS.get(Path(path).suffix, ("", ()))
     for option in options:
         yield Dump(path, kind, option)
@@ -306,19 +309,19 @@ def dumps_of(path: str) -> Iterator[Dump]:
 
 
 def printed_by_run(result: Path) -> Printed:
-    """What RunDumps kept of a run."""
+    """Return the output that RunDumps kept of a run."""
     stdout, stderr, status = (result.with_suffix(suffix).read_bytes() for suffix in (".out", ".err", ".status"))
     return Printed(int(status), stdout, stderr)
 
 
 def printed_alone(command: list[str], root: Path) -> Printed:
-    """What a run prints in a process of its own."""
+    """Return the output of a run in a process of its own."""
     ran = subprocess.run(command, cwd=root, capture_output=True, check=False)
     return Printed(ran.returncode, ran.stdout, ran.stderr)
 
 
 def case_of(release: str, dump: Dump, printed: Printed, root: Path) -> Case:
-    """The case of a run; machine-dependent directories are taken out of its reports."""
+    """Return the case of a run; machine-dependent directories are removed from its reports."""
     return Case(
         id=store.case_id(release, dump.arguments),
         printer=release,

@@ -17,7 +17,7 @@ CLIENTS = "org.apache.kafka:kafka-clients:2.0.1"
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="directory for the three files")
     arguments = parser.parse_args()

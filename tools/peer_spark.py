@@ -1,7 +1,7 @@
-"""What kseg's data source is compared with: a real broker that serves partitions made elsewhere, and Spark's connector.
+"""The peer of kseg's data source: a real broker with given partitions, and Spark's connector.
 
-Maven fetches both. The connector's newest release is 4.2.0, and of what it needs the token provider's is 4.0.0 where
-Maven Central's mirror lacks later ones.
+Maven fetches both. The connector's newest release is 4.2.0. Its token provider is taken from 4.0.0, since Maven
+Central's mirror may lack later releases.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ CONNECTOR = {
     "org.apache.commons:commons-pool2": "2.13.1",
 }
 AS_IN_PRODUCTION = ("-Xmx1g", "-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC")
-"""Options of the JVM in the place of those that let a broker start quickly."""
+"""Options of the JVM instead of those that let a broker start quickly."""
 
 
 class Broker(NamedTuple):
@@ -35,7 +35,7 @@ class Broker(NamedTuple):
 
 @contextmanager
 def serving(topics: Mapping[str, Sequence[Path]], work: Path, java_options: Iterable[str] = ()) -> Iterator[Broker]:
-    """A broker whose fresh topics were given, while it was stopped, the logs of these partition directories."""
+    """Run a broker whose new topics got, while it was stopped, the logs of these partition directories."""
     kafka = make_golden.kafka_classes(RELEASE, work)
     logs = work / "logs"
     with make_golden.running_broker(kafka, logs, work) as bootstrap:
@@ -74,7 +74,7 @@ async def _create_topics(bootstrap: str, partition_counts: Mapping[str, int]) ->
 
 
 def _put_in_place(directory: Path, path: Path) -> None:
-    """The logs of a partition, in place of a fresh topic's."""
+    """Copy the logs of a partition over those of a new topic."""
     for file in directory.iterdir():
         if file.name != "partition.metadata":
             file.unlink()
@@ -83,12 +83,12 @@ def _put_in_place(directory: Path, path: Path) -> None:
 
 
 def connector_jars(work: Path) -> list[Path]:
-    """The connector's jars."""
+    """Return the connector's jars."""
     return fetched_jars((f"{name}:{version}" for name, version in CONNECTOR.items()), work)
 
 
 def fetched_jars(artifacts: Iterable[str], work: Path) -> list[Path]:
-    """Jars (GROUP:NAME:VERSION) as Maven fetches them, each as it is, without what it asks for."""
+    """Return jars (GROUP:NAME:VERSION) fetched by Maven, without their dependencies."""
     dependencies = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><exclusions><exclusion>"
         "<groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>".format(

@@ -63,7 +63,7 @@ EARLY_SHARE_GROUPS = {
 
 
 class SchemaFile(NamedTuple):
-    """A file to write, the release that its schemas come from, and the messages that go into it."""
+    """A file to write, the release of its schemas, and its messages."""
 
     name: str
     release: str
@@ -72,7 +72,7 @@ class SchemaFile(NamedTuple):
 
 
 def is_protocol(jar: str, schema: Schema) -> bool:
-    """Whether it is a request, a response, or a header of these."""
+    """Return whether it is a request, a response, or a header of these."""
     return jar == "kafka-clients" and schema["type"] in ("request", "response", "header")
 
 
@@ -101,7 +101,7 @@ FILES = (
 
 
 def download(release: str, into: Path) -> None:
-    """Copies Kafka's own jars of a release into a folder, by Maven."""
+    """Copy Kafka's own jars of a release into a folder, by Maven."""
     into.mkdir(parents=True)
     pom = into / "pom.xml"
     pom.write_text(POM.format(release=release))
@@ -110,7 +110,7 @@ def download(release: str, into: Path) -> None:
 
 
 def read_schemas(folder: Path, release: str) -> Iterator[tuple[str, Schema]]:
-    """Each schema of a release's jars, with the name of its jar."""
+    """Yield each schema of a release's jars, with the name of its jar."""
     for jar in sorted(folder.glob(f"kafka*-{release}.jar")):
         with zipfile.ZipFile(jar) as archive:
             for path in sorted(archive.namelist()):
@@ -121,14 +121,14 @@ def read_schemas(folder: Path, release: str) -> Iterator[tuple[str, Schema]]:
 
 
 def camel_case(name: str) -> str:
-    """A field's name as Kafka's JSON has it."""
+    """Return a field's name in the spelling of Kafka's JSON."""
     return name[0].lower() + name[1:]
 
 
 def default_value(kind: str, default: object) -> bool | int | str | None:
-    """A default as JSON has it; None if it is the type's own.
+    """Return a default for JSON; None if it is the type's own.
 
-    An unquoted null is no default for Kafka's generator: such lists and structures begin empty.
+    An unquoted null isn't a default for Kafka's generator: such lists and structures begin empty.
     """
     if default is None or default == "" or isinstance(default, bool):
         return default or None
@@ -140,18 +140,18 @@ def default_value(kind: str, default: object) -> bool | int | str | None:
 
 
 def without_nulls(members: Schema) -> Schema:
-    """Members that say something, in their order."""
+    """Return members with a value, in their order."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def stored_fields(fields: list[Schema]) -> list[Schema]:
-    """The members of fields that kseg uses."""
+    """Return the members of fields that kseg uses."""
     return [
         without_nulls(
             {
                 "name": camel_case(field["name"]),
                 "type": field["type"],
-                # Tagged fields may leave their versions to taggedVersions.
+                # Tagged fields may have their versions only in taggedVersions.
                 "versions": field.get("versions", field.get("taggedVersions", "none")),
                 "nullableVersions": field.get("nullableVersions"),
                 "tag": field.get("tag"),
@@ -166,19 +166,19 @@ def stored_fields(fields: list[Schema]) -> list[Schema]:
 
 
 def stored_structures(structures: list[Schema]) -> list[Schema] | None:
-    """The structures that several fields of a message share."""
+    """Return the structures that several fields of a message share."""
     return [{"name": each["name"], "fields": stored_fields(each["fields"])} for each in structures] or None
 
 
 def message_line(schema: Schema) -> str:
-    """A message as kseg stores it: Kafka's schema on one line, with the members that kseg uses in a fixed order."""
+    """Return a message in kseg's form: Kafka's schema on one line, with kseg's members in a fixed order."""
     stored = without_nulls(
         {
             "apiKey": schema.get("apiKey"),
             "type": schema["type"],
             "name": schema["name"],
             "validVersions": schema["validVersions"],
-            # 2.8's schemas say nothing where they mean "none".
+            # 2.8's schemas omit the value for "none".
             "flexibleVersions": schema.get("flexibleVersions", "none"),
             "fields": stored_fields(schema.get("fields", [])),
             "commonStructs": stored_structures(schema.get("commonStructs", [])),
@@ -188,13 +188,13 @@ def message_line(schema: Schema) -> str:
 
 
 def file_text(schemas: list[Schema]) -> str:
-    """The lines of a file, by number and name."""
+    """Return the lines of a file, by number and name."""
     schemas = sorted(schemas, key=lambda schema: (schema.get("apiKey", -1), schema["name"]))
     return "".join(map(message_line, schemas))
 
 
 def main() -> None:
-    """Writes all files."""
+    """Write all files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jars", type=Path, help="folder with, or for, a folder of jars per release")
     parser.add_argument("--into", type=Path, default=INTO, help="folder to write the files into")

@@ -22,16 +22,16 @@ import make_golden
 from kafka_classes import KafkaClasses
 
 LARGEST_PAYLOAD = 1400
-"""Bytes of a packet's payload: what Ethernet would carry."""
+"""Bytes of a packet's payload, as in Ethernet."""
 CLIENT_HOST, BROKER_HOST = bytes([10, 0, 0, 2]), bytes([10, 0, 0, 1])
-"""Addresses in the capture: documentation reads better than 127.0.0.1 twice."""
+"""Addresses in the capture; two addresses are clearer in documentation than 127.0.0.1 twice."""
 BROKER_PORT = 9092
 TOOLS = "org.apache.kafka.tools."
 JAVA_SECONDS = 120
 
 
 class Recorder:
-    """Packets of several connections into one capture, in the order in which they passed."""
+    """A capture of the packets of several connections, in the order in which they passed."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._writer = dpkt.pcap.Writer(file)
@@ -39,7 +39,7 @@ class Recorder:
         self._sequences: dict[tuple[int, bool], int] = {}
 
     def open(self, port: int) -> None:
-        """The three packets that open a connection."""
+        """Write the three packets that open a connection."""
         with self._lock:
             self._sequences[port, True], self._sequences[port, False] = port * 1000, port * 2000
             self._packet(port, True, dpkt.tcp.TH_SYN)
@@ -49,7 +49,7 @@ class Recorder:
             self._packet(port, True, dpkt.tcp.TH_ACK)
 
     def pass_on(self, port: int, is_client: bool, content: bytes) -> None:
-        """Bytes that one side sent."""
+        """Write bytes that one side sent."""
         with self._lock:
             for at in range(0, len(content), LARGEST_PAYLOAD):
                 payload = content[at : at + LARGEST_PAYLOAD]
@@ -57,7 +57,7 @@ class Recorder:
                 self._sequences[port, is_client] += len(payload)
 
     def close(self, port: int, is_client: bool) -> None:
-        """The packet with which one side says that it sends no more."""
+        """Write the packet with which one side ends its stream."""
         with self._lock:
             self._packet(port, is_client, dpkt.tcp.TH_FIN | dpkt.tcp.TH_ACK)
             self._sequences[port, is_client] += 1
@@ -79,7 +79,7 @@ class Recorder:
 
 
 class Proxy:
-    """Passes connections to a port on to the broker, and records them."""
+    """Passes connections to a port to the broker, and records them."""
 
     def __init__(self, broker_port: int, recorder: Recorder) -> None:
         self._broker_port = broker_port
@@ -102,21 +102,21 @@ class Proxy:
     def _pump(self, source: socket.socket, target: socket.socket, port: int, is_client: bool) -> None:
         try:
             while content := source.recv(1 << 16):
-                # Recorded first: a response must not stand before its request.
+                # Recorded first: a response must not precede its request.
                 self._recorder.pass_on(port, is_client, content)
                 target.sendall(content)
             self._recorder.close(port, is_client)
             target.shutdown(socket.SHUT_WR)
         except OSError:
-            return  # the other side has gone
+            return  # the other side has closed
 
     def close(self) -> None:
-        """Takes no more connections."""
+        """Stop accepting connections."""
         self._listener.close()
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.3.1", help="Kafka's release, 4.0 or later (%(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="the capture, which is not there yet")
@@ -130,7 +130,7 @@ def main() -> int:
 
 
 def record(release: str, recorder: Recorder, work: Path) -> None:
-    """Start the broker behind a proxy and let each client work. `work` is scratch."""
+    """Start the broker behind a proxy and run each client. `work` is scratch."""
     kafka = KafkaClasses(
         [*make_golden.tool_artifacts(release), f"org.slf4j:slf4j-simple:{make_golden.SLF4J}"],
         ["RunDumps"],
@@ -158,17 +158,17 @@ def record(release: str, recorder: Recorder, work: Path) -> None:
 
 
 def proxied(proxy: Proxy) -> str:
-    """The address that the broker is to name."""
+    """Return the address that the broker advertises."""
     return f"PLAINTEXT://127.0.0.1:{proxy.port}"
 
 
 def lines(name: str, count: int) -> list[str]:
-    """Records' values, of which every fifth repeats itself so that it compresses."""
+    """Return values of records, of which every fifth repeats itself so that it compresses."""
     return [f"{name} {number} {'more of it ' * (number % 5)}" for number in range(count)]
 
 
 def use_java(kafka: KafkaClasses, server: str, work: Path) -> None:
-    """Kafka's own tools: topics, console producer and consumer in three kinds of groups, transactions, admin."""
+    """Run Kafka's own tools: topics, console producer and consumer in three kinds of groups, transactions, admin."""
 
     def run(tool: str, *arguments: str, text: str = "") -> None:
         command = kafka.command(TOOLS + tool, *arguments, options=[make_golden.QUIET])
@@ -196,7 +196,7 @@ def use_java(kafka: KafkaClasses, server: str, work: Path) -> None:
 
 
 async def use_aiokafka(server: str) -> None:
-    """Aiokafka: a producer, a transaction with a group's offsets, a consumer in a group."""
+    """Run aiokafka: a producer, a transaction with a group's offsets, a consumer in a group."""
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
     from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
@@ -227,7 +227,7 @@ async def use_aiokafka(server: str) -> None:
 
 
 def use_librdkafka(server: str) -> None:
-    """Librdkafka: a producer with lz4 and snappy, transactions kept and given up, a consumer in a group, admin."""
+    """Run librdkafka: a producer with lz4 and snappy, committed and aborted transactions, a group's consumer, admin."""
     from confluent_kafka import Consumer, Producer
     from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 

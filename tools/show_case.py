@@ -20,7 +20,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("id", nargs="?", metavar="ID", help="a case, or the beginning of its id")
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def show(beginning: str) -> int:
-    """Print a case: stdout's bytes to stdout, all else to stderr."""
+    """Print a case: stdout's bytes to stdout, everything else to stderr."""
     case = next((case for case in store.read_cases(GOLDEN) if case.id.startswith(beginning)), None)
     if case is None:
         print(f"show_case: no case {beginning}; --list finds them", file=sys.stderr)
@@ -62,7 +62,7 @@ def list_cases(text: str) -> int:
 
 
 def restore(directory: Path) -> int:
-    """Copy the files and put their zero tails back."""
+    """Copy the files and restore their zero tails."""
     for folder in store.DATA_FOLDERS:
         shutil.copytree(GOLDEN / folder, directory / folder)
     for path, size in store.read_sizes(GOLDEN).items():

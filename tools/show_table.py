@@ -14,7 +14,7 @@ PRINTED_WIDTH = 160
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory")
     table = pq.read_table(parser.parse_args().directory)

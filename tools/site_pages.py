@@ -1,4 +1,4 @@
-"""A hook of mkdocs: pages that stand outside of docs/ come to the site, and links between files lead to pages.
+"""A hook of mkdocs that adds pages from outside docs/ to the site, and turns links to files into links to pages.
 
 README.md and its kin are read in the repository too, so their links name files there. On the site, a link to a file
 that has a page leads to this page, and one to any other file of the repository is shown as its path.
@@ -27,19 +27,19 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that stand elsewhere."""
+    """Add the pages from elsewhere."""
     for page, source in OUTSIDE.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page with links that hold on the site."""
+    """Return the page with links for the site."""
     return site_links(markdown, page.file.src_uri)
 
 
 def site_links(markdown: str, page: str) -> str:
-    """A page's text, with links to files of the repository as links to pages."""
+    """Return a page's text, with links to files of the repository as links to pages."""
     source = OUTSIDE.get(page, f"docs/{page}")
 
     def link(match: re.Match[str]) -> str:

@@ -31,9 +31,9 @@ from start.rows import ROWS, base_path, key_of, read_rows, rows_path
 from start.runs import Seen
 
 LINES, LINE_SIZE, NAMES = 4, 180, 8
-"""Of what is kept in a row: lines that a broker says, and names of files; more say nothing new."""
+"""Most lines of a broker in a row, their length, and most names of files; further ones add no facts."""
 REBUILT = "Could not find offset index file"
-"""An error that keeps no broker from its start."""
+"""An error that doesn't keep a broker from starting."""
 NUMBER = re.compile(r"\d+")
 
 
@@ -45,12 +45,15 @@ class Job(NamedTuple):
 
     @property
     def topics(self) -> list[str]:
-        """The topics that can have consequences."""
+        """Topics that can have consequences."""
         return [self.topic] if self.topic else all_topics()
 
 
 class Bench(NamedTuple):
-    """A node, and base disks with what a start on them shows. usual: files that any start changes or deletes."""
+    """A node, and base disks with the observations of a start on them.
+
+    usual: files that any start changes or deletes.
+    """
 
     node: Node
     stop: str
@@ -60,7 +63,7 @@ class Bench(NamedTuple):
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.4.0", help="Kafka's release (%(default)s)")
     parser.add_argument("--role", choices=ROLES, default="combined", help="the node's role (%(default)s)")
@@ -86,7 +89,7 @@ def main() -> int:
 
 
 def wanted_cells(only: str | None) -> Iterator[Cell]:
-    """The cells of partitions, of the disk, or all."""
+    """Yield the cells of partitions, of the disk, or all."""
     if only != "disk":
         yield from partition_cells()
     if only != "partitions":
@@ -94,7 +97,7 @@ def wanted_cells(only: str | None) -> Iterator[Cell]:
 
 
 def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
-    """Measure what isn't there yet, on the disks of all stops at the same time."""
+    """Measure missing rows, on the disks of all stops at the same time."""
     rows = rows_path(node.release, node.role)
     archives = {
         stop: {process.role: base_path(node.release, process.role, stop) for process in node.processes}
@@ -118,12 +121,12 @@ def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
 
 
 def all_topics() -> list[str]:
-    """The topics of the base disk."""
+    """Return all topics of the base disk."""
     return [topic for kind in COPIES for topic in topics(kind)]
 
 
 def new_bench(node: Node, stop: str, archives: Mapping[str, Path]) -> Bench:
-    """Start twice on a disk without faults: the first start tells where records begin."""
+    """Start twice on a disk without faults: the first start shows where records begin."""
     offsets: dict[str, list[int]] = {topic: [] for topic in all_topics()}
     usual: set[str] = set()
     for _ in range(2):
@@ -137,7 +140,7 @@ def new_bench(node: Node, stop: str, archives: Mapping[str, Path]) -> Bench:
 
 
 def sought_offsets(healthy: Seen) -> dict[str, list[int]]:
-    """Some offsets of each topic, spread over its log."""
+    """Return some offsets of each topic, spread over its log."""
     found = {}
     for topic, served in healthy.answers.served.items():
         offsets = sorted(served.records["read_uncommitted"])
@@ -166,7 +169,7 @@ def measure_stop(bench: Bench, cells: list[Cell], rows: Path) -> None:
 
 
 def is_rude(cell: Cell) -> bool:
-    """Whether a fault is likely to keep the broker from its start: it has one of its own, which saves others."""
+    """Return whether a fault is likely to stop the broker, so that it gets a start of its own."""
     if cell.fault == "padded with zeros" and cell.file in ("last .log", "last .index"):
         return True
     return (
@@ -211,13 +214,13 @@ def run_shared(bench: Bench, jobs: list[Job], rows: Path) -> None:
 
 
 def second_class(bench: Bench, job: Job) -> str:
-    """The consequence of another start on the disk that a refused start leaves."""
+    """Return the consequence of another start on the disk that a refused start leaves."""
     seen = runs.start(bench.node, sought_offsets(bench.healthy))
     return classes.class_of(job.topics, seen, bench.healthy, is_touched=True)
 
 
 def row_of(bench: Bench, job: Job, place: str, before: dict[str, str], seen: Seen) -> dict[str, Any]:
-    """The row of a cell: what the start showed of its topic, or of all if it is about the whole disk."""
+    """Return the row of a cell: the observations of its topic, or of all topics if it is about the whole disk."""
     own = {f"{job.topic}-0"}
 
     def is_own(path: str) -> bool:
@@ -235,10 +238,10 @@ def row_of(bench: Bench, job: Job, place: str, before: dict[str, str], seen: See
     return {
         **_key(bench, job),
         "class": classes.class_of(job.topics, seen, healthy, is_touched=is_touched),
-        "log": [_shortened(line, job) for line in said[:LINES]],
+        "log": [_shorten(line, job) for line in said[:LINES]],
         "before": classes.counts(job.topics, healthy),
         "after": classes.counts(job.topics, seen),
-        **{name: [_shortened(each, job) for each in paths[:NAMES]] for name, paths in files._asdict().items()},
+        **{name: [_shorten(each, job) for each in paths[:NAMES]] for name, paths in files._asdict().items()},
     }
 
 
@@ -251,12 +254,12 @@ def _new_lines(seen: Seen, healthy: Seen) -> list[str]:
     return [line for line in seen.said if NUMBER.sub("0", line) not in usual]
 
 
-def _shortened(text: str, job: Job) -> str:
+def _shorten(text: str, job: Job) -> str:
     return (text.replace(job.topic, "TOPIC") if job.topic else text)[:LINE_SIZE]
 
 
 def write_row(rows: Path, row: dict[str, Any]) -> None:
-    """Add a row, and say so."""
+    """Add a row, and print it."""
     rows.parent.mkdir(exist_ok=True)
     with rows.open("a") as file:
         file.write(json.dumps(row) + "\n")

@@ -20,7 +20,7 @@ COLUMNS = ("release", "role", "stop", "kind", "file", "fault", "class")
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--match", default="", metavar="WORDS", help="read only files and faults with these words")
     arguments = parser.parse_args()
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def disagreements(wanted: Iterable[Row], directory: Path) -> Iterable[str]:
-    """A line for each row that a command contradicts, with what each of the commands says."""
+    """Yield a line for each row that a command contradicts, with each command's answer."""
 
     @cache
     def usual(command: str, disk: Path) -> Findings:

@@ -38,25 +38,25 @@ TESTS = (
     "tests/commands/test_slice.py",
     "tests/commands/test_verify.py",
 )
-"""Tests that need the golden files and what TEST_LIBRARIES names, but neither a checkout nor an extra."""
+"""Tests that need the golden files and TEST_LIBRARIES, but neither a checkout nor an extra."""
 TEST_LIBRARIES = ("pytest>=9", "pytest-timeout>=2.3", "hypothesis>=6.100", "aiokafka>=0.12")
 SAMPLE = ROOT / "golden" / "docs" / "test-1-0" / "00000000000000203000.log"
 SAMPLE_LINES = 6332
 DUMP = ("dump", "--like", "4.3", "--print-data-log", str(SAMPLE))
 QUICKLY = "-O0"
-"""What is tried is that it compiles; the compiler takes a quarter of the time so."""
+"""Compiler option for speed: only successful compilation is tested; it takes a quarter of the time."""
 NO_COMPILER = {"CC": "/bin/false"}
 EXTRA, ITS_MODULE = "msgpack", "msgpack"
-"""A small one."""
+"""A small library."""
 OLDER = "0.0.1"
 
 
 class Failed(Exception):
-    """Something that was tried isn't as it should be."""
+    """An error: a tested installation has a problem."""
 
 
 class Environment:
-    """An environment of a Python, in a directory, with nothing but pip in it."""
+    """An environment of a Python, in a directory, with only pip in it."""
 
     def __init__(self, python: str, directory: Path) -> None:
         self.directory = directory
@@ -64,21 +64,21 @@ class Environment:
         run([python, "-m", "venv", str(directory)])
 
     def pip(self, *arguments: str, **variables: str) -> None:
-        """Runs its pip."""
+        """Run its pip."""
         run([self.python, "-m", "pip", "--disable-pip-version-check", *arguments], **variables)
 
     def kseg(self, *arguments: str) -> str:
-        """What the kseg that is installed there prints."""
+        """Return the output of the kseg that is installed there."""
         return run([str(self.directory / "bin" / "kseg"), *arguments])
 
     def check(self, kernel: str, expected: str) -> None:
-        """Fails unless kseg has that kernel and dumps what is expected."""
+        """Fail unless kseg has that kernel and dumps the expected lines."""
         version = self.kseg("--version").strip()
         if version != f"kseg {VERSION} (kernel: {kernel})" or self.kseg(*DUMP) != expected:
             raise Failed(f"{version} should be {VERSION}, have the kernel {kernel} and dump {len(expected)} bytes")
 
     def check_shared_files(self) -> None:
-        """Fails unless man pages and completion, and no others, are where man and shells look for them."""
+        """Fail unless man pages and completion, and no others, are where man and shells look for them."""
         wanted, found = (
             {path.relative_to(place) for path in (place / "share").rglob("*kseg*") if path.is_file()}
             for place in (ROOT, self.directory)
@@ -91,7 +91,7 @@ class Environment:
                 raise Failed(f"man doesn't show the page of dump:\n{manual}")
 
     def check_package(self) -> None:
-        """Fails unless the package that runs is the installed one, with its licenses."""
+        """Fail unless the package that runs is the installed one, with its licenses."""
         place = Path(run([self.python, "-c", "import kseg.reading.log_file as found; print(found.__file__)"]).strip())
         if not place.is_relative_to(self.directory):
             raise Failed(f"{place} runs, which isn't what was installed")
@@ -101,23 +101,23 @@ class Environment:
                 raise Failed(f"the installed {name} isn't that of the sources")
 
     def test(self, place: Path) -> str:
-        """Runs TESTS on the installed package, from a directory that has no kseg; gives pytest's last line."""
+        """Run TESTS on the installed package, from a directory without kseg; return pytest's last line."""
         printed = run([self.python, "-m", "pytest", "-p", "no:cacheprovider", *TESTS], place, KSEG_KERNEL=self.kernel())
         return printed.strip().splitlines()[-1]
 
     def kernel(self) -> str:
-        """Which kernel it has."""
+        """Return the name of its kernel."""
         (name,) = re.findall(r"kernel: (\w+)", self.kseg("--version"))
         return str(name)
 
     def files(self) -> set[str]:
-        """Names of kseg's files and folders in it."""
+        """Return names of kseg's files and folders in it."""
         paths = (path.relative_to(self.directory) for path in self.directory.rglob("*"))
         return {str(path) for path in paths if re.search(r"(^|/)_?(pyspark_)?kseg", str(path))}
 
 
 def run(command: Sequence[str], directory: Path = Path("/"), **variables: str) -> str:
-    """What a command prints, run outside of the checkout. Raises Failed where it fails."""
+    """Return the output of a command that runs outside of the checkout. Raises Failed if it fails."""
     kept = {name: value for name, value in os.environ.items() if name not in ("KSEG_KERNEL", "PYTHONPATH", "CC")}
     environment = {**kept, **variables}
     ran = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
@@ -127,7 +127,7 @@ def run(command: Sequence[str], directory: Path = Path("/"), **variables: str) -
 
 
 def found_pythons() -> dict[str, str | None]:
-    """The program of each Python that pyproject.toml names: on the PATH, or of pyenv; None where there is none."""
+    """Return the program of each Python in pyproject.toml: from the PATH, or of pyenv; None for a missing one."""
     names = (each.rpartition(" :: ")[2] for each in PROJECT["classifiers"])
     versions = [name for name in names if re.fullmatch(r"3\.\d+", name)]
     return {version: next(filter(_is_usable, _candidates(version)), None) for version in versions}
@@ -145,7 +145,7 @@ def _is_usable(python: str) -> bool:
 
 
 def make_twice(place: Path) -> Path:
-    """Makes both files in unlike circumstances, and compares them; gives the directory that they are in."""
+    """Make both files in different circumstances, and compare them; return their directory."""
     sums = []
     for name, umask in (("first", 0o022), ("a-longer-name", 0o077)):
         before = os.umask(umask)
@@ -162,7 +162,7 @@ def make_twice(place: Path) -> Path:
 
 
 def make_older(place: Path) -> Path:
-    """A wheel of a lower version, with a module that the newer one no longer has."""
+    """Return a wheel of a lower version, with a module that the newer one no longer has."""
     copy_sources(ROOT, place / "older")
     project = place / "older" / "pyproject.toml"
     project.write_text(project.read_text(encoding="utf-8").replace(f'"{VERSION}"', f'"{OLDER}"', 1), encoding="utf-8")
@@ -174,7 +174,7 @@ def make_older(place: Path) -> Path:
 
 
 def make_test_place(place: Path) -> Path:
-    """A directory with the tests and their data, without kseg's sources."""
+    """Return a directory with the tests and their data, without kseg's sources."""
     directory = place / "tested-from"
     shutil.copytree(ROOT / "tests", directory / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", directory)
@@ -183,7 +183,7 @@ def make_test_place(place: Path) -> Path:
 
 
 def try_python(python: str, place: Path, dist: Path, older: Path, expected: str) -> list[str]:
-    """Installs, upgrades, tests and uninstalls with one Python; says what was done."""
+    """Install, upgrade, test and uninstall with one Python; return the steps."""
     (wheel,), (source,) = map(str, dist.glob("*.whl")), map(str, dist.glob("*.tar.gz"))
     made = Environment(python, place)
     said = []
@@ -215,7 +215,7 @@ def try_python(python: str, place: Path, dist: Path, older: Path, expected: str)
 
 
 def try_extras(python: str, place: Path, wheel: Path) -> None:
-    """Lets pip look for the libraries of each extra."""
+    """Let pip look for the libraries of each extra."""
     made = Environment(python, place)
     for extra in PROJECT["optional-dependencies"]:
         made.pip("install", "--dry-run", f"{wheel}[{extra}]")
@@ -223,7 +223,7 @@ def try_extras(python: str, place: Path, wheel: Path) -> None:
 
 
 def main() -> int:
-    """Runs the command line; gives the exit status."""
+    """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--extras", action="store_true", help="ask pip for the libraries of each extra; takes minutes")
     parser.add_argument("--newest", action="store_true", help="try only the newest of the Pythons that are here")
@@ -241,8 +241,8 @@ def main() -> int:
 
 
 def try_all(place: Path, pythons: dict[str, str | None], *, with_extras: bool) -> None:
-    """Tries each Python, some at once; None is the program of one that isn't here. Raises Failed."""
-    os.environ |= {"SOURCE_DATE_EPOCH": str(time_of(ROOT)), "CFLAGS": QUICKLY}  # for all that is built here
+    """Test each Python, some at once; None is the program of a missing one. Raises Failed."""
+    os.environ |= {"SOURCE_DATE_EPOCH": str(time_of(ROOT)), "CFLAGS": QUICKLY}  # for all builds here
     expected = run([str(Path(sys.executable).with_name("kseg")), *DUMP])
     if expected.count("\n") != SAMPLE_LINES:
         raise Failed(f"the sample has {SAMPLE_LINES} lines, kseg dumps {expected.count(chr(10))}")

@@ -28,11 +28,11 @@ ABOUT = {
 
 
 Record = tuple[str, str]
-"""An option: what to write, and what it means."""
+"""An option: its flags, and its meaning."""
 
 
 class Help:
-    """A command's help in its parts: paragraphs, examples, options under their headings."""
+    """A command's help in parts: paragraphs, examples, options under their headings."""
 
     def __init__(self, name: str, command: click.Command) -> None:
         own_names = cli.context_settings["help_option_names"]
@@ -48,12 +48,12 @@ class Help:
         self.sections = command.sections(context) if isinstance(command, TableCommand) else {}
 
     def options(self) -> Iterator[tuple[str, Record]]:
-        """Each option under its heading."""
+        """Yield each option with its heading."""
         return ((heading, record) for heading, records in self.sections.items() for record in records)
 
 
 def helps() -> Iterator[Help]:
-    """Each command's."""
+    """Yield the help of each command."""
     context = click.Context(cli)
     for name in COMMANDS:
         command = cli.get_command(context, name)
@@ -62,12 +62,12 @@ def helps() -> Iterator[Help]:
 
 
 def pages() -> dict[str, str]:
-    """Return the pages about commands, by their names: one of all, and one of each."""
+    """Return the pages about commands, by their names: an overview, and one per command."""
     return {"index.md": _overview(), **{f"{each.name}.md": command_page(each) for each in helps()}}
 
 
 def _overview() -> str:
-    """Tasks with their commands, and a list of all commands."""
+    """Return tasks with their commands, and a list of all commands."""
     parts = [INTRODUCTION, "| task | command |\n|---|---|\n"]
     for situation in SITUATIONS:
         parts.append(f"| **{situation.name}** | |\n")
@@ -100,7 +100,7 @@ def _cell(text: str) -> str:
 
 
 def man_page(each: Help) -> str:
-    """A command's page in man's language."""
+    """Return a command's page in man's language."""
     title = f"kseg-{each.name}"
     lines = [
         f'.TH "{title.upper()}" 1 "" "kseg"',
@@ -123,7 +123,7 @@ def man_page(each: Help) -> str:
 
 
 def main_man_page() -> str:
-    """The page of `kseg` itself."""
+    """Return the page of `kseg` itself."""
     whole = Help("", cli)
     lines = ['.TH "KSEG" 1 "" "kseg"', ".ad l", ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
     lines += [".SH SYNOPSIS", _man(whole.usage), ".SH EXAMPLES"]

@@ -1,4 +1,4 @@
-"""docs/reference/findings.md: what `kseg verify` and `kseg doctor` find, from their tables."""
+"""docs/reference/findings.md: the findings of `kseg verify` and `kseg doctor`, from their tables."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ tell of are in order, the likeliest first.
 
 
 def page() -> str:
-    """All findings, by severity; then those of clusters, those that only the doctor has, and a broker's words."""
+    """Return all findings, by severity; then those of clusters, of the doctor only, and of a broker's log."""
     sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
     tiers = [_TIERS, _table(TIER_FINDINGS, with_severity=True)]
     clusters = [_OF_CLUSTERS, _table(CLUSTER_FINDINGS, with_severity=True)]
@@ -60,7 +60,7 @@ def page() -> str:
 
 
 def _log_lines() -> str:
-    """A row for each line of a broker's log; words with backticks need two around them."""
+    """Return a row for each line of a broker's log; words with backticks need two around them."""
     said: dict[str, tuple[str, ...]] = {}
     for known in KNOWN_LINES:
         said[known.readable] = tuple(dict.fromkeys((*said.get(known.readable, ()), *known.ids)))
@@ -76,7 +76,7 @@ def _of(severity: Severity) -> dict[str, FindingKind]:
 
 
 def _table(kinds: Mapping[str, FindingKind], *, with_severity: bool = False) -> str:
-    """A row for each kind."""
+    """Return a row for each kind."""
     titles = ["id", *(["severity"] if with_severity else []), "meaning", "risk", "next step"]
     rows = [titles, ["---"] * len(titles)]
     for name, kind in kinds.items():

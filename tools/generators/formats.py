@@ -42,7 +42,7 @@ FILES = {
     ".checkpoint": "the cluster's metadata at the end offset and epoch in the name, as batches; KRaft",
     ".leader_epoch_checkpoint": "the leader epochs of a segment in local tiered storage",
 }
-"""What is in the files that have a name or an extension of their own."""
+"""The contents of files that have a name or an extension of their own."""
 STATES = {
     DirectoryState.DELETE: "is being deleted, after `file.delete.delay.ms`",
     DirectoryState.FUTURE: "is being moved here from another log directory",
@@ -70,7 +70,7 @@ CODEC_FRAMING = {
     " --fix-lz4` mends it for clients that demand the right one.",
     Codec.ZSTD: "A zstd frame (RFC 8878); the content size may be missing.",
 }
-"""How the body of a batch is framed, by codec."""
+"""The framing of a batch's body, by codec."""
 TOPICS: dict[str, tuple[str, str]] = {
     "__consumer_offsets": (
         "consumer_offsets",
@@ -90,11 +90,11 @@ TOPICS: dict[str, tuple[str, str]] = {
     ),
     "__remote_log_metadata": ("remote_log_metadata", "Framed as in `__cluster_metadata`."),
 }
-"""Internal topics: the file of the schemas, and how a message is framed."""
+"""Internal topics: the file of the schemas, and the framing of a message."""
 
 
 def page() -> str:
-    """The contents of the page."""
+    """Return the contents of the page."""
     binary = format_page().replace("\n## ", "\n### ").removeprefix("## ")
     return "\n".join([TITLE, *_names(), BINARY, f"### {binary}", *_text_files(), *_codecs(), *_topics()])
 
@@ -108,7 +108,7 @@ def _names() -> Iterator[str]:
     yield "| `bootstrap.checkpoint` | checkpoint | the metadata that a new KRaft cluster begins with, as batches |"
     yield "\nIn a partition's directory, the files of a segment are named by its base offset, in 20 digits:\n"
     yield "| file | kind | what is in it |\n|---|---|---|"
-    yield from (f"| `{_named(name)}` | {kind} | {FILES[name]} |" for name, kind in KIND_OF_EXTENSION.items())
+    yield from (f"| `{_name_rows(name)}` | {kind} | {FILES[name]} |" for name, kind in KIND_OF_EXTENSION.items())
     yield from (f"| `{name}` | {KIND_OF_NAME[name]} | {FILES[name]} |" for name in beside)
     yield "\nA `.snapshot` is named by the next offset after what it knows. In local tiered storage a segment's files"
     yield "have its id between offset and extension: `00000000000000000000-oAtiIQ95REujbuzNd_lkLQ.log`."
@@ -119,7 +119,7 @@ def _names() -> Iterator[str]:
     yield from (f"| `TOPIC-PARTITION.UNIQUEID-{state}` | {STATES[state]} |" for state in DirectoryState)
 
 
-def _named(extension: str) -> str:
+def _name_rows(extension: str) -> str:
     if KIND_OF_EXTENSION[extension] is FileKind.METADATA_SNAPSHOT:
         return f"00000000000000000123-0000000001{extension}"
     return f"00000000000000000000{extension}"
@@ -142,7 +142,7 @@ def _text_files() -> Iterator[str]:
 
 
 def _fields(text: str) -> str:
-    """What a line is: names of fields in code, or words."""
+    """Return the description of a line: names of fields in code, or words."""
     return text if text.startswith("a ") else f"`{text}`"
 
 
@@ -174,7 +174,7 @@ def _message_row(message: MessageSchema) -> str:
 
 
 def _field(field: Field, versions: str) -> str:
-    """A field, with those of a structure in braces."""
+    """Return a field, with the fields of a structure in braces."""
     is_always = field.versions in ("0+", versions)
     when = "" if is_always else f" ({field.versions})"
     null = "" if field.nullable == "none" else "?"

@@ -7,12 +7,12 @@ from kseg.kernel import contract as program
 
 
 def kernel_contract() -> str:
-    """The text of kseg/kernel/fast/contract.pxi."""
+    """Return the text of kseg/kernel/fast/contract.pxi."""
     return "\n".join(numbers()) + "\n"
 
 
 def numbers() -> Iterator[str]:
-    """The lines of the kernel's part with the contract's numbers."""
+    """Yield the lines of the kernel's part with the contract's numbers."""
     made_of = "kseg.kernel.contract, fold_contract, program and statistics_contract"
     yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
     for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
@@ -32,7 +32,10 @@ def numbers() -> Iterator[str]:
 
 
 def statistics_numbers() -> Iterator[str]:
-    """The numbers of kseg.kernel.statistics_contract; the values of a table's rows begin with what the row is of."""
+    """Yield the numbers of kseg.kernel.statistics_contract.
+
+    The values of a table's rows begin with the subject of the row.
+    """
     for values in (
         statistics_contract.OfHistogram,
         statistics_contract.OfCodec,

@@ -1,4 +1,4 @@
-"""docs/reference/limits.md: what kseg bounds, with the values of the constants that bound it."""
+"""docs/reference/limits.md: the limits of kseg, with the values of their constants."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -18,22 +18,22 @@ much again. `-v` prints what a run took. There is no limit on how many segments,
 
 
 def count(value: int) -> str:
-    """A number with its thousands apart."""
+    """Return a number with separated thousands."""
     return f"{value:,}"
 
 
 def seconds(value: float) -> str:
-    """A time."""
+    """Return a time."""
     return f"{value:g} s"
 
 
 def share(value: float) -> str:
-    """A part of a whole."""
+    """Return a part of a whole."""
     return f"{value:.0%}"
 
 
 class Bound(NamedTuple):
-    """A bound: what it bounds, where its value stands, how this is shown, and what happens beyond it."""
+    """A limit: its subject, the place and the form of its value, and the effect of exceeding it."""
 
     what: str
     place: str
@@ -289,7 +289,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
 
 
 def page() -> str:
-    """The contents of docs/reference/limits.md."""
+    """Return the contents of docs/reference/limits.md."""
     parts = [INTRODUCTION]
     for title, bounds in SECTIONS.items():
         parts.append(f"\n## {title}\n\n| what is bounded | at most | beyond it |\n|---|---|---|\n")
@@ -298,7 +298,7 @@ def page() -> str:
 
 
 def value_of(place: str) -> Any:
-    """The constant at `module:NAME`, or the default of a field at `module:Class.field`."""
+    """Return the constant at `module:NAME`, or the default of a field at `module:Class.field`."""
     module, _, name = place.partition(":")
     owner, _, field = name.partition(".")
     found = getattr(import_module(module), owner)

@@ -18,13 +18,13 @@ OTHER_FILES = {
 }
 """Files and folders that aren't Python."""
 MADE_AT_BUILD = "positions.pxi"
-"""A part of the compiled kernel that is there only after a build."""
+"""A part of the compiled kernel that only exists after a build."""
 SHORTEST_PACKAGE = 3
-"""Lines from which a package's own module is more than its docstring."""
+"""Lines from which a package's own module has more than its docstring."""
 
 
 def page() -> str:
-    """The page as it is, with the listing replaced by one of the modules that are there."""
+    """Return the page with a current listing of modules."""
     text = PAGE.read_text(encoding="utf-8")
     order = re.search(r"```layers\n(.*?)```", text, re.DOTALL)
     layers = [line.split()[0] for line in order[1].splitlines() if line] if order else []
@@ -33,7 +33,7 @@ def page() -> str:
 
 
 def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
-    """A folder's lines: its own module, then files and folders, the top ones in the order of the layers."""
+    """Yield a folder's lines: its own module, then files and folders, the top ones in the order of the layers."""
     places = [path for path in folder.iterdir() if is_listed(path)]
     for path in sorted(places, key=lambda path: rank(path, layers)):
         if path.is_dir():
@@ -45,7 +45,7 @@ def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
 
 
 def is_listed(path: Path) -> bool:
-    """Whether a module or folder has a line of its own."""
+    """Return whether a module or folder has a line of its own."""
     if path.is_dir():
         return path.name in OTHER_FILES or (path / "__init__.py").exists()
     if path.name == "__init__.py":
@@ -54,7 +54,10 @@ def is_listed(path: Path) -> bool:
 
 
 def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:
-    """Packages' own modules first, then the layers, then by name; a module before the folder of its name."""
+    """Return a sort key: packages' own modules first, then the layers, then by name.
+
+    A module precedes the folder of its name.
+    """
     if path.name == "__init__.py":
         return -1, "", False
     name = path.stem if path.is_file() else path.name
@@ -62,7 +65,7 @@ def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:
 
 
 def first_line(path: Path) -> str:
-    """What a module says of itself, without the full stop; a part of the kernel says it in a comment."""
+    """Return a module's first line without the full stop; a part of the kernel has it in a comment."""
     if path.suffix == ".pxi":
         return path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").rstrip(".")
     about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -70,5 +73,5 @@ def first_line(path: Path) -> str:
 
 
 def line(depth: int, name: str, about: str) -> str:
-    """One line, its text in a column."""
+    """Return one line, its text in a column."""
     return f"{' ' * depth}{name:{WIDTH - depth}} {about}".rstrip()

@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 COLUMNS = 104
 KAFKAS_TOOL = "kafka-dump-log.sh --print-data-log --files 210-wiped-batch/00000000000000021933.log"
 RECORDED = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures" / "dump-log-segments.txt"
-"""Output of KAFKAS_TOOL, of Kafka 4.3.1: its records, and the exception that it ends with."""
+"""Output of KAFKAS_TOOL, of Kafka 4.3.1: its records, and the exception that ends it."""
 LAST_LINES = 4
 DAMAGE = (
     "kseg dump -o table --limit 8 210-wiped-batch/00000000000000021933.log",
@@ -52,30 +52,33 @@ line-height: {line_height}px; font-variant-east-asian: full-width; }}
 </g>
 </svg>
 """
-"""The picture around the lines. It names fonts that are installed, and none that a viewer would have to fetch."""
+"""The picture around the lines. It names installed fonts, and none that a viewer would have to fetch."""
 
 
 def damage() -> str:
-    """A damaged segment: printed, checked, saved."""
+    """Return the picture of a damaged segment: printed, checked, saved."""
     return _picture(
         "A batch of this segment was overwritten with zeros", GOLDEN / "damaged", DAMAGE, (KAFKAS_TOOL, _tools_end())
     )
 
 
 def _tools_end() -> str:
-    """The last lines of Kafka's tool, cut like those of a terminal that doesn't wrap."""
+    """Return the last lines of Kafka's tool, cut like those of a terminal that doesn't wrap."""
     lines = RECORDED.read_text(encoding="utf-8").splitlines()[-LAST_LINES:]
     *records, exception = (line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
     return "\n".join(["…", *records, f"\x1b[31m{exception}\x1b[0m"])
 
 
 def first_look() -> str:
-    """A broker's log directory: its topics, and the first records of one."""
+    """Return the picture of a broker's log directory: its topics, and the first records of one."""
     return _picture("What is there, and what is in it", GOLDEN / "logs", FIRST_LOOK)
 
 
 def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple[str, str] | None = None) -> str:
-    """Show runs of commands in a directory; before: another command and its output, which are shown first."""
+    """Return the picture of runs of commands in a directory.
+
+    before: another command and its output, which are shown first.
+    """
     console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
     runs = [(command, shown(command, directory)) for command in commands]
     for command, output in [before, *runs] if before else runs:
@@ -86,7 +89,7 @@ def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple
 
 
 def shown(command: str, directory: Path) -> str:
-    """What a terminal gets from a run in a directory, with its colours."""
+    """Return a terminal's output from a run in a directory, with its colours."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (50, COLUMNS))
     program = Path(sys.executable).with_name("kseg")
@@ -104,7 +107,7 @@ def shown(command: str, directory: Path) -> str:
 
 
 def pieces(leader: int) -> Iterator[bytes]:
-    """What comes, until nobody has the terminal open: Linux tells that by an error."""
+    """Yield the output until nobody has the terminal open: Linux then reports an error."""
     try:
         while piece := os.read(leader, 4096):
             yield piece

@@ -1,4 +1,4 @@
-"""docs/reference/releases.md: what is known of each release of Kafka, and from where."""
+"""docs/reference/releases.md: the facts about each release of Kafka, and their sources."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ to the newest.
 
 
 def page() -> str:
-    """The contents of the page."""
+    """Return the contents of the page."""
     lines: dict[str, list[str]] = {}
     for numbers in RELEASES:
         lines.setdefault(".".join(map(str, numbers[:2])), []).append(str(Release(numbers)))

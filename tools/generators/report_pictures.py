@@ -12,21 +12,21 @@ from kseg.report.reporting import Reading, make_report
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 DISK = GOLDEN / "logs" / "0.11.0.3"
 NOW_MS = 1_795_305_600_000
-"""The day after the broker wrote: 22 November 2026."""
+"""The day after the broker's last write: 22 November 2026."""
 
 
 def bytes_picture() -> str:
-    """The treemap of a disk."""
+    """Return the treemap of a disk."""
     return _alone(_figures()["Bytes by topic and partition"])
 
 
 def batches_picture() -> str:
-    """How large its batches are."""
+    """Return the histogram of its batches' sizes."""
     return _alone(_figures()["Bytes of a batch"])
 
 
 def codecs_picture() -> str:
-    """What its codecs save."""
+    """Return the savings of its codecs."""
     return _alone(_figures()["Bytes by topic and codec; pale: what the codec saves"])
 
 
@@ -38,7 +38,7 @@ def _figures() -> dict[str, Figure]:
 
 
 def _alone(figure: Figure) -> str:
-    """A picture that is a file of its own, on white paper whatever the viewer's page is like."""
+    """Return a picture that is a file of its own, on white paper whatever the viewer's background is."""
     head, rest = figure.svg.split(">", 1)
     lines = rest.replace("<rect ", "\n<rect ").replace("<text ", "\n<text ").replace("</svg>", "\n</svg>\n")
     return f'{head} xmlns="http://www.w3.org/2000/svg">\n<rect width="100%" height="100%" fill="#ffffff"/>{lines}'

@@ -15,13 +15,13 @@ _ID = re.compile(r"terminal-[0-9]+")
 
 
 def record() -> str:
-    """A record of the segment in Kafka's documentation, with the bytes of its value lit."""
+    """Return a record of the segment in Kafka's documentation, with the bytes of its value highlighted."""
     keys = ("enter", "enter", "down", "tab", *("down",) * 6)
     return asyncio.run(_screen(GOLDEN / "docs" / "test-1-0", (120, 26), keys))
 
 
 def damage() -> str:
-    """A batch that was overwritten with zeros, in a terminal of 80 columns."""
+    """Return a batch that was overwritten with zeros, in a terminal of 80 columns."""
     return asyncio.run(_screen(GOLDEN / "damaged" / "210-wiped-batch", (80, 24), ("d",)))
 
 

@@ -58,7 +58,7 @@ A field of rows means the same in the JSON and CSV of all commands, and in the t
 
 
 class FieldKind(NamedTuple):
-    """A field of an object: its kind, whether it may be null, whether it may be missing."""
+    """The type of an object's field: its kind, whether it may be null, whether it may be missing."""
 
     name: str
     kind: str
@@ -66,21 +66,21 @@ class FieldKind(NamedTuple):
     may_be_missing: bool
 
     def __str__(self) -> str:
-        """As the page has it."""
+        """Return the text for the page."""
         return f"`{self.name}`{'*' * self.may_be_missing} {self.kind}{'?' * self.may_be_null}"
 
 
 class ObjectKind(NamedTuple):
-    """A kind of objects: what it is, and its fields."""
+    """A kind of objects: its meaning, and its fields."""
 
     about: str
     fields: tuple[FieldKind, ...]
 
 
 def objects() -> dict[str, dict[str, ObjectKind]]:
-    """All kinds of objects by command and type; those of batches and records are made from the columns."""
+    """Return all kinds of objects by command and type; those of batches and records come from the columns."""
     found = {
-        command: {name: ObjectKind(each["about"], tuple(_parsed(each["fields"]))) for name, each in types.items()}
+        command: {name: ObjectKind(each["about"], tuple(_parse(each["fields"]))) for name, each in types.items()}
         for command, types in tomllib.loads(CATALOGUE.read_text(encoding="utf-8")).items()
     }
     file, *places = (FieldKind(name, "int" if name == "partition" else "text", True, True) for name in PLACE_COLUMNS)
@@ -90,7 +90,7 @@ def objects() -> dict[str, dict[str, ObjectKind]]:
     return {**found, "dump": {**own, **found["dump"]}}
 
 
-def _parsed(text: str) -> Iterator[FieldKind]:
+def _parse(text: str) -> Iterator[FieldKind]:
     for field in " ".join(text.split()).split(", "):
         marked, _, kind = field.rstrip("?").partition(" ")
         name = marked.rstrip("*")
@@ -116,7 +116,7 @@ def _record_fields() -> Iterator[FieldKind]:
 
 
 def page() -> str:
-    """The page as it is, with the tables of objects made anew."""
+    """Return the page with current tables of objects."""
     parts = [PAGE.read_text(encoding="utf-8").split(OBJECTS.splitlines()[1])[0].rstrip("\n"), "\n", OBJECTS]
     for command, kinds in objects().items():
         parts.append(f"\n### kseg {command}\n\n| type | what | fields |\n|---|---|---|\n")

@@ -1,4 +1,4 @@
-"""Base disks: small clusters that a broker wrote, stopped in order or killed; and their archives."""
+"""Base disks: small clusters that a broker wrote, stopped cleanly or killed; and their archives."""
 
 import gzip
 import io
@@ -13,7 +13,7 @@ from start.cells import COPIES, topics
 from start.served import GROUP, MINUTE_MS, START_MS
 
 FOREVER_MS = 50 * 365 * 86_400_000
-"""Records of 2024 stay; such whose time is taken for 1970 go."""
+"""Retention that keeps records of 2024; records with timestamps near 1970 are deleted."""
 LONG = 2**31 - 1
 SETTINGS: dict[str, object] = {
     "log.index.size.max.bytes": 4096,
@@ -49,12 +49,12 @@ PATIENCE = 60
 
 
 def segment_setting(release: str) -> str:
-    """The topic's setting of its segments' size; from 4.1 on the usual one wants a megabyte."""
+    """Return the setting of a topic's segment size; from 4.1 on the usual one requires a megabyte."""
     return "internal.segment.bytes" if tuple(map(int, release.split(".")[:2])) >= (4, 0) else "segment.bytes"
 
 
 def make_topics(port: int, release: str) -> None:
-    """Make all topics, one after another: the metadata grow by several batches."""
+    """Create all topics, one after another, so that the metadata grows by several batches."""
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
     for kind in COPIES:
         own = COMPACTED if kind == "compacted" else {}
@@ -64,7 +64,7 @@ def make_topics(port: int, release: str) -> None:
 
 
 def write_records(port: int, minutes: Iterable[int]) -> None:
-    """Write a batch to each topic for each of the minutes; of the transactions every third one is aborted."""
+    """Write a batch to each topic for each minute; every third transaction is aborted."""
     plain = Producer({"bootstrap.servers": f"127.0.0.1:{port}", "linger.ms": 50})
     transactional = transactional_producer(port, "ends")
     for minute in minutes:
@@ -80,7 +80,7 @@ def write_records(port: int, minutes: Iterable[int]) -> None:
 
 
 def leave_open(port: int, minute: int) -> None:
-    """Write a transaction to the transactional topics that nobody ends."""
+    """Write a transaction to the transactional topics, and leave it open."""
     producer = transactional_producer(port, "stays-open")
     producer.begin_transaction()
     for topic in topics("transactional"):
@@ -89,7 +89,7 @@ def leave_open(port: int, minute: int) -> None:
 
 
 def transactional_producer(port: int, name: str) -> Producer:
-    """A producer whose transactions never time out."""
+    """Return a producer whose transactions never time out."""
     settings = {"transactional.id": name, "transaction.timeout.ms": LONG, "linger.ms": 50}
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{port}", **settings})
     producer.init_transactions(PATIENCE)
@@ -104,7 +104,7 @@ def send(producer: Producer, topic: str, minute: int) -> None:
 
 
 def commit(port: int) -> None:
-    """Commit offsets of a group, of each kind's topics."""
+    """Commit offsets of a group, for each kind's topics."""
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": GROUP, "enable.auto.commit": False})
     try:
         offsets = [
@@ -135,7 +135,7 @@ def pack(disk: Path, archive: Path) -> None:
 
 
 def unpack(archive: Path, disk: Path) -> None:
-    """Write an archive's disk; zeros of preallocated indexes take no room."""
+    """Unpack an archive's disk; zeros of preallocated indexes take no room."""
     disk.mkdir(parents=True)
     with tarfile.open(archive) as tar:
         for entry in tar:

@@ -1,4 +1,4 @@
-"""What is measured: files of a disk, and the faults of each, as tables; a cell is one file with one fault."""
+"""The measured cases: files of a disk, and the faults of each, as tables. A cell is one file with one fault."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ WHICH = ("first", "middle", "last")
 SEGMENT_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 METADATA = "__cluster_metadata-0"
 COPIES = {"transactional": 36, "plain": 8, "compacted": 8}
-"""Topics of each kind, all of one kind written alike; the last of a kind has no fault, and gives files to others."""
+"""Topics of each kind, all of one kind written alike. The last of a kind has no fault, and is the donor of files."""
 DONOR_KIND = {"transactional": "plain", "plain": "compacted", "compacted": "transactional"}
 LOG_FAULTS: dict[str, Recipe] = {
     "one bit changed": faults.changed(faults.flip_in_records),
@@ -21,10 +21,10 @@ LOG_FAULTS: dict[str, Recipe] = {
 
 
 class Target(NamedTuple):
-    """A file of the disk: how to find it, and another's.
+    """A file of the disk and its donor.
 
-    find: gives the file in a log directory or a partition's. donor: another file of the disk. own: faults of this
-    file, which count before the common ones of the same name. common: faults that it shares with other files.
+    find: returns the file in a log directory or a partition's. donor: another file of the disk. own: faults of this
+    file, which precede the common ones of the same name. common: faults that it shares with other files.
     """
 
     find: Callable[[Path], Path]
@@ -47,17 +47,20 @@ class Cell(NamedTuple):
 
 
 def named(name: str) -> Callable[[Path], Path]:
-    """Find a file by its name."""
+    """Return a function that finds a file by its name."""
     return lambda directory: directory / name
 
 
 def itself(directory: Path) -> Path:
-    """Find the directory."""
+    """Return the directory itself."""
     return directory
 
 
 def nth(suffix: str, which: str) -> Callable[[Path], Path]:
-    """Find the first, middle or last file of a kind, by the names; not the bootstrap checkpoint of the metadata."""
+    """Return a function that finds the first, middle or last file of a kind by name.
+
+    The bootstrap checkpoint of the metadata doesn't count.
+    """
 
     def find(directory: Path) -> Path:
         found = sorted(path for path in directory.glob(f"*{suffix}") if path.stem[0].isdigit())
@@ -69,12 +72,12 @@ def nth(suffix: str, which: str) -> Callable[[Path], Path]:
 
 
 def of_donor(find: Callable[[Path], Path]) -> Callable[[Path], Path]:
-    """Find a file in the partition of the plain topic that never has a fault."""
+    """Return a function that finds a file in the plain topic's partition without faults."""
     return lambda disk: find(disk / f"{donor('plain')}-0")
 
 
 def in_metadata(find: Callable[[Path], Path]) -> Callable[[Path], Path]:
-    """Find a file in the metadata's partition."""
+    """Return a function that finds a file in the metadata's partition."""
     return lambda disk: find(disk / METADATA)
 
 
@@ -96,7 +99,7 @@ KINDS = {
     "plain": ("first .log", "last .log"),
     "compacted": ("first .log", "last .log", "middle segment"),
 }
-"""Files that get faults, by the kind of the topic: all of the kind that has all."""
+"""Files that get faults, by the kind of the topic, as far as the kind has them."""
 
 CHECKPOINTS = (
     "recovery-point-offset-checkpoint",
@@ -164,17 +167,17 @@ DISK_TARGETS: dict[str, Target] = {
 
 
 def donor(kind: str) -> str:
-    """The topic of a kind that never has a fault."""
+    """Return the topic of a kind that never has a fault."""
     return topics(kind)[-1]
 
 
 def topics(kind: str) -> list[str]:
-    """The topics of a kind."""
+    """Return the topics of a kind."""
     return [f"{kind}-{number:02}" for number in range(COPIES[kind])]
 
 
 def partition_cells() -> Iterator[Cell]:
-    """The cells of partitions' files: as many as there are topics can share a start."""
+    """Yield the cells of partitions' files: as many as there are topics can share a start."""
     for kind, names in KINDS.items():
         for name in names:
             for fault in PARTITION_TARGETS[name].faults:
@@ -182,16 +185,16 @@ def partition_cells() -> Iterator[Cell]:
 
 
 def disk_cells() -> Iterator[Cell]:
-    """The cells of files of the log directory and the metadata: each has a start of its own."""
+    """Yield the cells of files of the log directory and the metadata: each has a start of its own."""
     for name, target in DISK_TARGETS.items():
         for fault in target.faults:
             yield Cell(name, fault)
 
 
 def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
-    """Put a cell's fault into a disk, for a topic's file into this topic's; gives the file's path in the disk.
+    """Put a cell's fault into a disk, for a topic's file into this topic's; return the file's path in the disk.
 
-    Raises NotApplicable if the file isn't there, or can't have the fault.
+    Raises NotApplicable if the file doesn't exist, or can't have the fault.
     """
     if cell.kind is None:
         target, directory = DISK_TARGETS[cell.file], disk
@@ -204,7 +207,7 @@ def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
 
 
 def find_other(cell: Cell, target: Target, disk: Path) -> Path | None:
-    """The file that is put in the place of a cell's, if there is one."""
+    """Return the file that replaces a cell's file, if there is one."""
     try:
         if cell.kind:
             return target.find(disk / f"{donor(DONOR_KIND[cell.kind])}-0")

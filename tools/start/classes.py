@@ -1,4 +1,4 @@
-"""The consequence of a fault: what a start on a disk with it showed, against a start on the same disk without it."""
+"""The consequence of a fault: a start on a disk with it, compared with a start on the same disk without it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ NOTHING = Served({level: {} for level in LEVELS}, {}, {}, is_appended=False)
 
 
 class Files(NamedTuple):
-    """What became of the files of some directories, by names as they were."""
+    """Changes to the files of some directories, by their former names."""
 
     renamed: list[str]
     deleted: list[str]
@@ -28,7 +28,7 @@ class Files(NamedTuple):
 
 
 def became(before: Mapping[str, str], after: Mapping[str, str], usual: Collection[str], place: str) -> Files:
-    """Compare files before and after a start. usual: files that any start changes; place: the one with the fault."""
+    """Compare files before and after a start. usual: files that any start changes; place: the file with the fault."""
     made = {path.split("/")[0] for path in after} - {path.split("/")[0] for path in before}
     strays = {name.partition(".")[0]: name for name in made if name.endswith(STRAY)}
     renamed = sorted(f"{name} -> {name}.ID{STRAY}" for name in strays)
@@ -46,7 +46,10 @@ def became(before: Mapping[str, str], after: Mapping[str, str], usual: Collectio
 
 
 def class_of(topics: Iterable[str], seen: Seen, healthy: Seen, *, is_touched: bool) -> str:
-    """The gravest consequence for some topics. is_touched: whether the broker mended something, or complained."""
+    """Return the gravest consequence for some topics.
+
+    is_touched: whether the broker repaired something, or complained.
+    """
     if not seen.is_up:
         return REFUSES
     if not seen.answers.topics:
@@ -66,18 +69,18 @@ def class_of(topics: Iterable[str], seen: Seen, healthy: Seen, *, is_touched: bo
 
 
 def is_harmed(topic: str, seen: Seen, healthy: Seen) -> bool:
-    """Whether a topic isn't served as it is without faults."""
+    """Return whether a topic isn't served as it is without faults."""
     after, before = seen.answers.served.get(topic, NOTHING), healthy.answers.served[topic]
     return is_stray(topic, seen) or after != before
 
 
 def is_stray(topic: str, seen: Seen) -> bool:
-    """Whether the start renamed the topic's directory to be a stray."""
+    """Return whether the start renamed the topic's directory to be a stray."""
     return any(name.startswith(f"{topic}-0.") and name.endswith(STRAY) for name in seen.made)
 
 
 def _is_wrong(after: Served, before: Served) -> bool:
-    """Whether something is served that wasn't there, or an offset or time leads elsewhere."""
+    """Return whether wrong records are served, or an offset or time leads elsewhere."""
     extra = any(after.records[level].items() - before.records[level].items() for level in LEVELS)
     is_complete = after.records == before.records
     return extra or (is_complete and (after.sought != before.sought or after.times != before.times))
@@ -88,6 +91,6 @@ def _lacks(after: Served, before: Served) -> bool:
 
 
 def counts(topics: Iterable[str], seen: Seen) -> dict[str, int]:
-    """The records of some topics by isolation level."""
+    """Return the numbers of records of some topics by isolation level."""
     served = [seen.answers.served.get(topic, NOTHING) for topic in topics]
     return {level: sum(len(each.records[level]) for each in served) for level in LEVELS}

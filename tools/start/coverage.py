@@ -17,7 +17,7 @@ HEADINGS = ("node", "stop", "cells", "rows", "not run", "not applicable")
 
 
 class Coverage(NamedTuple):
-    """Numbers of cells of a release, role and stop. reasons: why cells aren't applicable, and how many of them."""
+    """Numbers of cells of a release, role and stop. reasons: why cells aren't applicable, and how many."""
 
     cells: int
     rows: int
@@ -25,17 +25,17 @@ class Coverage(NamedTuple):
 
     @property
     def not_applicable(self) -> int:
-        """The number of cells that the base disk can't have."""
+        """Number of cells that the base disk can't have."""
         return sum(self.reasons.values())
 
     @property
     def not_run(self) -> int:
-        """The number of cells that could have a row, and have none."""
+        """Number of cells that could have a row, and have none."""
         return self.cells - self.rows - self.not_applicable
 
 
 def coverage(release: str, role: str, stop: str) -> Coverage:
-    """Count what is measured of a node, and what isn't."""
+    """Count the measured and unmeasured cells of a node."""
     done = {key_of(row) for row in read_rows(rows_path(release, role))}
     missing = [cell for cell in all_cells() if (*cell, stop) not in done]
     reasons = Counter(reason for _, reason in not_applicable(missing, base_path(release, role, stop)))
@@ -44,7 +44,7 @@ def coverage(release: str, role: str, stop: str) -> Coverage:
 
 
 def table() -> Iterator[tuple[object, ...]]:
-    """Lines of the table: one per node and stop, then one per reason why cells aren't applicable."""
+    """Yield lines of the table: one per node and stop, then one per reason why cells aren't applicable."""
     yield HEADINGS
     for rows in sorted(ROWS.glob("*.jsonl")):
         release, _, role = rows.stem.partition("-")
@@ -55,12 +55,12 @@ def table() -> Iterator[tuple[object, ...]]:
 
 
 def all_cells() -> Iterator[Cell]:
-    """All cells, of partitions and of the disk."""
+    """Return all cells, of partitions and of the disk."""
     return chain(partition_cells(), disk_cells())
 
 
 def not_applicable(cells: list[Cell], archive: Path) -> Iterator[tuple[Cell, str]]:
-    """The cells that a base disk can't have, and why: each fault is tried on a copy of its files."""
+    """Yield the cells that a base disk can't have, and the reason: each fault is tried on a copy of its files."""
     with tempfile.TemporaryDirectory() as directory:
         sound = Path(directory) / "sound"
         base.unpack(archive, sound)

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 NOT_A_BROKERS = 0
-"""User and group that own an unreadable file: root, who runs no broker here."""
+"""User and group that own an unreadable file: root, which never runs a broker here."""
 ZEROS = bytes(1200)
-"""Whole entries of any index, as preallocation leaves them."""
+"""Zeros for complete entries of any index, as in preallocated files."""
 BATCH_HEADER = 61
-# Bytes that are left of the first structure of a file: less than its header or its first entry.
+# Remaining bytes of the first structure of a file: less than its header or its first entry.
 HEADERS = {".log": 30, ".checkpoint": 30, ".index": 4, ".timeindex": 6, ".txnindex": 10, ".snapshot": 3}
 HEADER_OF_TEXT = 1
 
 
 class Place(NamedTuple):
-    """A file of a disk, and a file of the same kind that belongs elsewhere."""
+    """A file of a disk, and a file of the same kind from elsewhere."""
 
     disk: Path
     path: Path
@@ -38,7 +38,7 @@ class NotApplicable(Exception):
 
 
 def apply(recipe: Recipe, place: Place) -> None:
-    """Put a fault into a file of a disk; raises NotApplicable if that leaves everything as it is."""
+    """Put a fault into a file of a disk. Raises NotApplicable if that changes nothing."""
     if not place.path.exists():
         raise NotApplicable(ABSENT)
     before = _state(place)
@@ -48,7 +48,7 @@ def apply(recipe: Recipe, place: Place) -> None:
 
 
 def _state(place: Place) -> object:
-    """All that a recipe may change: a file's bytes and mode, and names in the folders around it."""
+    """Return everything that a recipe may change: a file's bytes and mode, and names in the folders around it."""
     folders = [folder for folder in (place.disk.parent, place.path.parent, place.path) if folder.is_dir()]
     names = [sorted(path.name for path in folder.iterdir()) for folder in folders]
     is_there = place.path.exists()
@@ -57,7 +57,7 @@ def _state(place: Place) -> object:
 
 
 def changed(change: Callable[[bytes], bytes]) -> Recipe:
-    """A recipe that changes the content of a file."""
+    """Return a recipe that changes the content of a file."""
 
     def recipe(place: Place) -> None:
         place.path.write_bytes(change(place.path.read_bytes()))
@@ -80,7 +80,7 @@ def cut_in_header(place: Place) -> None:
 
 
 def cut_in_body(place: Place) -> None:
-    """Leave two thirds, an odd number of bytes: no entry ends there."""
+    """Leave two thirds, an odd number of bytes, so that no entry ends there."""
     os.truncate(place.path, place.path.stat().st_size * 2 // 3 | 1 if place.path.stat().st_size > 1 else 0)
 
 
@@ -92,23 +92,23 @@ def take_from_donor(place: Place) -> None:
 
 
 def flip_in_middle(content: bytes) -> bytes:
-    """Change a bit in the middle: of a log, in the records of the batch in the middle."""
-    return _flipped(content, len(content) // 2) if content else content
+    """Change a bit in the middle: in a log, in the records of the middle batch."""
+    return _flip(content, len(content) // 2) if content else content
 
 
 def flip_in_records(content: bytes) -> bytes:
-    """Change a bit in the records of the batch in the middle."""
+    """Change a bit in the records of the middle batch."""
     start, end = _middle_batch(content)
-    return _flipped(content, (start + BATCH_HEADER + end) // 2)
+    return _flip(content, (start + BATCH_HEADER + end) // 2)
 
 
 def flip_in_base_offset(content: bytes) -> bytes:
-    """Change a bit in the base offset of the batch in the middle, which its CRC doesn't cover."""
+    """Change a bit in the base offset of the middle batch, which its CRC doesn't cover."""
     start, _ = _middle_batch(content)
-    return _flipped(content, start + 7)
+    return _flip(content, start + 7)
 
 
-def _flipped(content: bytes, position: int) -> bytes:
+def _flip(content: bytes, position: int) -> bytes:
     return content[:position] + bytes([content[position] ^ 0x10]) + content[position + 1 :]
 
 
@@ -120,7 +120,7 @@ def _middle_batch(content: bytes) -> tuple[int, int]:
 
 
 def _batches(content: bytes) -> Iterator[tuple[int, int]]:
-    """Start and end of each batch."""
+    """Yield start and end of each batch."""
     start = 0
     while start + BATCH_HEADER <= len(content):
         end = start + 12 + int.from_bytes(content[start + 8 : start + 12])
@@ -129,7 +129,7 @@ def _batches(content: bytes) -> Iterator[tuple[int, int]]:
 
 
 def make_unreadable(place: Place) -> None:
-    """Give the file to another user, and let nobody else read it."""
+    """Give the file to another user, unreadable for everyone else."""
     if os.geteuid() == 0:
         os.chown(place.path, NOT_A_BROKERS, NOT_A_BROKERS)
     place.path.chmod(0)
@@ -161,7 +161,7 @@ COMMON: dict[str, Recipe] = {
 
 
 def with_properties(values: Mapping[str, str]) -> Recipe:
-    """A recipe that changes lines of a properties file."""
+    """Return a recipe that changes lines of a properties file."""
 
     def change(content: bytes) -> bytes:
         lines = (line.partition("=") for line in content.decode().splitlines(keepends=True))
@@ -174,7 +174,7 @@ def with_properties(values: Mapping[str, str]) -> Recipe:
 
 
 def with_field(name: str, value: object) -> Recipe:
-    """A recipe that changes one field of a JSON file, if the file has any; the marker of 2.8 is empty."""
+    """Return a recipe that changes one field of a JSON file, if the file has any; the marker of 2.8 is empty."""
 
     def change(content: bytes) -> bytes:
         return json.dumps({**json.loads(content), name: value}, separators=(",", ":")).encode() if content else content
@@ -189,7 +189,7 @@ def of_other_topics(content: bytes) -> bytes:
 
 
 def with_offsets(offset: int) -> Recipe:
-    """A recipe that gives all entries of a checkpoint this offset."""
+    """Return a recipe that gives all entries of a checkpoint this offset."""
 
     def change(content: bytes) -> bytes:
         version, count, *entries = content.decode().splitlines()

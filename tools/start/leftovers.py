@@ -9,23 +9,23 @@ from start.faults import ABSENT, NotApplicable, Place, Recipe
 
 SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
 TOKEN = "0123456789abcdef0123456789abcdef"
-"""As in the name of each folder that is deleted, moved or stray."""
+"""Part of the name of each folder that is deleted, moved or stray."""
 OTHER_ID = "b3RoZXJvdGhlcm90aGVyMQ"
 OTHER_DIRECTORY = {"directory.id": OTHER_ID}
 OTHER_CLUSTER = {"cluster.id": OTHER_ID}
 OTHER_NODE = {"node.id": "7", "broker.id": "7"}
-"""In meta.properties, which name the node in one of two ways."""
+"""Lines of meta.properties, which name the node in one of two ways."""
 Change = Callable[[Path, Path], object]
-"""Moves or copies."""
+"""A function that moves or copies."""
 
 
 def second_directory(disk: Path) -> Path:
-    """The second log directory of a disk, which a broker is given if it is there."""
+    """Return the second log directory of a disk, which a broker uses if it exists."""
     return disk.parent / f"{disk.name}-second"
 
 
 def segment_to(suffix: str, change: Change, *, recipe: Recipe | None = None) -> Recipe:
-    """A recipe that gives a segment's files, or their copies, a suffix, and damages the log among them."""
+    """Return a recipe that adds a suffix to a segment's files, or to copies of them, and damages the log among them."""
 
     def put(place: Place) -> None:
         for each in SEGMENT:
@@ -39,12 +39,12 @@ def segment_to(suffix: str, change: Change, *, recipe: Recipe | None = None) -> 
 
 
 def folder_to(suffix: str, change: Change) -> Recipe:
-    """A recipe that gives a partition's folder, or its copy, another name beside the old one."""
+    """Return a recipe that gives a partition's folder, or a copy of it, another name next to the old one."""
     return lambda place: _void(change(place.path, place.path.with_name(f"{place.path.name}.{TOKEN}-{suffix}")))
 
 
 def folder_to_second(change: Change, suffix: str = "") -> Recipe:
-    """A recipe that moves or copies a partition's folder to a second log directory."""
+    """Return a recipe that moves or copies a partition's folder to a second log directory."""
 
     def put(place: Place) -> None:
         add_second(OTHER_DIRECTORY)(place)
@@ -54,7 +54,7 @@ def folder_to_second(change: Change, suffix: str = "") -> Recipe:
 
 
 def add_second(changes: Mapping[str, str]) -> Recipe:
-    """A recipe that adds a log directory with the properties of the first but for some changes."""
+    """Return a recipe that adds a log directory with some changed properties of the first."""
 
     def put(place: Place) -> None:
         second = second_directory(place.disk)
@@ -72,12 +72,12 @@ def add_unformatted(place: Place) -> None:
 
 
 def with_file(name: str) -> Recipe:
-    """A recipe that puts a file of another program into a folder."""
+    """Return a recipe that puts a file of another program into a folder."""
     return lambda place: _void((place.path / name).write_bytes(b"not Kafka's\n"))
 
 
 def with_folder(name: str) -> Recipe:
-    """A recipe that puts a folder of another program into a folder."""
+    """Return a recipe that puts a folder of another program into a folder."""
 
     def put(place: Place) -> None:
         (place.path / name).mkdir()
@@ -87,7 +87,7 @@ def with_folder(name: str) -> Recipe:
 
 
 def with_copy(name: str, topic_id: str | None = None) -> Recipe:
-    """A recipe that copies a partition's folder to another name, and changes the topic's id in it, if asked to."""
+    """Return a recipe that copies a partition's folder to another name, and can change the topic's id in it."""
 
     def put(place: Place) -> None:
         source = min(place.disk.glob("plain-*-0"), default=None)
@@ -101,7 +101,7 @@ def with_copy(name: str, topic_id: str | None = None) -> Recipe:
 
 
 def with_remote_cache(place: Place) -> None:
-    """Leave indexes of remote segments, one whole and two that were on their way."""
+    """Leave indexes of remote segments, one complete and two incomplete."""
     cache = place.path / "remote-log-index-cache"
     cache.mkdir()
     for name in ("0_AAAAAAAAAAAAAAAAAAAAAQ.index", "0_AAAAAAAAAAAAAAAAAAAAAQ.timeindex.tmp", "7_x.txnindex.deleted"):
@@ -109,7 +109,7 @@ def with_remote_cache(place: Place) -> None:
 
 
 def with_unreadable(place: Place) -> None:
-    """Leave a folder that only root can read, as some file systems have."""
+    """Leave a folder that only root can read, as on some file systems."""
     path = place.path / "lost+found"
     path.mkdir()
     faults.make_unreadable(place._replace(path=path))
@@ -122,7 +122,7 @@ def empty_folder(place: Place) -> None:
 
 
 def without(suffix: str) -> Recipe:
-    """A recipe that deletes all files of a kind."""
+    """Return a recipe that deletes all files of a kind."""
 
     def put(place: Place) -> None:
         for path in place.path.glob(f"*{suffix}"):
@@ -132,7 +132,7 @@ def without(suffix: str) -> Recipe:
 
 
 def _void(_: object) -> None:
-    """Drop what a call gives: recipes give nothing."""
+    """Drop the result of a call: recipes return nothing."""
 
 
 OF_SEGMENTS: dict[str, Recipe] = {

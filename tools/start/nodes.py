@@ -17,7 +17,7 @@ from start.served import Reader
 from tests.log.real_broker import FIRST_WITHOUT_ZOOKEEPER, INFO, zookeeper_broker_properties
 
 USER, GROUP_ID = 65534, 65534
-"""nobody's, who may read no file of root's."""
+"""User nobody, which can't read root's files."""
 START_SECONDS = 20
 ROLES = ("combined", "broker", "controller")
 HALVES = {"combined": (), "broker": ("controller",), "controller": ("broker",)}
@@ -27,17 +27,17 @@ BROKER, ZOOKEEPER = "kafka.Kafka", "org.apache.zookeeper.server.ZooKeeperServerM
 
 
 class AsNobody(NamedTuple):
-    """Kafka's classes, run by nobody if root runs this."""
+    """Kafka's classes, run by nobody if the tool runs as root."""
 
     kafka: KafkaClasses
 
     def command(self, main_class: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
-        """The command line that runs one of the classes."""
+        """Return the command line that runs one of the classes."""
         user = ["setpriv", f"--reuid={USER}", f"--regid={GROUP_ID}", "--clear-groups"] if is_root() else []
         return [*user, *self.kafka.command(main_class, *arguments, options=options)]
 
     def start_command(self, process: "Process", shared: Path) -> list[str]:
-        """The command line that runs a process, in half the time as soon as one has ended in order.
+        """Return the command line that runs a process, in half the time after one has stopped cleanly.
 
         shared: a file for classes as Java has loaded them. Java archives them only if all are in jars.
         """
@@ -49,7 +49,7 @@ class AsNobody(NamedTuple):
 
 
 class Process(NamedTuple):
-    """One Java process: the class it runs, its configuration, its log directory, and the port that says it is up."""
+    """A Java process: its class, its configuration, its log directory, and the port that shows it is up."""
 
     role: str
     main: str
@@ -59,9 +59,9 @@ class Process(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The process whose disk gets faults, which is the first, and those it can't do without.
+    """The process whose disk gets faults, which is the first, and the processes that it needs.
 
-    shared: a directory for what processes of all nodes share. port: of clients.
+    shared: a directory that processes of all nodes share. port: of clients.
     """
 
     kafka: AsNobody
@@ -74,24 +74,24 @@ class Node(NamedTuple):
 
     @property
     def role(self) -> str:
-        """The role of the process whose disk gets faults."""
+        """Role of the process whose disk gets faults."""
         return self.processes[0].role
 
     @property
     def disk(self) -> Path:
-        """The log directory that gets faults."""
+        """Log directory that gets faults."""
         return self.processes[0].disk
 
     def output(self, name: str, process: Process) -> Path:
-        """The file that has what a process says."""
+        """Return the file with a process's output."""
         return self.work / f"{name}-{process.role}.txt"
 
     def is_listening(self) -> bool:
-        """Whether all processes take connections."""
+        """Return whether all processes accept connections."""
         return all(tools.is_listening(process.port) for process in self.processes)
 
     def format(self) -> None:
-        """Make the log directories of a new cluster."""
+        """Format the log directories of a new cluster."""
         for process in self.processes:
             process.disk.mkdir()
             if process.main == BROKER and is_kraft(self.release):
@@ -102,7 +102,7 @@ class Node(NamedTuple):
 
     @contextmanager
     def running(self, name: str, *, is_killed: bool = False) -> Iterator[None]:
-        """Start all processes, and wait for their ports; at the end they are stopped in order, or killed."""
+        """Start all processes, and wait for their ports; at the end they are stopped cleanly, or killed."""
         running: dict[str, subprocess.Popen[bytes]] = {}
         try:
             for process in reversed(self.processes):
@@ -111,7 +111,7 @@ class Node(NamedTuple):
             self._wait(running)
             yield
         finally:
-            for _, child in sorted(running.items()):  # a broker needs the other to stop in order
+            for _, child in sorted(running.items()):  # a broker needs the other process for a clean stop
                 (child.kill if is_killed else child.terminate)()
                 child.wait()
 
@@ -130,7 +130,7 @@ class Node(NamedTuple):
 
 
 def node_for(release: str, role: str, work: Path) -> Node:
-    """A node of a release, without anything on its disks."""
+    """Return a node of a release with empty disks."""
     work.chmod(0o755)
     without = () if tools.has_tool(release) else ("org.apache.kafka:kafka-tools-api",)
     artifacts = [*tools.tool_artifacts(release), f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
@@ -142,14 +142,14 @@ def node_for(release: str, role: str, work: Path) -> Node:
 
 
 def node_beside(node: Node, name: str) -> Node:
-    """A node of the same classes, which can run at the same time as the other."""
+    """Return a node of the same classes, which can run at the same time as the other."""
     work = node.work / name
     work.mkdir(mode=0o755)
     return new_node(node.kafka, node.release, node.role, work, node.shared)
 
 
 def new_node(kafka: AsNobody, release: str, role: str, work: Path, shared: Path) -> Node:
-    """A node with ports and directories of its own."""
+    """Return a node with ports and directories of its own."""
     port, other_port = tools.free_port(), tools.free_port()
     if is_kraft(release):
         roles = (role, *HALVES[role])
@@ -163,7 +163,7 @@ def new_node(kafka: AsNobody, release: str, role: str, work: Path, shared: Path)
 
 
 def is_kraft(release: str) -> bool:
-    """Whether a release's brokers run without ZooKeeper here."""
+    """Return whether a release's brokers run without ZooKeeper here."""
     return tools.store.release_order(release) >= FIRST_WITHOUT_ZOOKEEPER
 
 
@@ -219,17 +219,17 @@ def offer_directories(process: Process) -> None:
 
 
 def is_root() -> bool:
-    """Whether processes can be run by another user than the files' owner."""
+    """Return whether processes can run as another user than the files' owner."""
     return os.geteuid() == 0
 
 
 def directories(disk: Path) -> tuple[Path, ...]:
-    """A log directory, the second one, and the place that links lead to; not all are there."""
+    """Return a log directory, the second one, and the destination of links; some may not exist."""
     return (disk, second_directory(disk), disk.parent / f"{disk.name}-elsewhere")
 
 
 def give_away(disk: Path) -> None:
-    """Make nobody the owner of a disk but for what nobody may read, if that is possible."""
+    """Make nobody the owner of a disk, except of unreadable files, if that is possible."""
     for directory in directories(disk) if is_root() else ():
         for path in (directory, *directory.rglob("*")):
             if directory.exists() and path.lstat().st_mode & 0o777:

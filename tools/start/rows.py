@@ -1,4 +1,4 @@
-"""Rows of measured starts, one line of JSON per cell, and the base disks that they start from."""
+"""Rows of measured starts, one line of JSON per cell, and their base disks."""
 
 import json
 from pathlib import Path
@@ -11,20 +11,20 @@ Row = dict[str, Any]
 
 
 def rows_path(release: str, role: str) -> Path:
-    """The file of a node's rows."""
+    """Return the file of a node's rows."""
     return ROWS / f"{release}-{role}.jsonl"
 
 
 def base_path(release: str, role: str, stop: str) -> Path:
-    """The archive of a node's base disk."""
+    """Return the archive of a node's base disk."""
     return ROWS / f"base-{release}-{'' if role == 'combined' else f'{role}-'}{stop}.tar.gz"
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows that were measured."""
+    """Return the measured rows."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    """A row's cell and stop."""
+    """Return a row's cell and stop."""
     return tuple(row[name] for name in KEY)

@@ -13,18 +13,18 @@ from start.nodes import START_SECONDS, Node, directories, give_away
 from start.served import Answers
 
 SETTLE_SECONDS = 1.0
-"""In which retention has had its first look at all partitions."""
+"""Seconds in which retention has checked all partitions once."""
 SERIOUS = re.compile(r"^\[.*?\] (WARN|ERROR|FATAL) (.*)")
 PASSING = re.compile(r"CONTROLLER_REGISTRATION|NotControllerException")
-"""At some starts a node registers before it knows that it is the controller itself."""
+"""Pattern of transient errors: at some starts a node registers before it knows that it is the controller itself."""
 CAUSE = re.compile(r"^(?:Caused by: )?((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error|Fault)\b.*)")
 
 
 class Seen(NamedTuple):
-    """What a start showed.
+    """Observations of a start.
 
     is_up: whether it served until the end. said: serious lines, and the causes of errors, without paths. disk: digests
-    of all files afterwards, by path. made: directories that weren't there before.
+    of all files afterwards, by path. made: new directories.
     """
 
     is_up: bool
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 def make_base(node: Node, archives: Mapping[str, Mapping[str, Path]]) -> None:
-    """Write both base disks of all processes: what was killed had begun to write again after the clean stop.
+    """Write both base disks of all processes: the killed one had begun to write again after the clean stop.
 
     archives: by stop and by role.
     """
@@ -57,7 +57,7 @@ def make_base(node: Node, archives: Mapping[str, Mapping[str, Path]]) -> None:
 
 
 def share_classes(node: Node, archives: Mapping[str, Path]) -> None:
-    """Run all processes until they are up, and stop them in order: others of their kind start faster from then on."""
+    """Run all processes until they are up, and stop them cleanly: later processes of their kind start faster."""
     unpack(node, archives)
     with node.running("classes"):
         pass
@@ -70,7 +70,7 @@ def pack(node: Node, archives: Mapping[str, Path]) -> None:
 
 
 def unpack(node: Node, archives: Mapping[str, Path]) -> None:
-    """Put base disks where the processes look for them, and remove all that faults have left."""
+    """Unpack base disks for the processes, and remove everything that faults have left."""
     for process in node.processes:
         for path in directories(process.disk):
             shutil.rmtree(path, ignore_errors=True)
@@ -79,7 +79,7 @@ def unpack(node: Node, archives: Mapping[str, Path]) -> None:
 
 
 def start(node: Node, offsets: Mapping[str, Iterable[int]]) -> Seen:
-    """Start a node on what is in its log directories, and see what it does. offsets: to read from, by topic."""
+    """Start a node on its log directories, and observe it. offsets: to read from, by topic."""
     is_up, answers = False, Answers(frozenset(), {}, {})
     before = folders(node.disk)
     deadline = time.monotonic() + START_SECONDS
@@ -98,12 +98,15 @@ def start(node: Node, offsets: Mapping[str, Iterable[int]]) -> Seen:
 
 
 def folders(disk: Path) -> set[str]:
-    """The names of a log directory's folders."""
+    """Return the names of a log directory's folders."""
     return {path.name for path in disk.iterdir() if path.is_dir()}
 
 
 def said_lines(node: Node) -> Iterator[str]:
-    """Serious lines of all processes at the last start; of the others no warnings, and with their role."""
+    """Yield serious lines of all processes at the last start.
+
+    Of other processes without warnings, and with their role.
+    """
     for process in node.processes:
         text = node.output("start", process).read_text(errors="replace")
         for line in serious_lines(text, process.disk):
@@ -114,12 +117,12 @@ def said_lines(node: Node) -> Iterator[str]:
 
 
 def digests(disk: Path) -> dict[str, str]:
-    """A digest of each file below a directory; of links, of what they lead to."""
+    """Return a digest of each file below a directory; of links, of their destinations."""
     return {path.relative_to(disk).as_posix(): digest(path) for path in sorted(disk.rglob("*")) if path.is_file()}
 
 
 def digest(path: Path) -> str:
-    """A digest of a file's bytes, without zeros at its end, and of whether it is a link."""
+    """Return a digest of a file's bytes, without zeros at its end, and of whether it is a link."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -128,7 +131,7 @@ def digest(path: Path) -> str:
 
 
 def serious_lines(text: str, disk: Path) -> list[str]:
-    """Warnings and errors, and the exceptions after them."""
+    """Return warnings and errors, and the exceptions after them."""
     found: dict[str, None] = {}
     for line in text.splitlines():
         cleaned = line.replace(f"{disk}/", "").replace(str(disk), "DISK")

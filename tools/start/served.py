@@ -1,6 +1,6 @@
-"""What a broker serves: records by isolation level, offsets of times, records at offsets, and a group's commits.
+"""The data that a broker serves: records by isolation level, offsets of times, records at offsets, group commits.
 
-Kafka's own consumer reads: librdkafka ends the process at some damaged batches.
+Kafka's own consumer reads, since librdkafka ends the process at some damaged batches.
 """
 
 import subprocess
@@ -11,26 +11,26 @@ from threading import Timer
 from typing import NamedTuple
 
 START_MS = 1_704_067_200_000
-"""2024-01-01: times of the records begin here, a minute after another."""
+"""2024-01-01, when the records' timestamps begin, one minute apart."""
 MINUTE_MS = 60_000
 TIMES = [str(START_MS + minute * MINUTE_MS) for minute in (3, 9, 15)]
 LEVELS = ("read_uncommitted", "read_committed")
 GROUP = "readers"
 NEW = "new"
-"""The digest of a record that the reader has appended."""
+"""Digest of a record that the reader has appended."""
 READ_SECONDS = 90
 END = "end\n"
-"""What a reader says after each request."""
+"""End of the reader's answer to a request."""
 
 Records = dict[int, str]
 """By offset: a digest of time, key and value."""
 
 
 class Served(NamedTuple):
-    """What a topic's only partition gives.
+    """The data of a topic's only partition.
 
-    records: by isolation level. sought: the first offset that comes from each of some offsets. times: the offsets of
-    some times. is_appended: whether a new record was taken, and came back.
+    records: by isolation level. sought: the first offset read from each of some offsets. times: the offsets of some
+    times. is_appended: whether a new record was written and read.
     """
 
     records: Mapping[str, Records]
@@ -40,7 +40,7 @@ class Served(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """All that a broker serves: by topic, its topics but internal ones, and the group's commits."""
+    """All data that a broker serves: by topic, its topics without internal ones, and the group's commits."""
 
     topics: frozenset[str]
     served: Mapping[str, Served]
@@ -48,14 +48,14 @@ class Answers(NamedTuple):
 
 
 class Reader:
-    """A Java process that reads what brokers serve, one broker after another; it ends when this program ends."""
+    """A Java process that reads from one broker after another; it ends with this program."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
 
     def read_all(self, port: int, offsets: Mapping[str, Iterable[int]]) -> Answers:
-        """Append a record to each topic, then read all in all ways; `offsets`: where to begin reading, too."""
+        """Append a record to each topic, then read all in all ways; `offsets`: additional starts of reading."""
         asked = "".join(f"{topic} {' '.join(map(str, each))}".rstrip() + "\n" for topic, each in offsets.items())
         return answers(self._lines(f"127.0.0.1:{port} {GROUP} {' '.join(TIMES)}\n{asked}\n"))
 
@@ -74,17 +74,17 @@ class Reader:
 
 
 def answers(said: Iterable[str]) -> Answers:
-    """What the lines of a reader tell."""
+    """Parse the lines of a reader."""
     lines: dict[str, list[list[str]]] = defaultdict(list)
     for line in said:
         kind, *words = line.rstrip("\n").split(" ")
         lines[kind].append(words)
     topics = frozenset(name for (name,) in lines["topic"] if not name.startswith("__"))
-    served = {topic: _served(topic, lines) for topic in topics}
+    served = {topic: _parse_topic(topic, lines) for topic in topics}
     return Answers(topics, served, dict(tuple(words) for words in lines["commit"]))
 
 
-def _served(topic: str, lines: Mapping[str, list[list[str]]]) -> Served:
+def _parse_topic(topic: str, lines: Mapping[str, list[list[str]]]) -> Served:
     records: dict[str, Records] = {level: {} for level in LEVELS}
     is_appended = False
     for level, name, offset, digest in lines["record"]:

@@ -1,4 +1,4 @@
-"""What kseg says of disks with the faults of measured rows."""
+"""kseg's verdicts on disks with the faults of measured rows."""
 
 import json
 import shutil
@@ -22,24 +22,27 @@ Findings = frozenset[tuple[str, str, str]]
 
 
 class Verdict(NamedTuple):
-    """What a command says of a fault: the worst severity, and the ids of findings that have it."""
+    """A command's verdict on a fault: the highest severity, and the ids of findings that have it."""
 
     worst: str
     ids: tuple[str, ...]
 
 
 def rows() -> list[Row]:
-    """All rows, of all releases and roles."""
+    """Return all rows, of all releases and roles."""
     return [row for path in sorted(ROWS.glob("*.jsonl")) for row in read_rows(path)]
 
 
 def archive_of(row: Row) -> Path:
-    """The archive of the disk that a row's fault was put into."""
+    """Return the archive of the disk that a row's fault was put into."""
     return base_path(row["release"], row["role"], row["stop"])
 
 
 def sound_disk(row: Row, directory: Path) -> Path:
-    """The disk that a row's fault was put into, unpacked once; of partitions' faults with few of its topics."""
+    """Return the disk that a row's fault was put into, unpacked once.
+
+    For partitions' faults, it has few of its topics.
+    """
     is_whole = row["file"] in ("folder", "partition.metadata")
     disk = directory / f"{archive_of(row).stem.removesuffix('.tar')}-{'all' if is_whole else 'few'}" / "disk"
     if not disk.exists():
@@ -54,7 +57,7 @@ def sound_disk(row: Row, directory: Path) -> Path:
 
 @contextmanager
 def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
-    """A copy of a disk, of the same name, with a row's fault; removed at the end."""
+    """Yield a copy of a disk, of the same name, with a row's fault; it is removed at the end."""
     parent = sound.parent / "faulty"
     disk = shutil.copytree(sound, parent / sound.name)
     try:
@@ -66,10 +69,10 @@ def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
 
 
 class Answer(NamedTuple):
-    """What a command says of a disk.
+    """A command's answer about a disk.
 
-    findings: a refusal counts as an error. start: the end of a start; sentence: the same in words; None if there is
-    no summary.
+    findings: a refusal counts as an error. start: the end of a start; sentence: the same in words; None if there is no
+    summary.
     """
 
     findings: Findings
@@ -78,7 +81,7 @@ class Answer(NamedTuple):
 
 
 def answer(command: str, disk: Path) -> Answer:
-    """What `kseg verify` or `kseg doctor` says of a disk."""
+    """Return the answer of `kseg verify` or `kseg doctor` about a disk."""
     names = [path.name for path in (disk, second_directory(disk)) if path.exists()]
     ran = run.kseg([command, *names, "-o", "json", "-j", "1"], disk.parent)
     said = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -90,12 +93,12 @@ def answer(command: str, disk: Path) -> Answer:
 
 
 def verdict(found: Findings, usual: Findings) -> Verdict:
-    """What is new in what a command finds, in comparison with a disk without faults."""
+    """Return the verdict on the findings that a disk without faults doesn't have."""
     new = found - usual
     worst = max((severity for severity, _, _ in new), key=RANKS.index, default="none")
     return Verdict(worst, tuple(sorted({name for severity, name, _ in new if severity == worst})))
 
 
 def contradicts(row: Row, worst: str) -> bool:
-    """Whether a severity contradicts the consequence: an error without harm, or harm without an error."""
+    """Return whether a severity contradicts the consequence: an error without harm, or harm without an error."""
     return (row["class"] in HARMLESS) == (worst == "error")

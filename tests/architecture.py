@@ -1,4 +1,4 @@
-"""kseg's modules and their imports, and the rules that docs/developers/architecture.md sets for them."""
+"""kseg's modules and their imports, and the rules for them in docs/developers/architecture.md."""
 
 import ast
 import re
@@ -36,7 +36,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def sources() -> dict[str, str]:
-    """The source of every module of kseg, by its dotted name."""
+    """Return the source of every module of kseg, by its dotted name."""
     found = {}
     for path in sorted((ROOT / "kseg").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -46,7 +46,10 @@ def sources() -> dict[str, str]:
 
 
 def documented_floors() -> list[list[str]]:
-    """The packages on each floor, from the top down, as the documentation orders them; `export/run` is one too."""
+    """Return the packages on each floor, from the top down, in the documented order.
+
+    `export/run` is a package of its own.
+    """
     text = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
     block = re.search(r"^```layers\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert block is not None
@@ -54,7 +57,7 @@ def documented_floors() -> list[list[str]]:
 
 
 def compiled_modules() -> list[str]:
-    """The dotted names of the modules that Cython compiles."""
+    """Return the dotted names of the modules that Cython compiles."""
     paths = sorted((ROOT / "kseg").rglob("*.pyx"))
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
 
@@ -71,29 +74,32 @@ class House:
         self._rank = {package: number for number, packages in enumerate(floors) for package in packages}
 
     def floor(self, module: str) -> str | None:
-        """The package of a module, as the floors name it, or None; kseg's own `__init__` is `kseg`."""
+        """Return the package of a module, as the floors name it, or None; kseg's own `__init__` is `kseg`."""
         parts = module.split(".")[1:] or ["kseg"]
         paths = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
         return next((path for path in paths if path in self._rank), None)
 
     def modules_on_no_floor(self) -> list[str]:
-        """Modules whose package has no place in the order."""
+        """Return modules whose package has no place in the order."""
         return [module for module in self.trees if self.floor(module) is None]
 
     def empty_floors(self) -> list[str]:
-        """Floors that no module is on."""
+        """Return floors without modules."""
         return sorted(self._rank.keys() - {self.floor(module) for module in self.trees})
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
-        """The modules of kseg that each module imports, within functions too, and compiled ones."""
+        """The modules of kseg that each module imports, also within functions, including compiled ones."""
         return {
-            module: {target for target in self._imported(ast.walk(tree)) if target in self._names} - {module}
+            module: {target for target in self._imported_modules(ast.walk(tree)) if target in self._names} - {module}
             for module, tree in self.trees.items()
         }
 
     def upward_imports(self) -> set[str]:
-        """Imports out of another package that isn't on a lower floor, as `importing module -> imported module`."""
+        """Return imports from another package that isn't on a lower floor.
+
+        Each is `importing module -> imported module`.
+        """
         return {
             f"{module} -> {target}"
             for module, targets in self.imports.items()
@@ -102,7 +108,7 @@ class House:
         }
 
     def text_made_below(self, package: str) -> set[str]:
-        """Imports of what makes text, such as columns, by modules on floors below a package."""
+        """Return imports of modules about text, such as columns, by modules on floors below a package."""
         return {
             f"{module} -> {target}"
             for module, targets in self.imports.items()
@@ -117,7 +123,7 @@ class House:
         return self._rank[floor] > self._rank[floor_of_other]
 
     def circle(self) -> list[str]:
-        """Modules that import each other in a circle; the first such circle, or nothing."""
+        """Return modules that import each other in a circle; the first such circle, or nothing."""
         try:
             TopologicalSorter(self.imports).prepare()
         except CycleError as error:
@@ -125,19 +131,20 @@ class House:
         return []
 
     def libraries_away_from_home(self) -> set[str]:
-        """Heavy libraries that are imported at module level outside of their packages, as `module: library`."""
+        """Return heavy libraries that are imported at module level outside of their packages, as `module: library`."""
         return {
             f"{module}: {library}"
             for module, tree in self.trees.items()
-            for library in {target.split(".")[0] for target in self._imported(_run_at_import(tree))} & HOMES.keys()
+            for library in {target.split(".")[0] for target in self._imported_modules(_run_at_import(tree))}
+            & HOMES.keys()
             if not any(module == home or module.startswith(f"{home}.") for home in HOMES[library])
         }
 
     def changing_values(self) -> set[str]:
-        """State of the process: `module: name`.
+        """Return state of the process: `module: name`.
 
-        Collections at module level that functions change, objects there whose attributes they set or whose methods
-        change them, and names that they bind again.
+        The state is collections at module level that functions change, objects there whose attributes or methods
+        functions use for changes, and names that functions bind again.
         """
         changing = {module: set(_changing_classes(tree)) for module, tree in self.trees.items()}
         return {
@@ -147,8 +154,8 @@ class House:
             | _made_of(changing[module] | set(_imported_names(tree, changing)), tree)
         }
 
-    def _imported(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
-        """Dotted names of imported modules; for a name out of a module of kseg, that module."""
+    def _imported_modules(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        """Yield dotted names of imported modules; for a name out of a module of kseg, that module."""
         for node in nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -160,7 +167,7 @@ class House:
 
 
 def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs when a module is imported: nothing in functions, nothing for type checkers only."""
+    """Yield the nodes that run on import: nothing in functions, nothing for type checkers only."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function) and not _is_for_type_checkers(child):
             yield child
@@ -182,7 +189,7 @@ def _names_at_module_level(tree: ast.Module) -> set[str]:
 
 
 def _changed_by_functions(tree: ast.Module) -> Iterator[str]:
-    """Names that a function changes and doesn't bind itself: by item, by method, or with `global`."""
+    """Yield names that a function changes and doesn't bind itself: by item, by method, or with `global`."""
     for function in ast.walk(tree):
         if isinstance(function, Function):
             nodes = list(ast.walk(function))
@@ -199,7 +206,7 @@ def _changed_by(node: ast.AST) -> Iterator[str]:
 
 
 def _changed_place(node: ast.AST) -> ast.expr | None:
-    """What is changed by setting an item or an attribute of it, or by a method."""
+    """Return the expression whose item or attribute is set, or whose method changes it."""
     if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
         return node.value
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
@@ -208,7 +215,7 @@ def _changed_place(node: ast.AST) -> ast.expr | None:
 
 
 def _changing_classes(tree: ast.Module) -> Iterator[str]:
-    """Classes with a method that changes its object, once that is made."""
+    """Yield classes with a method that changes an existing object."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             methods = (each for each in node.body if getattr(each, "name", "") not in ("__init__", "__setstate__"))
@@ -217,7 +224,7 @@ def _changing_classes(tree: ast.Module) -> Iterator[str]:
 
 
 def _imported_names(tree: ast.Module, known: Mapping[str, set[str]]) -> Iterator[str]:
-    """Names that a module has for classes of others."""
+    """Yield names of imported classes in a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             own = known.get(str(node.module), set())
@@ -231,7 +238,7 @@ def _is_of_self(node: ast.expr | None) -> bool:
 
 
 def _made_of(classes: set[str], tree: ast.Module) -> set[str]:
-    """Names at module level that are bound to an object of one of some classes."""
+    """Return names at module level that are bound to an object of one of some classes."""
     return {
         target.id
         for node in tree.body

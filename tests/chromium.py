@@ -1,4 +1,4 @@
-"""Chromium, driven by playwright: it must be installed, and asks no other host for anything on its own."""
+"""Chromium, driven by playwright. It must be installed, and contacts no other host on its own."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ ARGUMENTS = [
 
 @contextmanager
 def started() -> Iterator[Any]:
-    """A browser, without a window."""
+    """Start a browser without a window."""
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium") or shutil.which("chromium-browser")

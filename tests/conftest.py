@@ -1,4 +1,4 @@
-"""What all tests share: the kernels, and a copy of the golden files as Kafka left them."""
+"""Fixtures of all tests: the kernels, and a copy of the golden files as Kafka left them."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
 
 
-# The same examples in every run, however slow the machine is; `--hypothesis-profile=search` draws new ones.
+# The same examples in every run, on a slow machine too; `--hypothesis-profile=search` draws new ones.
 _ALLOWED = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=_ALLOWED)
 settings.register_profile("search", deadline=None, print_blob=True, suppress_health_check=_ALLOWED)
@@ -27,7 +27,10 @@ settings.load_profile("steady")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Half of the tests must not vanish because nothing was compiled; and the order of this run can be had again."""
+    """Fail without a compiled kernel, and print the seed of the run.
+
+    Otherwise half of the tests would vanish silently. The seed repeats the order.
+    """
     _tell_order(session.config)
     if os.environ.get("KSEG_KERNEL") == "twin":
         return
@@ -39,7 +42,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _tell_order(config: pytest.Config) -> None:
-    """Names the seed of the random order, also with -q, which hides pytest's own header; workers have no terminal."""
+    """Print the seed of the random order, also with -q, which hides pytest's own header; workers have no terminal."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     seed = config.getoption("randomly_seed", None)
     if terminal is not None and isinstance(seed, int):
@@ -48,26 +51,26 @@ def _tell_order(config: pytest.Config) -> None:
 
 @pytest.fixture(params=KERNELS)
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "Kernel":
-    """Runs a test once with each kernel, also where the test only calls what uses one."""
+    """Run a test once with each kernel, also if it only calls users of a kernel."""
     monkeypatch.setenv(kernels.KERNEL_VARIABLE, request.param)
     return kernels.load()
 
 
 @pytest.fixture
 def failing_disk(monkeypatch: pytest.MonkeyPatch) -> FailingDisk:
-    """A disk on which blocks and files can be lost."""
+    """Return a disk that can lose blocks and files."""
     return FailingDisk(monkeypatch)
 
 
 @pytest.fixture(scope="session")
 def restored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of golden's files with their zero tails put back; tests only read it."""
+    """Return the root of golden's files with their zero tails restored; tests only read it."""
     return golden.restored(tmp_path_factory)
 
 
 @pytest.fixture
 def unpacked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The temporary directory, in which nothing may be left."""
+    """Yield the temporary directory, which must be empty at the end."""
     directory = tmp_path / "unpacked"
     directory.mkdir()
     monkeypatch.setenv("TMPDIR", str(directory))

@@ -1,4 +1,4 @@
-"""A disk that fails: the system's own calls refuse blocks of some files, as they do where a disk can't give them."""
+"""A disk that fails: the system's own calls refuse blocks of some files, as on a real failing disk."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ BLOCK = 512
 
 
 class FailingDisk:
-    """Which bytes of which files can't be read, and which files can't be opened."""
+    """The unreadable bytes of files, and the files that can't be opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._blocks: dict[tuple[int, int], list[range]] = {}
@@ -23,22 +23,22 @@ class FailingDisk:
         for name in ("copy_file_range", "sendfile"):
             monkeypatch.setattr(os, name, self._copying(name))
         self._open = os.open
-        monkeypatch.setattr(os, "open", self._opened)
+        monkeypatch.setattr(os, "open", self._open_unless_lost)
 
     def lose_blocks(self, path: Path, *bad: range) -> None:
-        """From now on these bytes can't be read."""
+        """Make these bytes unreadable."""
         self._blocks.setdefault(_identity(path.stat()), []).extend(bad)
 
     def lose_file(self, path: Path) -> None:
-        """From now on the file can't be opened."""
+        """Make opening the file fail."""
         self._unopenable.add(str(path.absolute()))
 
     def mend(self) -> None:
-        """From now on everything can be read."""
+        """Make everything readable."""
         self._blocks.clear()
         self._unopenable.clear()
 
-    def _opened(self, path: Any, *arguments: Any, **options: Any) -> int:
+    def _open_unless_lost(self, path: Any, *arguments: Any, **options: Any) -> int:
         if isinstance(path, str | os.PathLike) and str(Path(os.fspath(path)).absolute()) in self._unopenable:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
         return self._open(path, *arguments, **options)

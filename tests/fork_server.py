@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 KSEG = "import sys; from kseg.__main__ import run; sys.exit(run())"
-"""What the script `kseg` does."""
+"""Program of the script `kseg`."""
 ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 _NUMBER = struct.Struct("i")
 _STREAMS = 3
@@ -37,7 +37,7 @@ _HEAVY = ("kseg.arrow", "kseg.browse", _EXPORT, "kseg.query", "kseg.spark")
 
 
 class _Request(NamedTuple):
-    """What a forked process is to run."""
+    """Request to run a program in a forked process."""
 
     program: str
     arguments: Sequence[str]
@@ -47,7 +47,7 @@ class _Request(NamedTuple):
 
 
 class Forked:
-    """A process of the server's, with the attributes of `subprocess.Popen`'s; its group has its number."""
+    """A process of the server, with the attributes of `subprocess.Popen`; its group has its number."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -55,26 +55,26 @@ class Forked:
         self.returncode: int | None = None
 
     def poll(self, seconds: float = 0) -> int | None:
-        """The exit status, if the process has ended or does so within some time."""
+        """Return the exit status, if the process has ended or ends within some time."""
         if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
             self.wait()
         return self.returncode
 
     def wait(self) -> int:
-        """The exit status, negative for a signal."""
+        """Return the exit status, negative for a signal."""
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(self._number())
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Sends a signal to the process, if it is still there."""
+        """Send a signal to the process, if it still exists."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def kill_group(self) -> None:
-        """End the process, and those that it has started, also if it has ended before them."""
-        with suppress(ProcessLookupError, PermissionError):  # macOS refuses it for a group of which all have ended
+        """End the process, and the processes that it started, also if it has ended before them."""
+        with suppress(ProcessLookupError, PermissionError):  # macOS refuses it for a group of ended processes
             os.killpg(self.pid, signal.SIGKILL)
         self.wait()
 
@@ -96,7 +96,7 @@ def forked(
     limits: Mapping[int, int] | None = None,
     with_arrow: bool = False,
 ) -> Iterator[Forked]:
-    """A process with the descriptors of stdin, stdout and stderr; it is killed if it still runs at the end.
+    """Run a process with the descriptors of stdin, stdout and stderr; kill it if it still runs at the end.
 
     with_arrow: pyarrow and the exports are imported too, which takes much memory.
     """
@@ -140,9 +140,9 @@ def _server(with_arrow: bool) -> socket.socket:
 
 
 def _serve(requests: socket.socket) -> socket.socket | None:
-    """Fork until the session has ended, however it ended; then end all that still run.
+    """Fork until the session has ended in any way; then end all remaining processes.
 
-    Returns in each new process, with the connection that tells what to run.
+    Returns in each new process, with the connection for the request.
     """
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -155,7 +155,7 @@ def _serve(requests: socket.socket) -> socket.socket | None:
             os.read(woken, 4096)
             _report_ended(running)
         if requests.fileno() in ready:
-            content, descriptors = _received(requests)
+            content, descriptors = _receive(requests)
             if not content:
                 _kill(running)
                 return None
@@ -165,13 +165,13 @@ def _serve(requests: socket.socket) -> socket.socket | None:
                     each.close()
                 os.close(woken)
                 os.close(wake)
-                return _stripped(*descriptors)
+                return _detach(*descriptors)
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
             running[process] = socket.socket(fileno=descriptors[0])
 
 
-def _received(requests: socket.socket) -> tuple[bytes, list[int]]:
+def _receive(requests: socket.socket) -> tuple[bytes, list[int]]:
     try:
         content, descriptors, _, _ = socket.recv_fds(requests, 1, 1 + _STREAMS)
     except ConnectionError:
@@ -180,7 +180,7 @@ def _received(requests: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _kill(processes: Iterable[int]) -> None:
-    """End processes that have not been waited for, and their groups, which they may not have yet."""
+    """End processes that have not been waited for, and their groups, which may not exist yet."""
     for process in processes:
         for kill in (os.killpg, os.kill):
             with suppress(ProcessLookupError, PermissionError):
@@ -191,12 +191,12 @@ def _report_ended(running: dict[int, socket.socket]) -> None:
     with suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
             process, status = ended
-            with running.pop(process) as connection, suppress(OSError):  # nobody may want to know
+            with running.pop(process) as connection, suppress(OSError):  # the client may have closed it
                 connection.send(_NUMBER.pack(status))
 
 
-def _stripped(connection: int, *streams: int) -> socket.socket:
-    """The connection of a new process that has a session and streams of its own, and has told its number."""
+def _detach(connection: int, *streams: int) -> socket.socket:
+    """Return the connection of a new process with its own session and streams, after it has sent its number."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -205,9 +205,9 @@ def _stripped(connection: int, *streams: int) -> socket.socket:
         os.close(stream)
     told = socket.socket(fileno=connection)
     try:
-        told.send(_NUMBER.pack(os.getpid()))  # no earlier: whoever has the number may kill the group
+        told.send(_NUMBER.pack(os.getpid()))  # no earlier: the receiver may kill the group
     except OSError:
-        os._exit(1)  # nobody wants to know
+        os._exit(1)  # the client has closed the connection
     return told
 
 
@@ -226,7 +226,7 @@ def _become(request: _Request) -> None:
     os.environ.update(request.environment)
     time.tzset()
     sys.argv = ["kseg" if request.program == KSEG else "-c", *request.arguments]
-    # As Python opens its own, which stay open when kseg replaces them.
+    # Like Python's own, which stay open when kseg replaces them.
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -235,7 +235,10 @@ def _become(request: _Request) -> None:
 
 
 def _import_kseg(wanted: Sequence[str]) -> None:
-    """Imports what commands import, also late, but for what takes much memory or starts threads and isn't wanted."""
+    """Import the modules of commands, including late imports.
+
+    Unwanted packages that take much memory or start threads are skipped.
+    """
     import pkgutil
     from importlib import import_module
 
@@ -248,8 +251,8 @@ def _import_kseg(wanted: Sequence[str]) -> None:
 
 
 def _run(program: str) -> None:
-    """Runs a program as the main module, and ends the process: without taking it apart, which would take long."""
-    main = sys.modules["__main__"] = ModuleType("__main__")  # processes that are spawned would import this file
+    """Run a program as the main module, and end the process without cleaning up, which would take long."""
+    main = sys.modules["__main__"] = ModuleType("__main__")  # spawned processes would import this file
     status = 0
     try:
         exec(compile(program, "<string>", "exec"), main.__dict__)
@@ -267,7 +270,7 @@ def _run(program: str) -> None:
 
 def _main() -> None:
     _import_kseg(sys.argv[2:])
-    gc.freeze()  # then nobody looks through it, and memory stays shared
+    gc.freeze()  # keeps the collector from touching them, so that memory stays shared
     connection = _serve(socket.socket(fileno=int(sys.argv[1])))
     if connection is not None:
         request = _request(connection)

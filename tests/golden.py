@@ -1,4 +1,4 @@
-"""Golden data for tests: files that real brokers left, and what each release's real tool printed for them."""
+"""Golden data for tests: files from real brokers, and the output of each release's real tool for them."""
 
 import json
 import os
@@ -32,8 +32,8 @@ INTERNAL_TOPIC_DECODERS = frozenset(
 class GoldenCase:
     """One run of a release's real tool.
 
-    `arguments` and `files` name paths relative to the root of golden; `exit` holds the statuses that kseg may end
-    with; `hash_order` says that lists are printed in a hash table's order. `golden/README.md` describes the rest.
+    `arguments` and `files` name paths relative to the root of golden; `exit` holds the statuses that kseg may end with;
+    `hash_order`: lists are printed in a hash table's order. `golden/README.md` describes the rest.
     """
 
     id: str
@@ -54,7 +54,7 @@ class GoldenCase:
 
     @property
     def like(self) -> str:
-        """The value of `--like`: before 1.0 the whole release, then MAJOR.MINOR, if that means this one."""
+        """The value of `--like`: before 1.0 the full release; later MAJOR.MINOR, if that means this one."""
         line = ".".join(self.printer.split(".")[:2])
         is_last = not any(
             release.startswith(f"{line}.") for release in printers()[printers().index(self.printer) + 1 :]
@@ -63,39 +63,42 @@ class GoldenCase:
 
     @property
     def needs_internal_topic_decoder(self) -> bool:
-        """Whether the run decoded the records of an internal topic."""
+        """True if the run decoded the records of an internal topic."""
         return not INTERNAL_TOPIC_DECODERS.isdisjoint(self.arguments)
 
     def stdout(self) -> bytes:
-        """What the real tool printed."""
+        """Return the real tool's output."""
         return _output(self.printer, self.stdout_entry)
 
     def stderr(self) -> bytes:
-        """What it wrote to stderr, with `<ROOT>/` in the place of its working directory."""
+        """Return its stderr, with `<ROOT>/` instead of its working directory."""
         return _output(self.printer, self.stderr_entry)
 
 
 def files(suffix: str, root: Path = ROOT) -> list[Path]:
-    """Files that Kafka wrote whose names end with the suffix, sorted: `.log`, `leader-epoch-checkpoint`, ….
+    """Return files from Kafka whose names end with the suffix, sorted: `.log`, `leader-epoch-checkpoint`, ….
 
-    In golden itself the zero tails of preallocated indexes are cut; give the root of a `restored` copy to have them.
+    In golden itself the zero tails of preallocated indexes are cut; a `restored` copy has them.
     """
     return sorted(path for folder in ("logs", "docs") for path in _ending(root / folder, suffix))
 
 
 def damaged_files(suffix: str, root: Path = ROOT) -> list[Path]:
-    """Files damaged on purpose whose names end with the suffix, sorted; `damaged/damage.json` says what was done."""
+    """Return files damaged on purpose whose names end with the suffix, sorted.
+
+    `damaged/damage.json` describes the damage.
+    """
     return sorted(_ending(root / "damaged", suffix))
 
 
 def printers() -> list[str]:
-    """The releases whose tools ran, oldest first."""
+    """Return the releases whose tools ran, oldest first."""
     names = (path.stem for path in (ROOT / "cases").glob("*.jsonl"))
     return sorted(names, key=lambda release: tuple(int(part) for part in release.split(".")))
 
 
 def cases(group: Group | None = None, kinds: Collection[str] = (), printer: str | None = None) -> list[GoldenCase]:
-    """The cases of a group, of some kinds, of a printing release; all of them where nothing is given."""
+    """Return the cases of a group, of some kinds, of a printing release; by default all."""
     return [
         case
         for release in ([printer] if printer else printers())
@@ -105,7 +108,10 @@ def cases(group: Group | None = None, kinds: Collection[str] = (), printer: str 
 
 
 def restored(factory: pytest.TempPathFactory) -> Path:
-    """A working copy, made once per session, of the files as they were: zero tails are put back, without using disk."""
+    """Return a working copy of the original files, made once per session.
+
+    Zero tails are restored without using disk space.
+    """
     root = factory.getbasetemp() / "golden"
     if root.exists():
         return root
@@ -126,7 +132,7 @@ def _cases_of(printer: str) -> tuple[GoldenCase, ...]:
     return tuple(_case_of(json.loads(line), printer) for line in lines)
 
 
-# JSON's values are of any type; the dataclass says which ones they are.
+# JSON's values are of any type; the dataclass has the actual types.
 def _case_of(row: dict, printer: str) -> GoldenCase:  # type: ignore[type-arg]
     return GoldenCase(
         id=row["id"],

@@ -1,4 +1,4 @@
-"""Log files for tests, written with aiokafka's record builders, so that what kseg reads isn't what kseg wrote."""
+"""Log files for tests, written with aiokafka's record builders: kseg doesn't read its own output."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ class NewBatch(NamedTuple):
 
 
 def batch_bytes(batch: NewBatch) -> bytes:
-    """The batch as it stands in a log."""
+    """Return the batch in its form in a log."""
     sequence = -1 if batch.producer_id < 0 or batch.is_control else batch.base_sequence
     builder = _DefaultRecordBatchBuilderPy(
         2, 0, int(batch.is_transactional), batch.producer_id, batch.producer_epoch, sequence, 1 << 30
@@ -54,14 +54,17 @@ def batch_bytes(batch: NewBatch) -> bytes:
 
 
 def marker(kind: int, batch: NewBatch, timestamp: int = 1_700_000_000_000) -> NewBatch:
-    """The control batch that ends a producer's transaction; `kind` is COMMIT or ABORT. It follows `batch` directly."""
+    """Return the control batch that ends a producer's transaction, directly after `batch`.
+
+    kind: COMMIT or ABORT.
+    """
     key = (0).to_bytes(2, "big") + kind.to_bytes(2, "big")
     record = NewRecord(key, bytes.fromhex("0000 00000007"), timestamp)  # version 0, coordinator epoch 7
     return NewBatch([record], batch.next_offset, batch.producer_id, batch.producer_epoch, True, True)
 
 
 def write_segment(directory: Path, batches: Iterable[NewBatch], base_offset: int = 0) -> Path:
-    """A segment of these batches in a partition directory, which is made if it isn't there."""
+    """Write a segment of these batches into a partition directory, which is created if necessary; return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{base_offset:020}.log"
     path.write_bytes(b"".join(map(batch_bytes, batches)))

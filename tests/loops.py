@@ -1,6 +1,6 @@
-"""Loops over many cases within few test items: every case runs, and a failure names each case that fails.
+"""Loops over many cases within few test items: every case runs, and a failure names each failed case.
 
-A case that skips itself, or expects to fail, is a failure: it would go unseen among the others.
+A case that skips itself, or expects to fail, is a failure: it would be hidden among the others.
 """
 
 import functools
@@ -15,23 +15,23 @@ from typing import Any, TypeVar
 import pytest
 
 SHOWN = 10
-"""Failures that are shown; the others are counted."""
+"""Most failures that are shown; the others are counted."""
 WIDTH = 100
-"""Characters of a case's name that are shown."""
+"""Most characters of a case's name that are shown."""
 TAKES_ALL = os.environ.get("ALL_CASES") == "yes"
-"""Whether all cases are wanted: `make test-exhaustive`."""
+"""Whether all cases run: `make test-exhaustive`."""
 Case = TypeVar("Case")
 
 
 def some(cases: Iterable[Case], every: int) -> list[Case]:
-    """One in so many cases, for what takes long: `make test` runs these, `make test-exhaustive` all."""
+    """Return one of every `every` cases, for slow tests: `make test` runs these, `make test-exhaustive` all."""
     return list(cases)[:: 1 if TAKES_ALL else every]
 
 
 def some_of_each(
     cases: Iterable[Case], kind: Callable[[Case], object], every: int = sys.maxsize, turn: int = 0
 ) -> list[Case]:
-    """One in so many cases of each kind, and of each kind at least one; other ones with each turn."""
+    """Return one of every `every` cases of each kind, at least one per kind; different ones with each turn."""
     kinds: dict[object, list[Case]] = {}
     for case in cases:
         kinds.setdefault(kind(case), []).append(case)
@@ -44,7 +44,7 @@ def some_of_each(
 
 
 def examples(count: int) -> int:
-    """How many examples are generated for a property: a third of them for `make test`."""
+    """Return the number of examples to generate for a property: `make test` uses a third of them."""
     return count if TAKES_ALL else count // 3
 
 
@@ -54,8 +54,8 @@ def for_each(
     """Run the decorated test on each case, like `pytest.mark.parametrize`, but in `shards` test items.
 
     Several comma-separated names take their values from cases that are tuples. Each case gets a `tmp_path` and a
-    `monkeypatch` of its own; all other fixtures are shared by the cases of a shard. Cases that are neighbours go to
-    different shards, so that all shards take about the same time.
+    `monkeypatch` of its own; the cases of a shard share all other fixtures. Neighbouring cases go to different shards,
+    so that all shards take about the same time.
     """
     cases = list(cases)
     assert cases, f"no case for {names}"
@@ -76,7 +76,7 @@ def for_each(
                 file = inspect.unwrap(test).__code__.co_filename
                 raise AssertionError(_report(failures, len(part), file)) from failures[0][1]
 
-        # pytest takes the fixtures' names from here, not from the test that is wrapped.
+        # pytest takes the fixtures' names from here, not from the wrapped test.
         kept = [each for each in inspect.signature(test).parameters.values() if each.name not in arguments]
         shard = inspect.Parameter("shard", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         loop.__signature__ = inspect.Signature([shard, *kept])  # type: ignore[attr-defined]  # functions take attributes
@@ -128,7 +128,7 @@ def _shortened(name: str) -> str:
 
 
 def _place(error: BaseException, file: str) -> str:
-    """The deepest line of the test's own file that an error went through; the deepest of all if there is none."""
+    """Return the deepest line of the test's own file in a traceback; without one, the deepest of all."""
     frames = traceback.extract_tb(error.__traceback__)
     place = [*frames[-1:], *(frame for frame in frames if frame.filename == file)][-1]
     return f"{Path(place.filename).name}:{place.lineno}"

@@ -7,17 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Those that end a run."""
+"""Signals that end a run."""
 
 
 def interruptible() -> None:
-    """Under nohup, and in the background of a shell, some are ignored."""
+    """Reset the handling of signals, which nohup and a shell's background ignore."""
     for each in SIGNALS:
         signal.signal(each, signal.SIG_DFL)
 
 
 def members(group: int) -> list[int]:
-    """The processes of a group that live."""
+    """Return the living processes of a group."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -30,7 +30,7 @@ def members(group: int) -> list[int]:
 
 
 def wait_for_end(group: int) -> None:
-    """Waits until no process of a group lives."""
+    """Wait until no process of a group lives."""
     while living := members(group):
         with suppress(ProcessLookupError):  # it has just ended
             descriptor = os.pidfd_open(living[0])

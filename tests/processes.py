@@ -1,4 +1,4 @@
-"""Programs that a test starts: signals end them as they would in a foreground, and none outlives its test."""
+"""Programs that a test starts: signals end them as in the foreground, and none outlives its test."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def started(
     stderr: int | None = PIPE,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Popen[bytes]]:
-    """A running program, as the leader of a process group; processes that still run at the end are killed."""
+    """Run a program as the leader of a process group; processes that still run at the end are killed."""
     with Popen(
         command,
         cwd=directory,

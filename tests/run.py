@@ -17,7 +17,7 @@ KERNELS = ("twin",) if os.environ.get("KSEG_KERNEL") == "twin" else ("fast", "tw
 
 
 class Run(NamedTuple):
-    """How a run ended, and what it wrote."""
+    """The end of a run, and its output."""
 
     status: int
     stdout: bytes
@@ -25,7 +25,7 @@ class Run(NamedTuple):
 
 
 def kseg(arguments: Sequence[str], directory: Path) -> Run:
-    """Run `kseg ARGUMENTS` in a directory; exceptions that would be tracebacks go through."""
+    """Run `kseg ARGUMENTS` in a directory; exceptions that would be tracebacks propagate."""
     from kseg.cli import main
 
     stdout, stderr = _stream(), _stream()
@@ -67,13 +67,13 @@ def process(
 
 
 def bounded(arguments: Sequence[str], directory: Path, *, seconds: int = 20, memory: int | None = 512 << 20) -> Run:
-    """Run `kseg ARGUMENTS` in a process that is ended after so much processor time, and has so many bytes of memory."""
+    """Run `kseg ARGUMENTS` in a process with limited processor time and memory."""
     limits = {resource.RLIMIT_CPU: seconds} | ({} if memory is None else {resource.RLIMIT_AS: memory})
     return process(arguments, directory, limits=limits)
 
 
 def command(arguments: Sequence[str]) -> str:
-    """The line that a shell takes for the same run."""
+    """Return the shell's line for the same run."""
     return shlex.join(["kseg", *arguments])
 
 

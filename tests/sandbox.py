@@ -1,4 +1,4 @@
-"""A directory in which the examples of help texts and documents find what they name."""
+"""A directory with the files that examples of help texts and documents name."""
 
 import json
 import shutil
@@ -22,18 +22,18 @@ path = re.fullmatch(r"\\.(\\w+)", sys.argv[-1])
 for line in sys.stdin:
     print(json.dumps(json.loads(line).get(path[1])) if path else line, end="\\n" if path else "")
 """
-"""As much of jq as its output matters for: `.name` gives a member, whatever else is asked the lines as they are."""
+"""The part of jq that examples need: `.name` prints a member, other filters print the lines unchanged."""
 FIRST_OFFSET, RECORDS, PER_BATCH = 203000, 2000, 50
 PROGRAMS = ("cat", "cut", "echo", "grep", "head", "seq", "sort", "tail", "uniq")
-"""What examples run of the system's."""
+"""Programs of the system that examples run."""
 STUBS = {
     "tcpdump": "#!/bin/sh\nexec cat clients.pcap\n",
     "jq": f"#!{sys.executable} -IS\n{JQ}",
     "kcat": f'#!/bin/sh\nexec {shutil.which("kcat") or "echo"} "$@"\n',
 }
-"""What they run otherwise, whether it is installed or not: nothing is captured by a test."""
+"""Replacements of other programs, installed or not: no test captures packets."""
 START_MS = 1_793_500_200_000
-"""2026-11-01T02:30: hours that the examples name lie among the records' times, a second apart."""
+"""2026-11-01T02:30: the examples' hours are among the records' timestamps, one second apart."""
 LOG = f"{FIRST_OFFSET:020}"
 SCHEMA = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 INTERNAL = {
@@ -42,11 +42,11 @@ INTERNAL = {
     "__cluster_metadata-0": 0,
     "__share_group_state-1": 1,
 }
-"""Golden partitions of internal topics, and the numbers that the examples give them."""
+"""Golden partitions of internal topics, and their numbers in the examples."""
 
 
 def make_sandbox(root: Path) -> Path:
-    """Fills an empty directory; the examples run in it."""
+    """Fill an empty directory; the examples run in it."""
     orders = _orders(root)
     for place in ("kafka-logs", "disk1/kafka-logs"):
         shutil.copytree(orders, root / place / "orders-0")
@@ -83,7 +83,7 @@ def make_sandbox(root: Path) -> Path:
 
 
 def make_programs(folder: Path) -> str:
-    """Fills an empty directory with all that examples may run, and gives the PATH on which there is nothing else."""
+    """Fill an empty directory with all programs that examples may run; return a PATH without others."""
     for name in PROGRAMS:
         program = shutil.which(name)
         assert program is not None
@@ -96,7 +96,7 @@ def make_programs(folder: Path) -> str:
 
 
 def _orders(root: Path) -> Path:
-    """Orders in Avro with customers as keys, and the registry's topic beside them."""
+    """Write orders in Avro with customers as keys, and the registry's topic next to them; return the directory."""
     client = new_client()
     serialize = AvroSerializer(client, json.dumps(SCHEMA))
     context = SerializationContext("orders", MessageField.VALUE)
@@ -121,7 +121,7 @@ def _orders(root: Path) -> Path:
 
 
 def _write_group(directory: Path) -> None:
-    """A group of the orders' consumers, and what it had committed."""
+    """Write a group of the orders' consumers, and its commits."""
     key = {"group": "orders-billing", "topic": "orders", "partition": 0}
     value = {"offset": FIRST_OFFSET + 100, "leaderEpoch": 0, "metadata": "", "commitTimestamp": START_MS}
     record = NewRecord(
@@ -133,7 +133,7 @@ def _write_group(directory: Path) -> None:
 
 
 def _make_broker(root: Path) -> None:
-    """Both log directories of a broker that has the orders, the second one empty; and one with a dynamic quorum."""
+    """Write both log directories of a broker with the orders, the second one empty; and one with a dynamic quorum."""
     (root / "dynamic").mkdir()
     for name in ("data1", "data2"):
         (root / name).mkdir()
@@ -146,7 +146,7 @@ def _make_broker(root: Path) -> None:
 
 
 def _write_metadata(directory: Path) -> None:
-    """A cluster with the topic of the orders; frame version 1, type and version stand before each message."""
+    """Write a cluster with the topic of the orders; frame version 1, type and version precede each message."""
     topic_id = "AAAAAAAAAAAAAAAAAAAAKg"
     partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1}
     records = [
@@ -158,7 +158,7 @@ def _write_metadata(directory: Path) -> None:
 
 
 def write_indexes(log: Path) -> None:
-    """The indexes that a broker would have made."""
+    """Write the indexes that a broker would have written."""
     with LogFile(log) as log_file:
         rebuilt = rebuild(log_file)
     log.with_suffix(".index").write_bytes(rebuilt.offset_index)

@@ -1,4 +1,4 @@
-"""Generated selections of golden partitions, and a filter over the whole dump to hold what is printed against."""
+"""Generated selections of golden partitions, and a filter over the complete dump to compare them with."""
 
 import json
 import re
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 
 
 class Wanted(NamedTuple):
-    """An option, and the records that it takes: of each the object with its batch's."""
+    """An option, and its records: of each the object with its batch's."""
 
     arguments: list[str]
     takes: Callable[[Object], bool]
@@ -29,11 +29,11 @@ class Chosen(NamedTuple):
 
     @property
     def arguments(self) -> list[str]:
-        """All of the options'."""
+        """All arguments of the options."""
         return [argument for option in self.options for argument in option.arguments]
 
     def records(self) -> list[Object]:
-        """The records that all of the options take."""
+        """Return the records that all options select."""
         return [one for one in records_of(self.partition) if all(option.takes(one) for option in self.options)]
 
 
@@ -46,7 +46,7 @@ NOTHING: Object = {"offset": 0, "timestamp": 0, "key": None, "value": None, "pro
 
 @cache
 def records_of(partition: str) -> list[Object]:
-    """All records of a partition, with the members of their batches beside their own."""
+    """Return all records of a partition, with the members of their batches."""
     found, batch = [], {}
     for line in run.kseg(["dump", partition, "-q", "-o", "json"], golden.ROOT).stdout.splitlines():
         members = json.loads(line)
@@ -102,7 +102,7 @@ def is_found(pattern: str, text: bytes | None) -> bool:
 
 
 def grep(record: Object, _: int) -> Wanted:
-    """By a piece of the value that can be an argument, and means itself as a regular expression; else by an `e`."""
+    """Select by a piece of the value that is valid as an argument and as a regular expression; else by an `e`."""
     text = (record.get("value") or "")[1:4]
     text = text if text and text.isprintable() and re.escape(text) == text else "e"
     return Wanted(["--grep", text], lambda one: text.encode() in (text_of(one, "value") or b""))
@@ -141,7 +141,10 @@ PLACES = 1 << 16
 
 @st.composite
 def selections(draw: st.DrawFn, options: tuple[Callable[[Object, int], Wanted], ...] = OPTIONS) -> Chosen:
-    """A partition, and one to three of the options: of numbers and texts that one of its records has, or some near."""
+    """Return a partition, and one to three of the options.
+
+    Their numbers and texts are from one of its records, or near it.
+    """
     partition = PARTITIONS[draw(st.integers(0, len(PARTITIONS) - 1))]
     records = records_of(partition) or [NOTHING]
     numbers = draw(st.lists(st.integers(0, len(options) - 1), min_size=1, max_size=3, unique=True))

@@ -1,4 +1,4 @@
-"""What a run of kseg imports."""
+"""Imports of a run of kseg."""
 
 import json
 import subprocess

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 HARMFUL = {*control_characters(), "\r"} - {"\n"}
-"""What must not reach a terminal from a file."""
+"""Characters that must not reach a terminal from a file."""
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[0-9;]+|48;[0-9;]+)m")
 
 
 def in_terminal(directory: Path, *arguments: str, columns: int = 100, **environment: str) -> str:
-    """What a terminal of some width gets; without a pager unless the environment names one."""
+    """Return the output on a terminal of some width; without a pager unless the environment names one."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (40, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "PAGER")}
@@ -57,10 +57,10 @@ class Screen(io.RawIOBase):
 
 
 def kseg_on_terminal(arguments: Sequence[str], directory: Path, **environment: str) -> str:
-    """What a terminal gets of a run in this process; exceptions that would be tracebacks go through.
+    """Return a terminal's output from a run in this process; exceptions that would be tracebacks propagate.
 
-    A byte that isn't UTF-8 is in it as os.fsdecode has it. Cheaper than `in_terminal`, but neither a system's terminal
-    nor what kseg does to its own streams is tried.
+    Non-UTF-8 bytes are decoded by os.fsdecode. It is cheaper than `in_terminal`, but tests neither a system's terminal
+    nor kseg's replacement of its own streams.
     """
     from kseg.cli import main
 
@@ -77,7 +77,7 @@ def kseg_on_terminal(arguments: Sequence[str], directory: Path, **environment: s
 
 
 def _pieces(leader: int) -> Iterator[bytes]:
-    """What comes, until nobody has the terminal open: Linux tells that by an error."""
+    """Yield the output until nobody has the terminal open: Linux then reports an error."""
     try:
         while piece := os.read(leader, 4096):
             yield piece
@@ -86,5 +86,5 @@ def _pieces(leader: int) -> Iterator[bytes]:
 
 
 def plain(shown: str) -> str:
-    """What was shown, without its styles."""
+    """Return the output without its styles."""
     return STYLE.sub("", shown)

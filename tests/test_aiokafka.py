@@ -1,4 +1,4 @@
-"""aiokafka, a reader of others, reads the same batches and records from every healthy log."""
+"""aiokafka, another reader, reads the same batches and records from every healthy log."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from tests import golden
 
 
 class Read(NamedTuple):
-    """What both readers tell of a record."""
+    """The values that both readers have of a record."""
 
     offset: int
     timestamp: int
@@ -23,7 +23,7 @@ class Read(NamedTuple):
 
 
 class ReadBatch(NamedTuple):
-    """What both readers tell of a batch; the records are None where aiokafka can't read them as Kafka does."""
+    """The values that both readers have of a batch; records are None if aiokafka can't read them as Kafka does."""
 
     next_offset: int
     is_valid: bool
@@ -33,7 +33,7 @@ class ReadBatch(NamedTuple):
 
 
 def by_aiokafka(content: bytes, batches: list[kseg.Batch]) -> Iterator[ReadBatch]:
-    """The file's batches; one by one where formats mix, since aiokafka takes the first one's format for all."""
+    """Yield the file's batches; one by one if formats mix, since aiokafka applies the first one's format to all."""
     is_mixed = len({one.magic for one in batches}) > 1
     memory = MemoryRecords(b"" if is_mixed else content)
     for one in batches:
@@ -66,17 +66,17 @@ def by_kseg(one: kseg.Batch) -> ReadBatch:
 
 
 def ksegs(record: kseg.Record, one: kseg.Batch) -> Read:
-    has_no_type = one.magic == 1 and record.timestamp == -1  # aiokafka takes that for no timestamp at all
-    crc = record.crc if one.is_legacy else None  # aiokafka gives none for v2
+    has_no_type = one.magic == 1 and record.timestamp == -1  # aiokafka takes that for a missing timestamp
+    crc = record.crc if one.is_legacy else None  # aiokafka has none for v2
     kind = -1 if has_no_type else int(record.timestamp_type)
     return Read(record.offset, record.timestamp, kind, record.key, record.value, tuple(record.headers), crc)
 
 
 def can_be_read(one: kseg.Batch) -> bool:
-    """Whether aiokafka reads a batch's records as Kafka does."""
+    """Return whether aiokafka reads a batch's records as Kafka does."""
     if one.magic == 0 and one.codec == Codec.LZ4:
         return False  # it refuses them: the header checksum of v0's frames is wrong
-    # Bits of the attributes that mean nothing to Kafka are a codec to aiokafka, or the attributes' high byte is.
+    # aiokafka takes bits of the attributes without meaning in Kafka, or their high byte, for a codec.
     return not one.attributes & ~0x7F
 
 

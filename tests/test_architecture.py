@@ -1,4 +1,4 @@
-"""The order of kseg's packages holds: docs/developers/architecture.md lists it, and each rule names all offenders."""
+"""The order of kseg's packages: docs/developers/architecture.md lists it, and each rule names all offenders."""
 
 import re
 import subprocess
@@ -11,11 +11,11 @@ from tests.architecture import HOMES, ROOT, House, compiled_modules, documented_
 from tests.start import loaded_by
 
 KNOWN_UPWARD_IMPORTS: set[str] = set()
-"""Imports that point upwards and are known; strike out what is gone, add nothing."""
+"""Known upward imports. Delete entries that no longer exist; add none."""
 KNOWN_TEXT_MAKERS = {"kseg.layouts.record_columns -> kseg.output.rows"}
-"""Text made below the package `text`: templates that the kernel fills with records hold quoted CSV values."""
+"""Text made below the package `text`: templates that the kernel fills with records have quoted CSV values."""
 CACHES = {"kseg.codecs.zstd: _of_thread"}
-"""State of the process that is allowed: what it holds is the same whenever it is made."""
+"""Allowed state of the process: its content doesn't depend on the time of its creation."""
 
 
 @cache
@@ -58,7 +58,7 @@ def test_nothing_at_module_level_changes() -> None:
 
 @pytest.mark.parametrize("room", ["cluster", "coordinators", "doctor", "index", "log", "tiered", "verify"])
 def test_what_reads_disks_takes_no_store_that_fails_for_files_that_lack(room: str) -> None:
-    """FileError is what a file's reader may do without; KsegError has the failures of stores in it."""
+    """Readers of a file may ignore a FileError; KsegError includes failures of stores."""
     caught = re.compile(r"(except|suppress\().*\bKsegError\b(?!.*# raised again)")
     found = [
         f"{path.name}: {line.strip()}"
@@ -69,7 +69,7 @@ def test_what_reads_disks_takes_no_store_that_fails_for_files_that_lack(room: st
     assert found == []
 
 
-# --- the rules find what they forbid ---------------------------------------------------------------------------------
+# --- the rules find violations ----------------------------------------------------------------------------------------
 
 FLOORS = [["cli"], ["export/run"], ["export", "verify"], ["log"], ["errors"]]
 

@@ -1,4 +1,4 @@
-"""Archives and standard input in the place of directories and files: the same output, and no harm from hostile ones."""
+"""Archives and standard input instead of directories and files: the same output, and no harm from hostile ones."""
 
 import csv
 import io
@@ -58,7 +58,7 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory, small, with files that aren't Kafka's."""
+    """Return a small log directory, with some files that aren't Kafka's."""
     root = tmp_path_factory.mktemp("plain") / "logs"
     root.mkdir()
     for name in (PARTITION, "compacted-txn-0", "__consumer_offsets-1", "__transaction_state-0"):
@@ -71,7 +71,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def packed(directory: Path, form: str, name: str = "") -> bytes:
-    """The archive of a directory, which it calls `name`."""
+    """Return the archive of a directory under the name `name`."""
     file = io.BytesIO()
     if form == "zip":
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -86,7 +86,7 @@ def packed(directory: Path, form: str, name: str = "") -> bytes:
 
 @pytest.fixture(scope="module")
 def bundles(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory as archives of two forms."""
+    """Return the directory as archives of two forms."""
     directory = tmp_path_factory.mktemp("bundles")
     for form in ("tar.gz", "zip"):
         (directory / form).write_bytes(packed(plain, form))
@@ -130,7 +130,7 @@ def test_commands_say_the_same_of_an_archive_as_of_its_directory(
         outcomes.append(kseg(tmp_path / place, *arguments))
     said, expected = outcomes[1].stderr.decode(), outcomes[0].stderr.decode()
     assert outcomes[1].status == outcomes[0].status != 2
-    times = r"\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=cleanedByTimestamp\":)\d+"  # a zip has no exact ones of files
+    times = r"\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=cleanedByTimestamp\":)\d+"  # a zip has no exact times of files
     printed, wanted = (re.sub(times, "TIME", ran.stdout.decode()) for ran in reversed(outcomes))
     assert printed == wanted
     assert said.replace(f"{tmp_path}/archive", "") == expected.replace(f"{tmp_path}/directory/", "")
@@ -185,7 +185,7 @@ def test_damages_of_an_export_are_told_by_the_path_in_the_archive(tmp_path: Path
 
 @pytest.mark.parametrize("form", ["html", "json", "text"])
 def test_a_report_of_an_archive_names_what_was_given(form: str, tmp_path: Path) -> None:
-    """In its commands too, which somebody may copy."""
+    """The commands in the report also name it, since users may copy them."""
     with tarfile.open(tmp_path / "a b.tar", "w") as tar:
         tar.add(golden.ROOT / "damaged" / "210-wiped-batch", "orders-0")
     ran = run.kseg(["report", "a b.tar", "-o", form], tmp_path)
@@ -443,7 +443,7 @@ def test_member_of_a_zip_whose_packer_takes_any_memory_is_left_out(method: int, 
 @pytest.mark.parametrize("form", FORMS)
 def test_cut_archives_are_read_as_far_as_they_go(form: str, plain: Path, tmp_path: Path) -> None:
     content = packed(plain, form)
-    # Zeros, or what they become, follow the end of a tar.
+    # Zeros, or their compressed form, follow the end of a tar.
     end = len(content.rstrip(b"\0")) * 9 // 10
     statuses = set()
     for cut in range(0, end, end // 23):
@@ -481,7 +481,7 @@ def test_preallocated_indexes_take_no_room(unpacked_into: Path, tmp_path: Path) 
 
 
 def test_a_name_that_json_and_csv_escape_is_right_in_both(tmp_path: Path) -> None:
-    """Contents are unpacked elsewhere: what is shown of them is the archive's name."""
+    """Contents are unpacked elsewhere, but output has the archive's name."""
     name = 'a"b\\c,d\u2028é.tar'
     with tarfile.open(tmp_path / name, "w") as archive:
         archive.add(golden.ROOT / "docs" / "test-1-0", "test-1-0")
@@ -500,7 +500,7 @@ def test_a_name_that_json_and_csv_escape_is_right_in_both(tmp_path: Path) -> Non
 
 
 def texts_of(value: object) -> Iterator[str]:
-    """All texts in a value of JSON."""
+    """Yield all texts in a value of JSON."""
     match value:
         case str():
             yield value

@@ -1,4 +1,4 @@
-"""Records as Arrow: the connector's schema, the values of `records()`, and how large a record batch becomes."""
+"""Records as Arrow: the connector's schema, the values of `records()`, and the largest size of a record batch."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -42,7 +42,7 @@ BATCH_FIELDS = [
 ]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_MILLISECONDS = 253402300799999
-"""The last one that Python's own times can hold; Arrow's reach further."""
+"""The last millisecond in Python's own times; Arrow's range is larger."""
 MIXED = golden.ROOT / "logs" / "classes-3.9.1" / "mixed" / f"{0:020}.log"
 TRANSACTIONS = golden.ROOT / "logs" / "classes-4.3.1" / "transactions" / f"{0:020}.log"
 
@@ -56,7 +56,7 @@ def record_batches(
 
 
 def rows(path: Path, **options: Unpack[TableOptions]) -> list[Row]:
-    """The records; times are microseconds, since Python's own end in the year 9999."""
+    """Return the records; times are microseconds, since Python's own end in the year 9999."""
     return [row for one in record_batches(path, **options) for row in with_microseconds(one).to_pylist()]
 
 
@@ -121,7 +121,7 @@ def test_values_are_those_of_every_golden_logs_records() -> None:
         told = rows(path, control=None)
         for want, have in zip(wanted, told, strict=True):
             if not -(2**63) <= want["timestamp"] < 2**63:
-                have["timestamp"] = want["timestamp"]  # no microsecond can tell it
+                have["timestamp"] = want["timestamp"]  # microseconds can't represent it
         if [{name: row[name] for name in wanted[0]} for row in told] != wanted:
             different.append(path)
     assert different == []

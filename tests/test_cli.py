@@ -31,7 +31,7 @@ def kseg(*arguments: str) -> run.Run:
 
 
 def in_shell(command: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a line of sh in golden's root, with kseg on the path."""
+    """Run a line of sh in golden's root, with kseg on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, **environment}
     return subprocess.run(
@@ -156,7 +156,7 @@ FULL, CLOSED = "No space left on device", "is closed"
 
 
 def with_stream(name: str, reason: str, command: str) -> run.Run:
-    """Runs kseg with a stream that takes nothing: a full device, or one that was closed before the start."""
+    """Run kseg with a stream that can't be written: a full device, or one that was closed before the start."""
     number = {"stdout": 1, "stderr": 2}[name]
     program = f"import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), {number}); {KSEG}"
     if reason == CLOSED:
@@ -229,7 +229,7 @@ def test_version_names_the_kernel(kernel_name: str) -> None:
 
 @pytest.fixture
 def kernel_folder(tmp_path: Path) -> Path:
-    """The folder of the kernel in a copy of kseg without a compiled one, which runs where the copy is on the path."""
+    """Return the folder of the kernel in a copy of kseg without a compiled one."""
     copy = tmp_path / "copy"
     shutil.copytree(Path(cli_module.__file__).parent, copy / "kseg", ignore=shutil.ignore_patterns("*.so", "fast.c"))
     return copy / "kseg" / "kernel"
@@ -340,7 +340,7 @@ def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
 
 
 def options_of(name: str) -> list[tuple[str, click.Option]]:
-    """The variables of a command's options, as the user knows them by the options' names."""
+    """Return the variables of a command's options, with the options' names."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     found = []
@@ -358,11 +358,11 @@ REQUIRED = {
     "slice": (".", "--to", "new"),
     "rebuild-metadata": ("--node-id", "1", "--dry-run"),
 }
-"""What commands don't do without."""
+"""Required arguments of commands."""
 
 
 def variables() -> list[tuple[str, str]]:
-    """Those of options that take numbers or one of several words, which what is no such word tells."""
+    """Return variables of options that take numbers or one of several words, as far as a wrong word is reported."""
     refusing = (Number, click.types.IntParamType, click.IntRange, click.Choice)
     return [
         (name, variable)
@@ -375,7 +375,7 @@ def variables() -> list[tuple[str, str]]:
 @for_each("name, variable", variables())
 def test_each_option_has_a_variable(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "no such value")
-    is_its_own = variable.endswith("_NODE_ID")  # what the command line says comes before the variable
+    is_its_own = variable.endswith("_NODE_ID")  # the command line precedes the variable
     ran = kseg(name, *() if is_its_own else REQUIRED.get(name, ()))
     assert ran.status == 2
     assert b"no such value" in ran.stderr

@@ -1,4 +1,4 @@
-"""Columns of all commands: a name means one thing, and each value has the type that its field declares."""
+"""Columns of all commands: a name has one meaning, and each value has the type that its field declares."""
 
 import importlib
 import pkgutil
@@ -15,7 +15,7 @@ DECLARED = {name: each for name, each in vars(fields).items() if isinstance(each
 
 
 def columns() -> Iterator[Column[Any]]:
-    """All columns: of sections, of tuples of columns, and of listings with everything."""
+    """Yield all columns: of sections, of tuples of columns, and of listings with all options."""
     for module in pkgutil.iter_modules(text.__path__):
         for value in vars(importlib.import_module(f"kseg.text.{module.name}")).values():
             if isinstance(value, Section):
@@ -40,7 +40,7 @@ def test_each_field_has_a_sentence_of_its_own() -> None:
 
 
 def test_units_fit_names() -> None:
-    """Programs tell timestamps and times by their names, and so does the page about streams."""
+    """Programs recognise timestamps and times by their names, and so does the page about streams."""
     for field in DECLARED.values():
         if field.name.endswith("Timestamp"):
             assert field.unit is Unit.TIMESTAMP

@@ -1,4 +1,4 @@
-"""Kafka's files that are compressed one by one are read as they were before."""
+"""Kafka's files that were compressed one by one are read like the originals."""
 
 import gzip
 import io
@@ -35,7 +35,7 @@ COMMANDS = [
 
 @pytest.fixture(params=PACK)
 def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A log alone in a directory like its partition's, once as it is and once compressed."""
+    """Return a log alone in a directory like its partition's, both uncompressed and compressed."""
     form: str = request.param
     for folder in ("plain", "packed"):
         (tmp_path / folder / PARTITION).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Logs that a program copied as text: the change is named, and `salvage` gives the log back byte for byte."""
+"""Logs that a program copied as text: the change is identified, and `salvage` restores the log byte for byte."""
 
 import json
 import os
@@ -21,18 +21,18 @@ LOGS = [
 
 
 def with_crs(data: bytes) -> bytes:
-    """LF to CRLF as unix2dos does it: a CRLF stays."""
+    """Convert LF to CRLF like unix2dos: a CRLF stays."""
     return re.sub(rb"(?<!\r)\n", b"\r\n", data)
 
 
 def as_text(page: str) -> Callable[[bytes], str]:
-    """Bytes as the characters of a code page; one that it lacks as the character of the byte's number."""
+    """Return a decoder to the characters of a code page; a missing one becomes the character of the byte's number."""
     characters = [bytes([number]).decode(page, "ignore") or chr(number) for number in range(256)]
     return lambda data: "".join(characters[each] for each in data)
 
 
 def powershell(page: str) -> Callable[[bytes], bytes]:
-    """What `>` of PowerShell writes of a program's output."""
+    """Return a function that converts a program's output like `>` of PowerShell."""
     return lambda data: b"\xff\xfe" + (as_text(page)(with_crs(data)) + "\r\n").encode("utf-16-le")
 
 
@@ -54,7 +54,7 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def cases() -> Iterator[tuple[str, Path]]:
-    """Ten logs for each change, of all releases and formats."""
+    """Yield ten logs for each change, of all releases and formats."""
     for number, change in enumerate(CHANGES):
         yield from ((change, log) for log in LOGS[number :: len(LOGS) // 10][:10])
 
@@ -64,7 +64,7 @@ def case_name(case: tuple[str, Path]) -> str:
 
 
 def changed(directory: Path, change: Callable[[bytes], bytes], data: bytes, base: str) -> Path:
-    """The partition's log after a change."""
+    """Return the partition's log after a change."""
     log = directory / "copy-0" / f"{base}.log"
     log.parent.mkdir()
     log.write_bytes(change(data))
@@ -82,7 +82,7 @@ def test_change_is_named_and_undone(tmp_path: Path, change: str, log: Path) -> N
     data = log.read_bytes()
     copied = changed(tmp_path, CHANGES[change], data, log.name[:20])
     (sentence,) = (sentence for finding, sentence in errors(tmp_path) if finding == "changed-as-text")
-    pages = re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", change)  # several may have the log's characters
+    pages = re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", change)  # several may have the characters
     assert pages in re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", sentence)
     ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
     assert b"was copied as text: " in ran.stdout
@@ -90,7 +90,7 @@ def test_change_is_named_and_undone(tmp_path: Path, change: str, log: Path) -> N
 
 
 def test_salvaged_copy_is_whole(tmp_path: Path) -> None:
-    """The status is 0, what is written is of the file that the user knows, and so is its time."""
+    """The status is 0, and names and times of written files are those of the user's file."""
     records = [NewRecord(b"k", b"first line\nsecond line\n") for _ in range(10)]
     data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 100, 10))
     log = changed(tmp_path, with_crs, data, f"{0:020}")
@@ -105,7 +105,7 @@ def test_salvaged_copy_is_whole(tmp_path: Path) -> None:
 
 
 def test_own_line_ends_are_told_from_added_ones(tmp_path: Path) -> None:
-    """A value has CRLF by itself: programs leave these alone, and only the CRC tells which those were."""
+    """Programs leave a value's own CRLFs unchanged; only the CRC shows which these were."""
     records = [NewRecord(None, b"a\r\nb\nc"), NewRecord(None, b"x" * 10 + b"\n")]
     data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 40, 2))
     log = changed(tmp_path, with_crs, data, f"{0:020}")
@@ -114,7 +114,7 @@ def test_own_line_ends_are_told_from_added_ones(tmp_path: Path) -> None:
 
 
 def test_batches_that_no_change_explains_are_lost(tmp_path: Path) -> None:
-    """Only what a CRC confirms is undone: a batch that was damaged besides stays lost."""
+    """Only changes that a CRC confirms are undone: a batch with further damage stays lost."""
     batches = [batch_bytes(NewBatch([NewRecord(b"k", b"v\n" * 20)], offset)) for offset in range(10)]
     damaged = b"".join(batches[:4]) + batches[4][:-9] + b"#" + batches[4][-8:] + b"".join(batches[5:])
     log = changed(tmp_path, with_crs, damaged, f"{0:020}")
@@ -128,11 +128,11 @@ LOST: dict[str, Callable[[bytes], bytes]] = {
     "bytes that aren't UTF-8 became U+FFFD": lambda data: data.decode(errors="replace").encode(),
     "bytes above 0x7f were replaced, or cut to 7 bits": lambda data: bytes(each & 0x7F for each in data),
 }
-"""What nothing undoes."""
+"""Changes that can't be undone."""
 
 
 NEW_LOGS = [path for path in LOGS if path.read_bytes()[16] == 2 and path.stat().st_size > 1000]
-"""Of format 2, and not small: few of older messages have a byte above 0x7f but in their CRC."""
+"""Logs of format 2 that aren't small: in older messages often only the CRC has a byte above 0x7f."""
 
 
 @for_each(
@@ -148,7 +148,7 @@ def test_change_that_cannot_be_undone_is_named(tmp_path: Path, change: str, log:
 
 
 def test_whole_disk_that_was_copied_as_text_is_saved(tmp_path: Path) -> None:
-    """All files: logs and the metadata's checkpoints are undone; what else was changed is rebuilt."""
+    """Logs and the metadata's checkpoints are restored; other changed files are rebuilt."""
     disk = tmp_path / "disk"
     shutil.copytree(golden.ROOT / "logs" / "4.3.1", disk)
     files = [path for path in disk.rglob("*") if path.is_file()]
@@ -162,7 +162,7 @@ def test_whole_disk_that_was_copied_as_text_is_saved(tmp_path: Path) -> None:
 
 
 def test_small_file_of_a_disk_says_what_it_holds(tmp_path: Path) -> None:
-    """One finding for each file, with what the file looks like; none of what entries it would have."""
+    """One finding for each file describes it; none describes entries that it would have."""
     disk = tmp_path / "disk"
     shutil.copytree(golden.ROOT / "logs" / "4.3.1", disk)
     for path in disk.rglob("*"):
@@ -183,7 +183,7 @@ HALF = len(BATCHES) // 2
 
 @for_each("change, is_first", [(change, is_first) for change in CHANGES for is_first in (False, True)], ids=str)
 def test_half_of_a_log_that_was_changed_is_undone(tmp_path: Path, change: str, is_first: bool) -> None:
-    """A transfer that went on in another mode: what is intact as it stands stays, whatever lies before it."""
+    """A transfer continued in another mode: intact batches stay, whatever precedes them."""
     first, second = b"".join(BATCHES[:HALF]), b"".join(BATCHES[HALF:])
     data = CHANGES[change](first) + second if is_first else first + CHANGES[change](second)
     log = changed(tmp_path, lambda _: data, b"", f"{0:020}")
@@ -192,7 +192,7 @@ def test_half_of_a_log_that_was_changed_is_undone(tmp_path: Path, change: str, i
 
 
 def test_change_is_found_behind_a_damaged_batch(tmp_path: Path) -> None:
-    """The first batch was damaged before the copy: the others are saved."""
+    """The first batch was damaged before the copy; the others are saved."""
     damaged = BATCHES[0][:-3] + b"#" + BATCHES[0][-2:]
     log = changed(tmp_path, with_crs, damaged + b"".join(BATCHES[1:]), f"{0:020}")
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 1
@@ -200,7 +200,7 @@ def test_change_is_found_behind_a_damaged_batch(tmp_path: Path) -> None:
 
 
 def test_batches_with_line_ends_of_windows_stay(tmp_path: Path) -> None:
-    """They had only CRLFs, so that no program changed them, and one before them can't be undone."""
+    """They had only CRLFs, so that no program changed them; a preceding batch can't be restored."""
     mixed = batch_bytes(NewBatch([NewRecord(b"k", (b"a\r\nb\nc\nd\r\n" * 20))], 1))
     windows = [batch_bytes(NewBatch([NewRecord(b"k", b"line\r\n" * 9)], offset)) for offset in range(2, 9)]
     whole = [BATCHES[0], *(batch for batch in windows if with_crs(batch) == batch)]
@@ -212,7 +212,7 @@ def test_batches_with_line_ends_of_windows_stay(tmp_path: Path) -> None:
 
 
 def test_large_batch_before_a_change_stays(tmp_path: Path) -> None:
-    """It is larger than what is tried; it has no LF, so that it stands as it was."""
+    """It is too large to be tried, and has no LF, so it is unchanged."""
     large = batch_bytes(NewBatch([NewRecord(b"k", bytes(17 << 20))], 0))
     data = b"".join([large, *BATCHES[1:]])
     assert b"\n" not in large
@@ -230,7 +230,7 @@ def test_zeros_behind_a_changed_log_are_no_loss(tmp_path: Path) -> None:
 
 
 def test_no_place_for_the_copy_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a loss: with another TMPDIR nothing is lost."""
+    """It isn't a loss: with another TMPDIR nothing is lost."""
     changed(tmp_path, encodebytes, b"".join(BATCHES), f"{0:020}")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
@@ -242,7 +242,7 @@ def test_no_place_for_the_copy_is_an_error(tmp_path: Path, monkeypatch: pytest.M
 
 @for_each("size", [3_000, 30_000], ids=str)
 def test_cut_copy_takes_no_time(tmp_path: Path, size: int) -> None:
-    """A large batch of many lines, changed and cut: nothing can tell its CRs apart, and nothing tries for long."""
+    """In a large batch of many lines, changed and cut, nothing distinguishes its CRs. The search stays short."""
     log = changed(tmp_path, with_crs, batch_bytes(NewBatch([NewRecord(b"k", b"x\n" * size)])), f"{0:020}")
     os.truncate(log, log.stat().st_size // 2)
     assert run.kseg(["verify", "copy-0"], tmp_path).status == 1

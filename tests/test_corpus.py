@@ -1,4 +1,4 @@
-"""Every golden case, in this process: what kseg prints against what each release's real tool printed."""
+"""Every golden case, in this process: kseg's output compared with the output of each release's real tool."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from tests.loops import some_of_each
 SHOWN = 5
 PRINTERS = golden.printers()
 EVERY = {"healthy": 5, "damaged": 3}
-"""Of so many runs with the same options for the same kind of file one is compared: another one with each kernel."""
+"""The share of runs with the same options for the same kind of file that are compared: different ones per kernel."""
 
-# What is wrong with a run, or None.
+# The problem of a run, or None.
 Check = Callable[[GoldenCase, run.Run], str | None]
-# Runs cases, checks each; what is to be shown of those that fail.
+# Runs cases and checks each; returns the text about failed ones.
 Compare = Callable[[list[GoldenCase], Check], list[str]]
 
 
@@ -77,7 +77,7 @@ def compare(
 
 
 def sampled(cases: list[GoldenCase], kernel: str) -> list[GoldenCase]:
-    """Some cases of each kind; other ones with each release and with each kernel."""
+    """Return some cases of each kind; different ones with each release and with each kernel."""
     return some_of_each(
         cases,
         lambda case: (case.kind, *(word.split("=")[0] for word in case.arguments if word.startswith("--"))),
@@ -104,7 +104,7 @@ def test_damaged_files_end_with_an_allowed_status_behind_the_tools_lines(printer
     assert failures == [], report(failures)
 
 
-# No status is asked for: the real tool's own is 1 for --help, and what a release took a later format for is its own.
+# No status is required: the real tool's own is 1 for --help, and its status for a later format is arbitrary.
 @pytest.mark.parametrize("group", ["newer", "usage"])
 def test_wrong_usage_and_newer_formats_end_without_a_traceback(group: Group, compare: Compare) -> None:
     cases = [case for printer in PRINTERS for case in golden.cases(group, printer=printer)]
@@ -139,7 +139,7 @@ def arguments_of(case: GoldenCase) -> list[str]:
     return ["dump", "--like", case.like, *case.arguments]
 
 
-# Any exception is a finding here, and must not end the run of the other cases.
+# Any exception is a failure here, and must not end the run of the other cases.
 def checked(case: GoldenCase, check: Check, root: Path) -> tuple[run.Run | None, str | None]:
     try:
         ran = run.kseg(arguments_of(case), root)
@@ -157,12 +157,12 @@ def has_same_stderr(case: GoldenCase, ran: run.Run, root: Path) -> bool:
 
 
 def words_by_line(text: bytes) -> list[list[bytes]]:
-    """Each line's words, sorted: what stays equal where lists come in a hash table's order."""
+    """Return each line's words, sorted: equal if lists come in a hash table's order."""
     return [sorted(re.findall(rb"[^\s,\[\]{}()]+", line)) for line in text.split(b"\n")]
 
 
 def first_difference(wanted: bytes, got: bytes) -> str:
-    """The first line that differs, from shortly before the first byte that does."""
+    """Return the first line that differs, from shortly before the first different byte."""
     pairs = zip_longest(wanted.split(b"\n"), got.split(b"\n"))
     number, (want, have) = next((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
     same = takewhile(lambda pair: pair[0] == pair[1], zip(want or b"", have or b"", strict=False))

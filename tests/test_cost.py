@@ -1,6 +1,6 @@
-"""Small input, small cost: what is made to cost much stays within the processor time and memory of an ordinary file.
+"""Small input, small cost: input made to be expensive needs no more time and memory than an ordinary file.
 
-The bounds are generous: what they keep out takes several times as much.
+The bounds are generous: violations take several times as much.
 """
 
 import functools
@@ -31,7 +31,7 @@ def made(value: bytes) -> bytes:
 
 
 def single(offset: int, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
-    """A batch of a record; its checksum covers neither offset nor epoch."""
+    """Return a batch of a record; its checksum covers neither offset nor epoch."""
     whole = made(value)
     return offset.to_bytes(8, "big") + whole[8:12] + leader_epoch.to_bytes(4, "big") + whole[16:]
 
@@ -96,7 +96,7 @@ def gzipped(body: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A partition with a batch of some KiB that holds a record of six million headers without names and values."""
+    """Return a partition with a batch of some KiB: one record with six million headers without names and values."""
     directory = tmp_path_factory.mktemp("headers")
     record = b"\0\0\0\x01\x01" + varint(HEADERS) + bytes(2 * HEADERS)
     body = gzipped(varint(len(record)) + record)

@@ -1,4 +1,4 @@
-"""One thing is never told as several: `1 record`, not `1 records`, in help, on the pages and in what commands print."""
+"""Nouns after 1 are singular: `1 record`, not `1 records`, in help, on the pages and in the output of commands."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 
 SEVERAL = re.compile(r"(?<![0-9.,:/=-])\b1 [a-z]+s\b")
 NO_NOUNS = {"1 is", "1 has", "1 as", "1 says", "1 this", "1 was", "1 does", "1 stays", "1 goes", "1 needs"}
-"""What may stand after a number that isn't a count."""
+"""Words that may follow a number that isn't a count."""
 PRINTED = (
     "ls ONE",
     "ls ONE --by segment --deep",
@@ -49,7 +49,7 @@ def found_in(text: str) -> list[str]:
 
 @pytest.fixture
 def one(tmp_path: Path) -> Path:
-    """A log with one record in one batch and a byte after it, and another of which one byte is left."""
+    """Return a log with one record in one batch and a byte after it, and another with one remaining byte."""
     log = write_segment(tmp_path / "one-0", [NewBatch([NewRecord(b"a", b"b")])])
     log.write_bytes(log.read_bytes() + b"x")
     write_segment(tmp_path / "other" / "one-0", []).write_bytes(b"y")

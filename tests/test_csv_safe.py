@@ -1,4 +1,4 @@
-"""`--csv-safe`: no spreadsheet takes what is in the CSV for a formula; numbers stay numbers."""
+"""`--csv-safe`: no spreadsheet takes a field of the CSV for a formula; numbers stay numbers."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Damage: how it is reported, how reading continues after it, and that every byte of a file is accounted for."""
+"""Damage: its reports, reading after it, and a complete account of every byte of a file."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ MIXED = "classes-3.9.1/mixed"
 MAGIC_AT = 16
 ATTRIBUTES_AT = {0: 17, 1: 17, 2: 22}
 BODY_AT = {0: 26, 1: 34, 2: 61}
-"""Where a wrapper's or compressed batch's body begins; wrappers have no key."""
+"""Position of the body in a wrapper or a compressed batch; wrappers have no key."""
 LEAST_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
 MANY = settings(max_examples=50)
 
@@ -55,7 +55,7 @@ class Log:
 
     @property
     def starts(self) -> list[int]:
-        """Where its batches begin, and its end."""
+        """Positions of its batches, and its end."""
         starts = [0]
         while starts[-1] < len(self.content):
             at = starts[-1] + 8
@@ -67,27 +67,27 @@ class Log:
         return self.content[MAGIC_AT]
 
     def offset(self, number: int) -> int:
-        """What stands in a batch's first field."""
+        """Return the value of a batch's first field."""
         at = self.starts[number]
         return int.from_bytes(self.content[at : at + 8], "big")
 
     def extent(self, number: int) -> tuple[int, int]:
-        """Position and size of a batch."""
+        """Return position and size of a batch."""
         start, end = self.starts[number : number + 2]
         return start, end - start
 
     def changed(self, number: int, at: int, new: bytes) -> bytes:
-        """The log with other bytes in a batch, `at` bytes from its start."""
+        """Return the log with other bytes in a batch, `at` bytes from its start."""
         at += self.starts[number]
         return self.content[:at] + new + self.content[at + len(new) :]
 
     def replaced(self, number: int, new: bytes) -> bytes:
-        """The log with other bytes in the place of a batch."""
+        """Return the log with other bytes instead of a batch."""
         start, end = self.starts[number : number + 2]
         return self.content[:start] + new + self.content[end:]
 
     def changed_with_right_crc(self, number: int, at: int, new: bytes) -> bytes:
-        """The same as `changed`, but the batch's CRC holds: only a look at the records finds that damage."""
+        """Return the same as `changed`, but with a right CRC: only reading the records finds that damage."""
         start, end = self.starts[number : number + 2]
         return self.replaced(number, with_right_crc(self.changed(number, at, new)[start:end]))
 
@@ -105,13 +105,13 @@ def log(case: str) -> Log:
 
 @pytest.fixture(params=SINGLES)
 def singles(request: pytest.FixtureRequest) -> Log:
-    """A log of sixty batches of one record, in each format."""
+    """Return a log of sixty batches of one record, in each format."""
     return log(request.param)
 
 
 @pytest.fixture(params=COMPRESSED)
 def compressed(request: pytest.FixtureRequest) -> Log:
-    """A log of three compressed batches, of each format and codec."""
+    """Return a log of three compressed batches, of each format and codec."""
     return log(request.param)
 
 
@@ -121,7 +121,7 @@ Items = list[kseg.Batch | kseg.Damage]
 
 
 def scanned(path: Path) -> Items:
-    """What scanning gives; it must account for each byte."""
+    """Return the items of a scan, which must account for each byte."""
     with kseg.open_segment(path) as segment:
         items = list(segment.scan())
     position = 0
@@ -148,13 +148,13 @@ def place(damage: kseg.Damage) -> tuple[str, int, int, int | None]:
 
 
 def intact(items: Items) -> set[tuple[int, int]]:
-    """Position and size of each valid batch."""
+    """Return position and size of each valid batch."""
     return {(item.position, item.size) for item in items if isinstance(item, kseg.Batch) and item.is_valid}
 
 
 @dataclass(frozen=True)
 class Dumped:
-    """What a JSON dump told, and its exit status."""
+    """The content of a JSON dump, and its exit status."""
 
     status: int
     objects: list[dict[str, Any]]
@@ -170,7 +170,7 @@ class Dumped:
 
 
 def dumped(path: Path, *options: str) -> Dumped:
-    """A log's JSON; the sizes of its batches and damages must add up."""
+    """Return a log's JSON; the sizes of its batches and damages must add up."""
     ran = run_kseg(["dump", "-o", "json", *options, path.name], path.parent)
     result = Dumped(ran.status, [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr)
     assert sum(item["size"] for item in result.of("batch") + result.of("damage")) == path.stat().st_size
@@ -413,7 +413,7 @@ SECOND_AT = len(RECORDS[0].encoded())
         (4, b"\x7e"),  # key length: beyond the record
         (5, b"\x7e"),  # value length: beyond the record
         (12, b"\x01"),  # count of headers: -1
-        (12, b"\x02"),  # count of headers: one that isn't there
+        (12, b"\x02"),  # count of headers: one that is missing
     ],
 )
 def test_record_that_can_not_be_read_is_a_damage_behind_those_that_can(at: int, new: bytes, tmp_path: Path) -> None:
@@ -445,7 +445,7 @@ def test_segment_tells_the_same_problems_batch_by_batch(tmp_path: Path) -> None:
     assert all(other.problem() is None for other in others)
 
 
-# --- what the command tells ------------------------------------------------------------------------------------------
+# --- reports of the command -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("kernel")
@@ -482,7 +482,7 @@ SMALL = Log(
 
 
 def untouched(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
-    """The batches that don't touch bytes first … last - 1 of a log; those after are `shift` bytes further on."""
+    """Return the batches outside bytes first … last - 1 of a log; those after them are moved by `shift` bytes."""
     extents = [whole.extent(number) for number in range(len(whole.starts) - 1)]
     before = {(start, size) for start, size in extents if start + size <= first}
     return before | {(start + shift, size) for start, size in extents if start >= last}

@@ -1,7 +1,7 @@
 """One pass over every damaged directory: all commands read it, end as its damage allows, change nothing and agree.
 
-What a command says of a certain damage is tested elsewhere; here each of some 320 directories is copied once, and
-everything that is true of all of them is checked on that copy. `make test` takes one directory of each kind of damage.
+Reports about a certain damage are tested elsewhere. Here each of some 320 directories is copied once, and all
+properties that they share are checked on that copy. `make test` takes one directory of each kind of damage.
 """
 
 import json
@@ -37,12 +37,12 @@ BY_EITHER_KERNEL = (
     "lookup WHOLE --timestamp max-timestamp",
     "slice WHOLE --to OUT/slice",
 )
-"""Commands whose answer depends on nothing but the bytes: both kernels give the same one, and the same copy.
+"""Commands whose answer only depends on the bytes: both kernels give the same answer, and the same copy.
 
 Other dumps of the same logs are compared in tests/kernel/test_same_golden.py.
 """
 BY_TWIN = 1 if TAKES_ALL else 4
-"""The twin reads every fourth of these directories; `make test-exhaustive` has it read all."""
+"""The twin reads every fourth of these directories; with `make test-exhaustive` it reads all."""
 OTHERS = (
     "dump LOGS",
     "verify LOGS",
@@ -70,7 +70,7 @@ OF_VERIFY_ALONE = {
     "223-offset-negative",
     "243-inner-torn",
 }
-"""Headers and records that contradict each other without damage, or missing offsets: verify alone judges these.
+"""Contradictions of headers and records without damage, or missing offsets: only verify judges these.
 
 Salvage, which uses headers, reports some of them too.
 """
@@ -80,7 +80,7 @@ ENDS_WELL = {"zero-tail", "offset-lower", "record-key-length-minus-2"}
 
 @dataclass(frozen=True)
 class Case:
-    """A damaged directory: its copy, a copy of its logs alone, and what was done to it."""
+    """A damaged directory: its copy, a copy of only its logs, and a description of the damage."""
 
     damage: dict[str, Any]
     root: Path
@@ -91,7 +91,7 @@ class Case:
 
     @property
     def whole(self) -> Path:
-        """The directory as Kafka and the damage left it."""
+        """The directory after the damage."""
         return self.root / "whole" / str(self)
 
     @property
@@ -101,18 +101,18 @@ class Case:
 
     @property
     def is_log_damaged(self) -> bool:
-        """Whether a log was damaged, not a file next to it."""
+        """True if a log was damaged, not a file next to it."""
         return str(self.damage["file"]).endswith(".log")
 
     def kseg(self, line: str) -> run.Run:
-        """Run a command line; LOGS, LOG, WHOLE and OUT stand for places."""
+        """Run a command line; LOGS, LOG, WHOLE and OUT are replaced by paths."""
         places = {"LOGS": f"logs/{self}", "WHOLE": f"whole/{self}", "LOG": f"whole/{self}/{self.logs[0].name}"}
         words = [places.get(word, word.replace("OUT/", f"{self.root}/out/")) for word in line.split()]
         return run.kseg(words, self.root)
 
     @cached_property
     def runs(self) -> dict[str, run.Run]:
-        """How each command ended, and what it printed."""
+        """The runs of the commands, by their lines."""
         return {line: self.kseg(line) for line in (*BY_EITHER_KERNEL, *OTHERS)}
 
     @cached_property
@@ -122,36 +122,36 @@ class Case:
 
     @cached_property
     def troubles(self) -> list[Trouble]:
-        """What a doctor finds that the directory itself has."""
+        """A doctor's findings about the directory itself."""
         return self.find_troubles()
 
     def find_troubles(self) -> list[Trouble]:
-        """Let a doctor look for them."""
+        """Return a doctor's findings."""
         return [each for each in check_up(self.whole).troubles if each.id not in BESIDE]
 
     @cached_property
     def sound(self) -> Path:
-        """The directory that was damaged; a copy of this one where there is none."""
+        """The directory before the damage; a copy of the damaged one if there is none."""
         sound = self.restored / "logs" / self.damage["base"]
         return sound if sound.exists() else Path(shutil.copytree(self.whole, self.root / "copy"))
 
     @property
     def diff_line(self) -> str:
-        """The line that compares both."""
+        """The command line that compares both."""
         return f"diff WHOLE {self.sound} --records --leader {self.sound} -o json"
 
     @cached_property
     def difference(self) -> run.Run:
-        """How it ended, and what it printed."""
+        """The run of the comparison."""
         return self.kseg(self.diff_line)
 
     @cached_property
     def export(self) -> run.Run:
-        """How an export ended."""
+        """The run of an export."""
         return self.kseg("export LOGS OUT/export")
 
     def salvaged(self, *, drop_unreadable: bool) -> tuple[Salvage, Path]:
-        """What is saved of the directory, and where."""
+        """Return the saved data of the directory, and its place."""
         target = self.root / f"saved-{drop_unreadable}"
         return salvage([self.whole], target, drop_unreadable=drop_unreadable), target
 
@@ -177,7 +177,7 @@ def check_commands_end_as_the_damage_allows(case: Case) -> None:
 
 
 def is_exported(case: Case) -> bool:
-    """Whether an export is tried too, which takes longest: of every other directory for `make test`."""
+    """Return whether an export is tested too, which takes longest: `make test` exports every other directory."""
     return TAKES_ALL or case.damage in CHOSEN[::2]
 
 
@@ -227,7 +227,7 @@ def check_doctor_names_the_damage_first(case: Case) -> None:
         return
     worst = case.troubles[0]
     assert worst.id in expected_findings(case.damage["damage"]), worst
-    of_log = {"bad-crc", "torn-tail", "index-missing", "empty-directory"}  # of what is or should be beside it
+    of_log = {"bad-crc", "torn-tail", "index-missing", "empty-directory"}  # of existing or missing files next to it
     assert worst.file == case.root / "whole" / case.damage["file"] or worst.id in of_log
     assert worst.command is not None
 
@@ -252,7 +252,7 @@ OF_LOGS = (
 
 
 def checks_of(case: Case) -> Iterator[Callable[[Case], None]]:
-    """The checks for a directory: without a log there is less to say."""
+    """Yield the checks for a directory; without a log there are fewer."""
     yield check_doctor_names_the_damage_first
     if case.logs:
         yield from OF_LOGS
@@ -261,7 +261,7 @@ def checks_of(case: Case) -> Iterator[Callable[[Case], None]]:
 
 
 def differences_by_twin(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What the twin answers otherwise than the compiled kernel did."""
+    """Yield the twin's answers that differ from the compiled kernel's."""
     lines = {line: case.runs[line] for line in BY_EITHER_KERNEL} if case.logs else {}
     if case.is_log_damaged:
         lines[case.diff_line] = case.difference
@@ -280,18 +280,18 @@ def differences_by_twin(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def files(root: Path) -> dict[str, bytes]:
-    """The bytes of everything below a directory, by name; nothing if there is none."""
+    """Return the bytes of everything below a directory, by name; nothing if there is none."""
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def contents(root: Path) -> dict[str, tuple[int, bytes]]:
-    """Time of change and bytes of everything below a directory."""
+    """Return time of change and bytes of everything below a directory."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
 def copied(damage: dict[str, Any], restored: Path, root: Path) -> Case:
-    """A copy of a damaged directory, and one of its logs alone: faults of other files are no damage of logs."""
+    """Return a copy of a damaged directory, and one of only its logs: faults of other files don't damage logs."""
     case = Case(damage, root, restored)
     shutil.copytree(restored / "damaged" / str(case), case.whole)
     (root / "logs" / str(case)).mkdir(parents=True)

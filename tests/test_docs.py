@@ -1,4 +1,4 @@
-"""What README and docs show is so: commands print it, Python runs, links lead somewhere, lists are whole."""
+"""Statements of README and docs are true: commands print the output, Python runs, links work, lists are complete."""
 
 import os
 import re
@@ -33,7 +33,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
-    """Fenced blocks of a language in all pages: where each begins, and its text."""
+    """Return fenced blocks of a language in all pages: their places, and their texts."""
     found = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 class Example(NamedTuple):
-    """A command line, or a piece of Python: where it is, and the lines that are shown below it; None without any."""
+    """A command line, or a piece of Python: its place, and the lines shown below it; None without any."""
 
     place: str
     code: str
@@ -55,7 +55,7 @@ class Example(NamedTuple):
 
 
 def console_runs() -> list[Example]:
-    """Each `$ command` of the console blocks, with the lines shown below it."""
+    """Return each `$ command` of the console blocks, with the lines shown below it."""
     runs = []
     for place, text in blocks("console"):
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
@@ -66,26 +66,26 @@ def console_runs() -> list[Example]:
 
 SHELL_SIGNS = set("|<>;&$`*?~\\#")
 OF_THE_PROCESS = "--gentle"
-"""Changes the process that runs it, which must not be this one."""
+"""Option that changes its process, which must not be this one."""
 SERVES = "kseg serve "
-"""Ends when the command has ended that it runs for: without one, it gets one here."""
+"""Command that ends with its child command: without one, the test adds one."""
 
 
 def is_plain(line: str) -> bool:
-    """Whether a line does without a shell: one run of kseg, whose arguments are as they are written."""
+    """Return whether a line needs no shell: one run of kseg with literal arguments."""
     can_be_here = OF_THE_PROCESS not in line and not line.startswith(SERVES)
     return line.startswith("kseg ") and can_be_here and not SHELL_SIGNS & set(without_texts(line))
 
 
 def without_texts(line: str) -> str:
-    """A line in whose quoted texts there are only letters."""
+    """Return a line in whose quoted texts there are only letters."""
     return re.sub(r"""'[^']*'|"(?:[^"\\$`]|\\["\\])*\"""", lambda text: "x" * len(text[0]), line)
 
 
 def cut(line: str) -> tuple[str, str]:
-    """What may run here at the start of a line, and what the shell does with what that prints; else nothing and all.
+    """Return the part of a line that may run in this process, and the shell's rest; else an empty part and all.
 
-    Starts of processes would take most of the time. `head` ends a run early, before it says all on stderr.
+    Starts of processes would take most of the time. `head` ends a run early, before all its output on stderr.
     """
     place = re.search("[|>]|$", without_texts(line))
     assert place is not None
@@ -94,7 +94,7 @@ def cut(line: str) -> tuple[str, str]:
 
 
 def run_line(line: str, directory: Path, programs: str, stderr: int = subprocess.PIPE) -> run.Run:
-    """How a line ends and what it prints: to both streams, or to one in the order in which a file would get it."""
+    """Run a line; return its end and output: of both streams, or of one in the order in which a file would get it."""
     first, rest = cut(line)
     if first and not rest and stderr == subprocess.STDOUT:
         return printed_here(shlex.split(first)[1:], directory)
@@ -120,7 +120,7 @@ def run_line(line: str, directory: Path, programs: str, stderr: int = subprocess
 def test_commands_print_what_is_shown(example: Example, restored: Path, programs: str, tmp_path: Path) -> None:
     command = example.code
     assert re.search(r"(^|[ ;])kseg ", command), "console blocks hold runs of kseg; use sh for what isn't run"
-    for path in restored.iterdir():  # what is written beside them is the command's own
+    for path in restored.iterdir():  # the command's own files are next to them
         (tmp_path / path.name).symlink_to(path)
     printed = run_line(command, tmp_path, programs, subprocess.STDOUT).stdout
     assert example.shown is not None
@@ -128,7 +128,7 @@ def test_commands_print_what_is_shown(example: Example, restored: Path, programs
 
 
 def printed_here(arguments: list[str], directory: Path) -> run.Run:
-    """What kseg prints to both streams, run in this process: in the order in which a file would get it."""
+    """Run kseg in this process; return its output on both streams, in the order in which a file would get it."""
     with TemporaryFile() as file:
         stdout, stderr = (os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8", newline="\n") for _ in range(2))
         with stdout, stderr, chdir(directory), redirect_stdout(stdout), redirect_stderr(stderr):
@@ -139,12 +139,12 @@ def printed_here(arguments: list[str], directory: Path) -> run.Run:
 
 FIRST_PAGES = ["README.md", "docs/start/first-minutes.md", "docs/start/kafka-tools.md"]
 BUILT = "pip() { :; }; make() { :; }"
-"""What installs isn't run again: `.venv/` is there already."""
+"""Replacement of installations: `.venv/` exists already."""
 PART = "--- what is pasted next ---"
 
 
 def pasted(page: str) -> list[tuple[str, list[str] | None]]:
-    """The lines of a shell that a reader of a page pastes, part by part; and what is shown of each, if anything is."""
+    """Return the shell lines of a page for pasting, part by part, each with its shown output, if any."""
     text = (ROOT / page).read_text(encoding="utf-8")
     parts: list[tuple[str, list[str] | None]] = []
     for language, block in re.findall(r"^```(sh|console|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
@@ -160,7 +160,7 @@ def pasted(page: str) -> list[tuple[str, list[str] | None]]:
 
 @for_each("page", FIRST_PAGES, ids=str)
 def test_first_pages_run_as_they_are_pasted(page: str, restored: Path, tmp_path: Path) -> None:
-    """All blocks in one shell, in order, from a clone's root: only the page itself leads to its next line."""
+    """All blocks run in one shell, in order, from a clone's root, with no other directories than the page's."""
     for folder in (".venv/bin", "golden"):
         (tmp_path / folder).mkdir(parents=True)
     for path in restored.iterdir():
@@ -187,13 +187,13 @@ def test_first_pages_run_as_they_are_pasted(page: str, restored: Path, tmp_path:
 
 
 def is_excerpt(shown: list[str], printed: list[str]) -> bool:
-    """Whether the lines shown are all that was printed; a line `…` stands for any number of lines."""
+    """Return whether the shown lines are all printed lines; a line `…` replaces any number of lines."""
     pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in shown)
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
 def python_runs() -> list[Example]:
-    """The python blocks, each with the lines of the text block that follows it directly; None without one."""
+    """Return the python blocks, each with the lines of the text block directly after it; None without one."""
     runs = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -211,9 +211,9 @@ def test_python_examples_print_what_is_shown(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    for path in restored.iterdir():  # what is written beside them is the example's own
+    for path in restored.iterdir():  # the example's own files are next to them
         (tmp_path / path.name).symlink_to(path)
-    capfd.readouterr()  # of the examples before
+    capfd.readouterr()  # discards output of earlier examples
     with chdir(tmp_path):
         exec(compile(example.code, "example", "exec"), {"__name__": "example"})
     printed = capfd.readouterr().out
@@ -221,28 +221,28 @@ def test_python_examples_print_what_is_shown(
     assert example.shown is None or is_excerpt(example.shown, printed.splitlines()), f"printed:\n{printed[:5000]}"
 
 
-# --- examples that show no output ------------------------------------------------------------------------------------
+# --- examples without shown output ------------------------------------------------------------------------------------
 
 LARGE, SMALL = "--free 50GB", "--free 5KB"
-"""More than there is here."""
+"""More and less than the sandbox holds."""
 UNENDING = "--follow"
 FINDS_NOTHING = ("-1h", "-2d")
 """Nothing of the examples was written in these last hours and days."""
 ON_A_SCREEN = "kseg browse "
-"""Begins examples that open what they are given, and then ask for a terminal."""
+"""Beginning of examples that open their files, and then need a terminal."""
 NO_SCREEN = b"kseg: browse needs a terminal; `kseg explain` prints fields and bytes\n"
 ELSEWHERE = "kseg spark-export "
-"""Begins examples for which a cluster or an object store must be there: only their options are looked at."""
+"""Beginning of examples that need a cluster or an object store: only their options are checked."""
 
 
 def examples() -> list[Example]:
-    """The examples of each command's help, and the lines of sh blocks that run kseg."""
+    """Return the examples of each command's help, and the lines of sh blocks that run kseg."""
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
     shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
         if not place.startswith("docs/reference/commands/"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
-    once = {re.sub("([<>]) +", r"\1", line): line for line in shown}  # which differ in a blank do the same
+    once = {re.sub("([<>]) +", r"\1", line): line for line in shown}  # lines that only differ in a blank do the same
     return [Example(shown[line], line) for line in once.values()]
 
 
@@ -253,7 +253,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @for_each("example", examples(), shards=4)
 def test_examples_run(example: Example, template: Path, programs: str, tmp_path: Path) -> None:
-    """Each on its own copy of a machine that has what the examples name."""
+    """Each runs on its own copy of a machine with the files that examples name."""
     command = example.code
     if command.startswith(ELSEWHERE):
         check_options(shlex.split(command)[1:])
@@ -263,7 +263,7 @@ def test_examples_run(example: Example, template: Path, programs: str, tmp_path:
     if " saved/" in command:
         shutil.copytree(root / "orders-0", root / "saved/orders-0")
     if command.endswith(" --to orders-0"):
-        shutil.rmtree(root / "orders-0")  # what is there already isn't written over
+        shutil.rmtree(root / "orders-0")  # existing files aren't overwritten
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)
     if line.startswith(SERVES) and " -- " not in line:
         line = f"{line} -- echo {{bootstrap}}"
@@ -286,7 +286,7 @@ def test_each_task_has_an_example_that_is_run(page: Path) -> None:
 
 
 def check_options(arguments: list[str]) -> None:
-    """Fails with UsageError if a command hasn't such options."""
+    """Fail with UsageError if a command doesn't have such options."""
     command = cli.get_command(click.Context(cli), arguments[0])
     assert command is not None
     command.make_context(arguments[0], arguments[1:])
@@ -322,18 +322,21 @@ def test_architecture_lists_each_module() -> None:
     there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kseg").rglob("*.py") if is_listed_alone(path)}
     kernel = ROOT / "kseg" / "kernel"
     compiled = [*kernel.glob("*.pyx"), *kernel.glob("*.h"), *kernel.glob("fast/*.pxi")]
-    compiled = [path for path in compiled if path.name != "positions.pxi"]  # only there after a build
+    compiled = [path for path in compiled if path.name != "positions.pxi"]  # it only exists after a build
     assert listed == there | {path.relative_to(ROOT).as_posix() for path in compiled}
 
 
 def is_listed_alone(path: Path) -> bool:
-    """Each module but packages' empty `__init__`."""
+    """Return whether a module is listed; packages' empty `__init__` modules aren't."""
     is_package = path.name == "__init__.py"
     return not (is_package and path.read_text(encoding="utf-8").count("\n") < 3)
 
 
 def listed_in_architecture() -> list[str]:
-    """Paths of the files in the listing of kseg/, whose folders end with a slash and hold what is indented below."""
+    """Return paths of the files in the listing of kseg/.
+
+    Folders end with a slash, and their contents are indented.
+    """
     (text,) = [text for place, text in blocks("listing") if place.startswith("docs/developers/architecture.md")]
     folders: list[tuple[int, str]] = []
     files = []

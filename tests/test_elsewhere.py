@@ -1,4 +1,4 @@
-"""Where the system lacks what Linux has, kseg does the same by other means."""
+"""On systems that lack features of Linux, kseg does the same by other means."""
 
 import ctypes
 import os
@@ -88,13 +88,13 @@ os.link = no_links
 """,
     ),
 }
-"""By its row in docs/start/install.md: a command that uses it, and what makes a Python that runs kseg lack it."""
+"""By its row in docs/start/install.md: a command that uses a feature, and the code that removes it from Python."""
 Outcome = tuple[int, list[str], Mapping[str, object]]
 
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an intact partition, a damaged one, and one whose log has a hole."""
+    """Return a directory with an intact partition, a damaged one, and one whose log has a hole."""
     root = tmp_path_factory.mktemp("elsewhere") / "logs"
     write_segment(root / "orders-0", [NewBatch([NewRecord(b"key", b"value" * 100)], offset) for offset in range(50)])
     damaged = write_segment(root / "damaged-0", [NewBatch([NewRecord(b"k", b"v")], offset) for offset in range(3)])
@@ -110,7 +110,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def kseg(line: str, directory: Path, taken_away: str = "") -> Run:
-    """A run of `kseg LINE`, in a new Python if something is taken away from it."""
+    """Run `kseg LINE`, in a new Python if a feature is removed."""
     if not taken_away:
         return process(shlex.split(line), directory, with_arrow="export" in line)
     code = f"import os, sys\n{taken_away}\nfrom kseg.cli import main\nif __name__ == '__main__': sys.exit(main())"
@@ -119,9 +119,9 @@ def kseg(line: str, directory: Path, taken_away: str = "") -> Run:
 
 
 def outcome(line: str, logs: Path, taken_away: str = "") -> Outcome:
-    """Status, lines without times and the name of a run, and what was written; that is gone again afterwards."""
+    """Return status, lines without times and the name of a run, and the written files; they are then removed."""
     for path in logs.rglob("*.log"):
-        path.read_bytes()  # then it is in the page cache
+        path.read_bytes()  # loads it into the page cache
     ran = kseg(line, logs, taken_away)
     changing = rb"run [0-9a-f]{8}\b|\d+\.\d+ s\b|\d{4}-\d\d-\d\dT[\d:.]+Z"
     said = re.sub(changing, b"...", ran.stdout + ran.stderr).decode().splitlines()
@@ -137,7 +137,7 @@ def outcome(line: str, logs: Path, taken_away: str = "") -> Outcome:
 
 @pytest.fixture(scope="module")
 def usual(logs: Path) -> Mapping[str, Outcome]:
-    """What each line gives here."""
+    """Return the outcome of each line here."""
     return {line: outcome(line, logs) for line in (DUMP, CACHE, VERIFY, SALVAGE, EXPORT)}
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/exit-status.md says with what each command ends: what its tables show is run."""
+"""The exit statuses in docs/reference/exit-status.md: the commands in its tables are run."""
 
 import os
 import re
@@ -19,11 +19,11 @@ ROW = re.compile(r"^\| (.+) \| `(kseg[^`]*)` \| (\d+) \|$", re.MULTILINE)
 
 
 LARGE = ("kseg export ", "kseg query ")
-"""Commands that import large libraries: they run in this process, which needs them once."""
+"""Commands that import large libraries: they run in this process, which imports them once."""
 
 
 def rows() -> list[tuple[str, int]]:
-    """Each command line of the page, and the status beside it."""
+    """Return each command line of the page, and its documented status."""
     return [(line, int(status)) for _, line, status in ROW.findall(PAGE)]
 
 
@@ -33,7 +33,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run_line(line: str, directory: Path, programs: str) -> Run:
-    """Runs a line of the shell, which only those need that are more than a command."""
+    """Run a line; only lines that are more than a command need the shell."""
     if line.startswith(LARGE):
         return kseg(shlex.split(line)[1:], directory)
     environment = {**os.environ, "PATH": programs}

@@ -1,4 +1,4 @@
-"""Bytes read aloud: every byte once, values as they are parsed, damage with its reason; tables of formats."""
+"""Explained bytes: every byte once, values as parsed, damage with its reason; tables of formats."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
 
 
 class Told(NamedTuple):
-    """A log, its batches as they are parsed, and how they are explained."""
+    """A log, its parsed batches, and their explanations."""
 
     path: Path
     batches: list[Batch]
@@ -114,7 +114,7 @@ def check_keys_and_values_are_the_parsed_ones(told: Told) -> None:
 
 
 def form(path: Path) -> tuple[bool, str]:
-    """Whether a file was damaged, and its kind."""
+    """Return whether a file was damaged, and its kind."""
     return "damaged" in path.parts, path.suffix or path.name
 
 
@@ -251,7 +251,7 @@ def test_a_picture_holds_every_line_and_asks_nothing_of_the_network() -> None:
 
 
 def drawn_lines(document: bytes) -> list[str]:
-    """The lines of an SVG: texts with the same height, from left to right."""
+    """Return the lines of an SVG: texts with the same height, from left to right."""
     lines: dict[float, list[tuple[float, str]]] = {}
     for text in ElementTree.fromstring(document).iter("{http://www.w3.org/2000/svg}text"):
         if "clip-path" in text.attrib:

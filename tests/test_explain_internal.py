@@ -1,4 +1,4 @@
-"""Records of internal topics, taken apart: each byte once, values as they are parsed, odd bytes as they are."""
+"""Explained records of internal topics: each byte once, values as parsed, odd bytes unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ COORDINATORS: dict[str, tuple[MessageTable, MessageTable]] = {
     "__share_group_state": (SHARE_STATE_KEYS, SHARE_STATE_VALUES),
 }
 OLD_COMMIT = ("__consumer_offsets", 0)
-"""The topic, and the type of its keys whose values are those of type 1."""
+"""The topic, and the type of its keys whose values have the format of type 1."""
 
 
 def leaves(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
@@ -48,7 +48,7 @@ def leaves(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
 
 
 def flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Each scalar of a message by its path."""
+    """Yield each scalar of a message by its path."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from flat(inner, f"{path}.{name}")
@@ -60,7 +60,7 @@ def flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def parsed(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dict[str, Any]:
-    """What Kafka's schemas make of a record, by path."""
+    """Return the values of a record by Kafka's schemas, by path."""
     if topic == "__cluster_metadata":
         return dict(flat(parse_framed(METADATA_RECORDS, value).fields, f"{stem}.value"))
     assert key is not None
@@ -90,25 +90,25 @@ def test_fields_of_internal_records_are_those_that_are_parsed(path: Path) -> Non
                 if place in told:
                     assert told[place].value == value
                     opened += 1
-                else:  # no bytes of its own, or bytes that are opened further
+                else:  # without bytes of its own, or with bytes that are explained further
                     assert not value or place.endswith((".subscription", ".assignment")) or is_left_out(place, told)
     assert opened >= records
 
 
 def stem_of(batch: Batch, number: int) -> str:
-    """How the paths of a record's fields begin."""
+    """Return the beginning of the paths of a record's fields."""
     if batch.is_legacy:
         return "message" if batch.codec == Codec.NONE else f"entries[{number}].message"
     return f"records[{number}]"
 
 
 def is_left_out(place: str, told: dict[str, ExplainedField]) -> bool:
-    """Whether a field isn't in the bytes: a tagged one, or one that the version doesn't have, with its default."""
+    """Return whether the bytes lack a field: a tagged one, or one that the version doesn't have, with its default."""
     return not any(path.startswith(place) for path in told)
 
 
 def explained(directory: Path, key: bytes | None, value: bytes | None) -> list[ExplainedField]:
-    """The leaves of one record of `__consumer_offsets`, each byte in one of them."""
+    """Return the leaves of one record of `__consumer_offsets`, each byte in one of them."""
     path = write_segment(directory / "__consumer_offsets-0", [NewBatch([NewRecord(key, value)])])
     (item,) = explain_file(path)
     found = list(leaves(item.fields))

@@ -1,4 +1,4 @@
-"""`explain -o html`: a page that shows each field, folds what is long, can be read in both modes, and runs nothing."""
+"""`explain -o html`: a page that shows each field, folds long parts, is readable in both modes, and runs nothing."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 
 READABLE = 4.5
-"""The contrast that WCAG 2 asks for (AA)."""
+"""The contrast that WCAG 2 requires (AA)."""
 VOID = ("meta", "br")
 HOSTILE = b"<script>alert(1)</script></details></body>&amp;'\" \x1b[2J\xe2\x80\xaeabc\0"
 
@@ -32,7 +32,7 @@ class Element:
         return "".join(self.pieces)
 
     def all(self, tag: str, kind: str = "") -> Iterator["Element"]:
-        """The elements of a tag below it, and of a class if one is given, in order."""
+        """Yield the elements of a tag below it, and of a class if one is given, in order."""
         for each in self.inner:
             if each.tag == tag and kind in ["", *(each.attributes.get("class") or "").split()]:
                 yield each
@@ -75,7 +75,8 @@ def leaves(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
             yield from leaves(leaf.body)
 
 
-# --- what it shows ----------------------------------------------------------------------------------------------------
+# --- contents
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,11 @@ def name(part: Element) -> str:
     return summary.text.partition(":")[0]
 
 
-# --- how it can be read -----------------------------------------------------------------------------------------------
+# --- readability ------------------------------------------------------------------------------------------------------
 
 
 def modes() -> dict[str, dict[str, str]]:
-    """The colours of both modes by their names, out of a page's style sheet."""
+    """Return the colours of both modes by their names, from a page's style sheet."""
     (style,) = page_of("docs/test-1-0/00000000000000203000.log", "--batch", "0").root.all("style")
     light, dark = re.findall(r":root \{([^}]*)\}", style.text)
     assert re.search(r"@media \(prefers-color-scheme: dark\) \{ :root \{" + re.escape(dark), style.text)
@@ -152,7 +153,7 @@ def modes() -> dict[str, dict[str, str]]:
 
 
 def contrast(first: str, second: str) -> float:
-    """As WCAG 2 defines it."""
+    """Return the contrast as defined by WCAG 2."""
     darker, lighter = sorted(map(luminance, (first, second)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -182,7 +183,7 @@ def test_both_modes_have_the_same_names_and_the_page_uses_them_all() -> None:
     assert {name for name in light if f"var(--{name})" not in style.text} == set()
 
 
-# --- what it can't do -------------------------------------------------------------------------------------------------
+# --- safety -----------------------------------------------------------------------------------------------------------
 
 
 def test_contents_of_a_file_are_text_and_nothing_else(tmp_path: Path) -> None:

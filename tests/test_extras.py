@@ -1,4 +1,4 @@
-"""What docs/start/install.md says of extras: which command needs which, and what is said where one is missing."""
+"""Extras in docs/start/install.md: the commands that need them, and the messages about missing ones."""
 
 import re
 import shlex
@@ -32,7 +32,7 @@ NEEDED = {
 }
 """By extra: a module of its library, and a command that needs it."""
 USEFUL = {"patterns", "report", "fast-gzip"}
-"""Those without which a command still does its work, or is asked by others."""
+"""Extras that commands can do without, or that others depend on."""
 
 
 @for_each("extra", NEEDED)

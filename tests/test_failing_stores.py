@@ -1,4 +1,4 @@
-"""Stores that break connections, list without an end or answer nonsense: each run ends in a line."""
+"""Stores that break connections, list without an end or answer nonsense: each run ends with a line."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ NEVER_ENDS = "the store's listing repeats itself and would never end; repair the
 
 
 def page(keys: Iterable[str], token: str | None) -> bytes:
-    """An answer of S3's ListObjectsV2 that more follows."""
+    """Return an answer of S3's ListObjectsV2 that announces more pages."""
     contents = "".join(
         f"<Contents><Key>{key}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
         for key in keys
@@ -49,14 +49,14 @@ ENDLESS: dict[str, Callable[[int], bytes]] = {
 
 
 class EndlessStore:
-    """A store whose buckets list without an end, as ENDLESS says by their names."""
+    """A store whose buckets list without an end, in the ways of ENDLESS by name."""
 
     def __init__(self) -> None:
         self._numbers = count()
         self.requests = 0
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
-        """Answers a request, as WSGI has it."""
+        """Answer a request by WSGI."""
         self.requests += 1
         start_response("200 OK", [("Content-Type", "application/xml")])
         return [ENDLESS[environ["PATH_INFO"].strip("/")](next(self._numbers))]
@@ -84,14 +84,14 @@ def test_listing_that_names_nothing_and_never_ends_is_given_up(tmp_path: Path, m
 
 
 def nothing(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
-    """Closes the connection."""
+    """Close the connection."""
     environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     start_response("200 OK", [])
     return []
 
 
 def half(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterator[bytes]:
-    """Closes the connection in the middle of the body."""
+    """Close the connection in the middle of the body."""
     status, headers = "", []
 
     def start(told: str, given: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
@@ -106,36 +106,36 @@ def half(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIA
 
 
 def nowhere(_: bytes) -> object:
-    """Takes what WSGI's old way of writing would write."""
+    """Discard the bytes of WSGI's old way of writing."""
 
 
 def headers(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
-    """Closes the connection in the middle of the headers."""
+    """Close the connection in the middle of the headers."""
     environ["werkzeug.socket"].sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Type: appli")
     return nothing(environ, start_response, _)
 
 
 def reset(environ: dict[str, Any], _: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Resets the connection, as a router does that has forgotten it."""
+    """Reset the connection, like a router that has lost its state."""
     environ["werkzeug.socket"].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     os.close(environ["werkzeug.socket"].detach())
     raise ConnectionResetError
 
 
 def busy(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Answers as S3 does under load."""
+    """Answer like S3 under load."""
     start_response("503 Slow Down", [("Content-Type", "application/xml")])
     return [b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"]
 
 
 def nonsense(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Answers as S3 never does."""
+    """Answer as S3 never does."""
     start_response("200 OK", [("Content-Type", "application/xml")])
     return [b"<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>"]
 
 
 class BreakingStore:
-    """A store that breaks every request from some number on, counted from 1, or one alone."""
+    """A store that breaks every request from some number on, counted from 1, or only one."""
 
     def __init__(self, store: "WSGIApplication") -> None:
         self._store = store
@@ -146,11 +146,11 @@ class BreakingStore:
         self.broken = 0
 
     def break_from(self, number: int, answer: Callable[..., Iterable[bytes]] | None, most: int = 1 << 30) -> None:
-        """From that request on, counted from now, so many answers are these; None: none is broken."""
+        """Give these answers to at most `most` requests, counted from now; None breaks none."""
         self._left, self._answer, self._most, self.broken = number, answer, most, 0
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
-        """Answers a request, as WSGI has it."""
+        """Answer a request by WSGI."""
         with self._lock:
             self._left -= 1
             is_broken = self._answer is not None and self._left <= 0 and self.broken < self._most
@@ -205,7 +205,7 @@ def test_reindex_takes_no_store_that_breaks_for_a_damaged_index(broken_store: Br
 
 def test_export_takes_no_answer_without_bytes_for_the_log(broken_store: BreakingStore, tmp_path: Path) -> None:
     for answer in (nothing, headers, half):
-        broken_store.break_from(3, answer)  # after two that list
+        broken_store.break_from(3, answer)  # after two requests that list
         ran = kseg(["export", "s3://logs", "out"], tmp_path)
         assert (ran.status, ran.stdout) == (3, b""), ran
         assert ran.stderr.startswith(b"kseg: s3://logs/test-1-0/"), ran
@@ -221,13 +221,13 @@ def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp
 
 
 def elsewhere(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Redirects to another region, and doesn't name it."""
+    """Redirect to another region without its name."""
     start_response("301 Moved Permanently", [("Location", "/elsewhere")])
     return []
 
 
 def talkative(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Refuses with a long message of several lines."""
+    """Refuse with a long message of several lines."""
     start_response("403 Forbidden", [("Content-Type", "application/xml")])
     return [b"<Error><Code>Denied</Code><Message>" + b"no " * 100_000 + b"\nsecond line</Message></Error>"]
 
@@ -255,7 +255,7 @@ def test_store_that_redirects_or_talks_without_an_end_is_a_line(
 
 
 def other_region(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Redirects as S3 does where a request went to the wrong region."""
+    """Redirect like S3 after a request to the wrong region."""
     start_response("301 Moved Permanently", [("x-amz-bucket-region", "eu-west-1")])
     return [b"<Error><Code>PermanentRedirect</Code><Message>Use the specified endpoint</Message></Error>"]
 
@@ -268,7 +268,7 @@ def test_bucket_of_another_region_says_what_to_set(broken_store: BreakingStore, 
 
 
 def no_folders(environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
-    """A web server, of which nobody can list a folder."""
+    """Answer like a web server, whose folders can't be listed."""
     start_response("405 Method Not Allowed", [])
     return []
 
@@ -294,11 +294,11 @@ def interrupt():
 threading.Thread(target=interrupt, daemon=True).start()
 os._exit(main(["ls", "s3://tier"]))
 """
-"""Runs kseg at a store that says nothing; a signal comes in another thread than the one that waits for the answer."""
+"""Runs kseg with a store that never answers; another thread than the waiting one gets a signal."""
 
 
 def test_interrupt_ends_a_run_whose_store_says_nothing() -> None:
-    """The system chooses the thread: where it didn't choose the main one, nothing ended the wait for two minutes."""
+    """The system chooses the thread. If it wasn't the main one, nothing ended the wait for two minutes."""
     with meant("http://127.0.0.1:9"):
         ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60)
     assert (ran.returncode, ran.stdout) == (130, b"")
@@ -313,7 +313,7 @@ def test_any_number_of_attempts_is_taken(
 
 
 def forgetful(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Takes everything and keeps nothing."""
+    """Take everything and keep nothing."""
     start_response("200 OK", [("Content-Type", "application/xml")])
     return [b"<ListBucketResult/>"]
 
@@ -343,7 +343,7 @@ def test_message_names_no_secret_of_a_url(tmp_path: Path) -> None:
 
 
 def of_size(size: int, key: str = "t-0/00000000000000000000.log") -> Callable[..., Iterable[bytes]]:
-    """Lists one log of that size."""
+    """Return a store that lists one log of that size."""
 
     def answer(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
         modified = "2026-01-01T00:00:00.000Z"
@@ -381,7 +381,7 @@ def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: Breaki
 
 
 def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_path: Path) -> None:
-    """However large it claims to be: all pieces were queued at once."""
+    """It is read in pieces whatever size it claims: all pieces were queued at once."""
     broken_store.break_from(1, of_size(1 << 60), 2)
     ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=4 << 30)
     said = b"s3://logs/t-0/00000000000000000000.log: can't be read: no file here may have its 1152921504606846976 bytes"
@@ -389,13 +389,13 @@ def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_
 
 
 def whole(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterable[bytes]:
-    """Answers with the whole object, whatever part of it is wanted."""
+    """Answer with the complete object, whatever part of it is requested."""
     environ.pop("HTTP_RANGE", None)
     return store(environ, start_response)
 
 
 def longer(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterable[bytes]:
-    """Answers with more bytes than were asked for."""
+    """Answer with more bytes than requested."""
     status, kept = "", []
 
     def start(told: str, given: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
@@ -426,7 +426,7 @@ def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def broken_store() -> Iterator[BreakingStore]:
-    """A store with a tier in the bucket `tier`, a partition in `logs`; nothing is asked twice."""
+    """Yield a store with a tier in the bucket `tier`, a partition in `logs`; requests aren't repeated."""
     import botocore.session
 
     store = BreakingStore(CountingStore())
@@ -445,13 +445,13 @@ def broken_store() -> Iterator[BreakingStore]:
 
 
 class WebHdfs:
-    """A directory of this machine as WebHDFS gives it to readers."""
+    """A directory of this machine, served by WebHDFS."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
-        """Answers a request, as WSGI has it."""
+        """Answer a request by WSGI."""
         path = self._root / environ["PATH_INFO"].removeprefix("/webhdfs/v1").strip("/")
         asked = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
         if asked["op"] == "OPEN":
@@ -471,13 +471,13 @@ def _status(path: Path) -> dict[str, object]:
 
 
 def nobody(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-    """Answers with JSON in which nothing is."""
+    """Answer with empty JSON."""
     start_response("200 OK", [("Content-Type", "application/json")])
     return [b"{}"]
 
 
 def test_namenode_that_breaks_at_any_request_leaves_nothing_out(tmp_path: Path) -> None:
-    """One broken answer: a folder that couldn't be listed was taken for an empty one, a log for a damaged one."""
+    """One broken answer had the effect that an unlisted folder was taken for empty, and a log for damaged."""
     shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "hdfs/test-1-0")
     store = BreakingStore(WebHdfs(tmp_path / "hdfs"))
     with serving(store) as url:
@@ -494,14 +494,14 @@ def test_namenode_that_breaks_at_any_request_leaves_nothing_out(tmp_path: Path) 
 
 
 class OddNameNode:
-    """A NameNode that says of each path what it is told to."""
+    """A NameNode with a given answer for each path."""
 
     def __init__(self, **changed: object) -> None:
         self._changed = changed
         self.requests = 0
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
-        """Answers a request, as WSGI has it."""
+        """Answer a request by WSGI."""
         self.requests += 1
         status = {"pathSuffix": "00000000000000000000.log", "type": "FILE", "length": 1, "modificationTime": 1}
         listed = [status | self._changed]

@@ -1,4 +1,4 @@
-"""A disk that fails at the n-th write, for Arrow's and Rust's writes too: a line, nothing half-made, and a second run.
+"""A disk that fails at the n-th write, also of Arrow and Rust: a line, no partial output, and a second run.
 
 A library that is loaded before the C library refuses the calls; the machine's compiler makes it. Some calls of each
 command are refused, and every one by `make test-exhaustive`.
@@ -64,11 +64,11 @@ for line in sys.stdin:
     for descriptor in {stdout, said}:
         os.close(descriptor)
 """
-"""Runs command lines under the library, each in a child of a process that has imported what they need."""
+"""Runs command lines under the library, each in a child of a process that has imported their modules."""
 
 
 class Written(NamedTuple):
-    """How a run ended: its status, all that it said, and how many of its calls would write."""
+    """The end of a run: its status, its output, and the number of its writing calls."""
 
     status: int
     said: str
@@ -82,9 +82,9 @@ class FailingDisk:
         self._server, self.directory = server, directory
 
     def run(self, command: str, left: int = NEVER, count: int = 0, code: int = 0) -> Written:
-        """Runs `kseg COMMAND`; `left` writes succeed, the `count` after them fail with an errno.
+        """Run `kseg COMMAND`; `left` writes succeed, the next `count` fail with an errno.
 
-        TO is a path in the directory; what follows `> TO` goes there.
+        TO is a path in the directory; output after `> TO` goes there.
         """
         command, *output = command.replace("TO", str(self.directory / "to")).split(" > ")
         assert self._server.stdin is not None
@@ -94,19 +94,19 @@ class FailingDisk:
         return Written(*json.loads(self._server.stdout.readline()))
 
     def names(self) -> set[str]:
-        """What is there, with the parts of names that runs choose taken out."""
+        """Return the names of all files, without the parts that runs choose."""
         paths = (path.relative_to(self.directory).as_posix() for path in self.directory.rglob("*"))
         return {re.sub(r"[0-9a-f]{8}[0-9a-f-]*", "#", path) for path in paths}
 
     def empty(self) -> None:
-        """Removes all that is there."""
+        """Remove all files."""
         shutil.rmtree(self.directory)
         self.directory.mkdir()
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingDisk | None]:
-    """None without a compiler."""
+    """Yield the disk, or None without a compiler."""
     if COMPILER is None or sys.platform != "linux":
         yield None
         return
@@ -137,7 +137,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingDisk | Non
 
 
 class Case(NamedTuple):
-    """A command that writes; samples: how many calls are tried, one a run; keeps: a failed run leaves files."""
+    """A command that writes; samples: number of calls to test, one per run; keeps: a failed run leaves files."""
 
     command: str
     samples: int = 1
@@ -166,7 +166,7 @@ CASES = [
 
 @for_each("case", CASES, ids=lambda case: case.command)
 def test_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: FailingDisk | None) -> None:
-    """Of each command some of its calls, evenly spread."""
+    """Some calls of each command fail, evenly spread."""
     if disk is not None:
         whole = Whole(case, disk)
         for number in range(case.samples):
@@ -184,7 +184,7 @@ def test_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: 
 def test_each_write_that_fails_is_a_line_and_a_second_run_succeeds(
     case: Case, code: int, count: int, disk: FailingDisk | None
 ) -> None:
-    """Each call alone, and all from each on."""
+    """Each call fails alone, and all from each on."""
     if disk is not None:
         whole = Whole(case, disk)
         for left in range(whole.calls):
@@ -193,7 +193,7 @@ def test_each_write_that_fails_is_a_line_and_a_second_run_succeeds(
 
 
 class Whole:
-    """A command that ran on a disk that doesn't fail: how many calls it made, and what it left there."""
+    """A command that ran on a healthy disk: the number of its calls, and its files."""
 
     def __init__(self, case: Case, disk: FailingDisk) -> None:
         self._case, self._disk = case, disk
@@ -204,7 +204,7 @@ class Whole:
         self.calls, self._names = ran.calls, disk.names()
 
     def refuse(self, left: int, count: int, code: int) -> None:
-        """Runs it again; after so many calls so many are refused. Then once more, without."""
+        """Run it again with `count` refused calls after `left` calls; then once more without."""
         disk = self._disk
         disk.empty()
         ran = disk.run(self._command, left, count, code)
@@ -219,11 +219,11 @@ class Whole:
         again = disk.run(self._command)
         assert again.status == 0, (at, again)
         extra = disk.names() - self._names
-        assert all("/metadata/" in name for name in extra), (at, extra)  # pyiceberg's, which no version names
+        assert all("/metadata/" in name for name in extra), (at, extra)  # pyiceberg's, without a version
 
 
 def assert_one_line(ran: Written, place: Path, at: str) -> None:
-    """One line says what failed and where, and there is no traceback."""
+    """Assert that one line names the failure and its place, without a traceback."""
     lines = re.findall("^kseg: .*", ran.said, re.MULTILINE)
     assert len(lines) == 1, at
     assert str(place) in lines[0] or "standard output" in lines[0], at

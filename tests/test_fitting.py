@@ -1,4 +1,4 @@
-"""Tables on terminals: they fit, say once what rows have in common, and name what they leave out."""
+"""Tables on terminals: they fit, print common values once, and name omitted columns."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 def lines(*arguments: str, columns: int) -> list[str]:
-    """What stands on a terminal, without colours and notes."""
+    """Return the lines on a terminal, without colours and notes."""
     text = in_terminal(golden.ROOT, *arguments, "--no-color", columns=columns)
     found = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r", "").splitlines()
     beside = ("kseg:", "Hidden columns", "Total", "All ", "Empty:")
@@ -138,7 +138,7 @@ def test_columns_of_the_highest_rank_are_left_out_first() -> None:
 def test_rows_that_follow_have_the_columns_of_the_first_and_the_room_that_is_left() -> None:
     fitting = Fitting(HEADS, 24)
     fitting.take(ROWS, is_whole=False)
-    assert fitting.above == []  # what all rows have in common isn't known yet
+    assert fitting.above == []  # the common values of all rows aren't known yet
     places = list(fitting.places)
     (later,) = fitting.take([["b" * 50, "3", "z" * 50]], is_whole=False)
     assert fitting.places == places

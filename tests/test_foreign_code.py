@@ -1,4 +1,4 @@
-"""No code comes from where the data lies: modules in the current directory, or in a given one, are never imported."""
+"""No code from the data's directory: modules in the current directory, or in a given one, are never imported."""
 
 import ast
 import os
@@ -52,7 +52,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Partitions, and beside them a trap for each name."""
+    """Return partitions, and next to them a trap for each name."""
     root = tmp_path_factory.mktemp("foreign") / "data"
     logs = golden.ROOT / "logs/4.3.1"
     shutil.copytree(golden.ROOT / "docs/test-1-0", root / "test-1-0")
@@ -82,14 +82,14 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[str], directory: Path, **environment: str) -> traps.Ended:
-    """Runs a command where what an earlier one made is gone."""
+    """Run a command without the files of earlier ones."""
     for made in ("saved", "indexes", "built", "piece", "cleaned", "exported"):
         shutil.rmtree(directory / made, ignore_errors=True)
     return traps.run(command, directory, directory / "test-1-0", **environment)
 
 
 def way_of(line: str) -> tuple[object, ...]:
-    """What a line may import in its own way: decoders, in processes, for an archive; others differ in the command."""
+    """Return the ways in which a line may import: decoders, processes, an archive, or the command itself."""
     ways = ("decoder", "-j", "bundle", "--help", "--version")
     return (COMMANDS[line], *(way in line for way in ways))
 
@@ -117,7 +117,10 @@ def test_python_p_m_kseg_imports_nothing_from_there(line: str, directory: Path) 
 
 @pytest.fixture(scope="module")
 def without_pythons_own(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without traps for what Python itself imports, with `-m` and PYTHONPATH, before a module begins."""
+    """Return the same directory without traps for Python's own imports.
+
+    With `-m` and PYTHONPATH, these come before a module begins.
+    """
     root = tmp_path_factory.mktemp("own") / "data"
     shutil.copytree(directory, root)
     for folder in (root, root / "test-1-0"):
@@ -173,5 +176,5 @@ def test_nothing_that_is_read_is_unpickled_or_evaluated() -> None:
 
 
 def test_the_traps_work(directory: Path) -> None:
-    program = "import sys; sys.path.insert(0, ''); import decoders"  # other modules, for a traceback, may follow
+    program = "import sys; sys.path.insert(0, ''); import decoders"  # further modules, for a traceback, may follow
     assert "decoders" in run([sys.executable, "-P", "-c", program], directory).sprung

@@ -1,4 +1,4 @@
-"""Files that aren't Kafka's, among Kafka's: what they are is said instead of what isn't right about them."""
+"""Files of others among Kafka's: reports name their kind instead of their errors."""
 
 import io
 import json
@@ -23,14 +23,14 @@ LOG = b"".join(batch_bytes(NewBatch([NewRecord(b"k", b"v" * 40)], offset)) for o
 
 
 def pointer(number: int) -> bytes:
-    """A pointer of Git LFS: the third version of its specification names more keys."""
+    """Return a pointer of Git LFS: the third version of its specification has more keys."""
     keys = ["ext-0-kseg sha256:" + "0" * 64] * (number % 3)
     lines = ["version https://git-lfs.github.com/spec/v1", *keys, f"oid sha256:{number:064x}", f"size {10**number}"]
     return "\n".join(lines).encode() + b"\n" * (number % 2)
 
 
 def redpanda(number: int) -> bytes:
-    """A batch as Redpanda has it: little-endian, with a CRC of its own header."""
+    """Return a batch in Redpanda's form: little-endian, with a CRC of its own header."""
     random = Random(number)
     body = random.randbytes(20 * number)
     rest = struct.pack("<iqbIhiqqqhii", 61 + len(body), 2**number, 1, number, 0, 0, 10**12, 10**12, -1, -1, -1, 1)
@@ -82,7 +82,7 @@ def test_content_is_named(tmp_path: Path, what: str, number: int) -> None:
 
 
 def test_text_before_a_log_hides_nothing(tmp_path: Path) -> None:
-    """A banner that a shell wrote in front: the log behind it is saved."""
+    """A shell wrote a banner in front; the following log is saved."""
     log = tmp_path / "orders-0" / NAME
     log.parent.mkdir()
     log.write_bytes(b"Warning: Permanently added '10.0.0.1' (ED25519) to the list of known hosts.\n" + LOG)
@@ -158,7 +158,7 @@ def test_archive_within_an_archive_is_named(tmp_path: Path, form: str) -> None:
 
 @for_each("number", range(10), ids=str)
 def test_emptied_files_are_one_finding(tmp_path: Path, number: int) -> None:
-    """What a copy leaves that failed: names without bytes. Of logs that a broker left so, nothing is said."""
+    """A failed copy leaves names without bytes. Logs that a broker left empty have no finding."""
     names = ("4.3.1/zstd-0", "4.3.1/append-zstd-0", "2.3.1/txn-1", "4.1.0/roll-index-0", "3.3.2/headers-0")
     partition = edits.copy_partition(tmp_path, names[number % 5])
     before = {each["id"] for each in told(tmp_path)}

@@ -1,4 +1,4 @@
-"""A form of output is one class and one row: every command that prints objects has it then."""
+"""A form of output is one class and one row: every command that prints objects then has it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the fuzzer found is read as it must be: each case below tests/found/ broke something once."""
+"""Cases of the fuzzer are read correctly: each case below tests/found/ once failed."""
 
 import os
 from pathlib import Path
@@ -15,5 +15,5 @@ FOUND = sorted(path for path in (Path(__file__).parent / "found").iterdir() if p
 
 @pytest.mark.parametrize("directory", FOUND, ids=lambda path: path.name)
 def test_every_property_holds_of_what_was_found(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KERNEL_VARIABLE, os.environ.get(KERNEL_VARIABLE, ""))  # the kernels take turns; put back then
+    monkeypatch.setenv(KERNEL_VARIABLE, os.environ.get(KERNEL_VARIABLE, ""))  # the kernels take turns; restored later
     try_case(Case.read(directory), Random(directory.name), whole=True)

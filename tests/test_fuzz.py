@@ -1,4 +1,4 @@
-"""The fuzzer's own parts: pieces come back as they were, cases are the same again, finds are made small."""
+"""The fuzzer's own parts: pieces are restored unchanged, cases are reproducible, finds are reduced."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_golden_records_come_back_as_they_were() -> None:
 
 
 def test_most_changed_batches_are_valid() -> None:
-    """Deep code isn't reached where a CRC is wrong."""
+    """Deep code isn't reached if a CRC is wrong."""
     random = Random(1)
     pieces = golden_pieces()
     logs = [cut(mutated_log(random, random.choices(pieces, k=5), pieces)) for _ in range(200)]
@@ -91,7 +91,7 @@ def test_find_is_made_small() -> None:
 
 def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
-    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 30)  # how small a find becomes is looked at above
+    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 30)  # the size of reduced finds is tested above
     worker = Worker(Series(1, "partition"), 1, tmp_path / "progress", tmp_path / "found")
     status = worker.work(float("inf"), 200_000)
     assert status == FOUND

@@ -1,4 +1,4 @@
-"""Generated pages are current, man pages say what `--help` says, and shells complete by the same."""
+"""Generated pages are current, man pages equal `--help`, and shell completion uses the same texts."""
 
 import re
 import shutil
@@ -26,13 +26,13 @@ def test_generated_files_are_up_to_date() -> None:
 
 
 QUICK = ("docs/reference/findings.md", "docs/reference/limits.md")
-"""Files that are generated at once."""
+"""Files that are generated quickly."""
 
 
 def test_pages_that_are_out_of_date_or_of_nothing_are_named_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For some files and all folders: none of the others is out of date, as the test above shows."""
+    """The test runs for some files and all folders: the others are up to date, as the test above shows."""
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "FILES", {name: FILES[name] for name in QUICK})
     for name in QUICK:
@@ -66,7 +66,7 @@ REFERENCE = ROOT / "docs" / "reference" / "commands"
 
 
 def options_in(text: str) -> dict[str, str]:
-    """Meanings in a page's tables, by the options as they are written."""
+    """Return meanings in a page's tables, by option."""
     return dict(re.findall(r"^\| `(-.+?)` \| (.*) \|$", text, re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""Reading leaves the page cache as it was, where the system tells what is in it."""
+"""Reading leaves the page cache as it was, if the system reports its contents."""
 
 import mmap
 import os
@@ -20,9 +20,9 @@ SIZE = 12 << 20
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
-    """A log of some MiB, on the disk, with none of it in memory but the second MiB."""
+    """Yield a log of some MiB, on the disk, with only the second MiB in memory."""
     path, *others = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))
-    for other in (*others, *path.parent.glob("*index")):  # these don't go with what the log is to become
+    for other in (*others, *path.parent.glob("*index")):  # these don't belong to the new log
         other.unlink()
     edits.repeat_log(path, SIZE)
     shutil.copytree(path.parent, copy_of(path.parent))
@@ -50,13 +50,16 @@ def in_memory(path: Path) -> set[int]:
 
 
 def is_as_it_was(path: Path, before: set[int]) -> bool:
-    """Whether few pages came or went. Exact counts would be wrong: a busy system reads ahead, and takes pages away."""
+    """Return whether the number of cached pages hardly changed.
+
+    Exact counts would be wrong: a busy system reads ahead, and evicts pages.
+    """
     after = in_memory(path)
     return len(after - before) < pages_of(path) / 4 and len(before - after) < len(before) / 2
 
 
 def is_kept(path: Path) -> bool:
-    """Whether most of the file is in memory."""
+    """Return whether most of the file is in memory."""
     return len(in_memory(path)) > pages_of(path) * 3 / 4
 
 

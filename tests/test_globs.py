@@ -1,4 +1,4 @@
-"""Globs in quotes mean what the shell would have made of them, wherever PATHS stand."""
+"""Globs in quotes have the same effect as unquoted ones, for all PATHS."""
 
 import json
 import os
@@ -21,7 +21,7 @@ COMMANDS = ["dump", "ls", "verify", "retain", "txns", "salvage --dry-run", "rein
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Below `logs` are orders-0, orders-1 and payments-0."""
+    """Return a directory with orders-0, orders-1 and payments-0 below `logs`."""
     for name in ("orders-0", "orders-1", "payments-0"):
         shutil.copytree(SOURCE, tmp_path / "logs" / name)
     return tmp_path
@@ -42,7 +42,7 @@ def test_a_glob_that_matches_nothing_is_a_path_that_is_not_there(logs: Path) -> 
 
 
 def test_a_path_that_is_there_is_no_glob(logs: Path) -> None:
-    """Two topics' names apart, one of which a glob of the other's directory would match."""
+    """A glob with the name of one directory would match the other topic's directory."""
     (logs / "logs/orders-0").rename(logs / "logs/[op]*")
     ran = kseg(["ls", "logs/[op]*", *AS_JSON], logs)
     assert b'"directory":"logs/[op]*"' in ran.stdout
@@ -57,7 +57,7 @@ def test_two_stars_go_below_directories(logs: Path) -> None:
 
 
 def test_two_stars_follow_no_links(logs: Path) -> None:
-    """Links that lead in circles would otherwise match as many paths as there are ways through them."""
+    """Circular links would otherwise match as many paths as there are ways through them."""
     for name in "abc":
         (logs / name).symlink_to(".")
     (logs / "disk").symlink_to("logs")

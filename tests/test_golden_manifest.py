@@ -36,7 +36,7 @@ def test_printing_releases_are_those_of_the_cases() -> None:
 
 
 def test_files_without_a_tool_are_those_of_releases_whose_tool_is_not_out() -> None:
-    """Of these `tests/test_corpus.py` has nothing to compare with: no case names one."""
+    """`tests/test_corpus.py` has nothing to compare them with: no case names one."""
     without = {path for path, row in manifest().items() if row[3] == "no tool"}
     assert without == {path for path, row in manifest().items() if row[2] == "4.4.0"}
     assert len(without) > 50

@@ -1,4 +1,4 @@
-"""Files made to cost much: what kseg does about them is counted, in bytes of memory and in calls, not in time."""
+"""Files made to be expensive: kseg's cost is measured in bytes of memory and in calls, not in time."""
 
 import json
 import random
@@ -29,16 +29,16 @@ from tests.run import bounded, kseg
 NAME = f"{0:020}.log"
 SMALL = batch(BatchHeader(3), [Record(value=b"small")])
 LARGE_SIZE = 40 << 20
-"""Larger than what is believed of a length before its CRC was looked at, and than what a command may hold."""
+"""Larger than the lengths that are trusted before a CRC check, and than a command's memory limit."""
 MOST_MEMORY = 12 << 20
-"""Bytes of a read buffer's ring, and some."""
+"""Bytes of a read buffer's ring, and a margin."""
 UNKNOWN_CODEC = 7
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def write(directory: Path, content: bytes, size: int | None = None) -> Path:
-    """A log with a hole after its content, up to `size` bytes."""
+    """Write a log with a hole after its content, up to `size` bytes; return its path."""
     path = directory / NAME
     with path.open("wb") as file:
         file.write(content)
@@ -47,12 +47,12 @@ def write(directory: Path, content: bytes, size: int | None = None) -> Path:
 
 
 def claiming(size: int) -> bytes:
-    """The start of a v2 batch of `size` bytes, whose CRC doesn't hold."""
+    """Return the start of a v2 batch of `size` bytes with a wrong CRC."""
     return with_length(batch(BatchHeader(1), [Record(value=b"not this one")]), size)
 
 
 def with_length(made: bytes, size: int) -> bytes:
-    """A batch whose header claims `size` bytes in all; the CRC doesn't cover that."""
+    """Return a batch whose header claims `size` bytes in all; the CRC doesn't cover that."""
     return made[:8] + (size - 12).to_bytes(4, "big") + made[12:]
 
 
@@ -61,8 +61,8 @@ def with_wrong_crc(made: bytes) -> bytes:
 
 
 def peak_of(arguments: list[str], directory: Path) -> int:
-    """Bytes that Python allocated at most in a run of kseg."""
-    kseg(arguments, directory)  # what is imported and compiled is not the file's
+    """Return the most bytes that Python allocated in a run of kseg."""
+    kseg(arguments, directory)  # memory of imports and compilation isn't the file's
     tracemalloc.start()
     try:
         kseg(arguments, directory)
@@ -72,7 +72,7 @@ def peak_of(arguments: list[str], directory: Path) -> int:
 
 
 def calls_of(arguments: list[str], directory: Path) -> int:
-    """Python's calls in a run of kseg, with the steps of its generators."""
+    """Return Python's calls in a run of kseg, with the steps of its generators."""
     count = 0
 
     def note(_frame: FrameType, event: str, _argument: Any) -> None:
@@ -165,11 +165,11 @@ def test_work_on_batches_of_unknown_codecs_grows_with_their_number(tmp_path: Pat
 # --- bombs -----------------------------------------------------------------------------------------------------------
 
 BOMB = ZstdCompressor().compress(bytes(2 << 20))
-"""Zeros that its own size allows half of: one MiB is free for every body."""
+"""Zeros that exceed their free size twofold: one MiB is free for every body."""
 
 
 def unpacked(directory: Path, count: int) -> list[int]:
-    """Bytes that come out of each bomb of a log."""
+    """Return decompressed bytes of each bomb of a log."""
     write(directory, b"".join(batch(BatchHeader(n, attributes=Codec.ZSTD), body=BOMB) for n in range(count)))
     sizes = []
     with LogFile(directory / NAME) as log_file:
@@ -215,7 +215,7 @@ def test_zstd_bomb_gives_little_more_than_it_may(tmp_path: Path) -> None:
 def test_many_tiny_blocks_of_snappy_cost_little_memory() -> None:
     block = bytes.fromhex("00000004 02 04 4141")  # size; a block of 2 bytes, literally
     body = memoryview(b"\x82SNAPPY\0" + bytes(8) + block * 20_000 + b"\0\0\0\x09")
-    decompress(Codec.SNAPPY, 2, body)  # the library's import is not the body's
+    decompress(Codec.SNAPPY, 2, body)  # memory of the library's import isn't the body's
     tracemalloc.start()
     try:
         assert decompress(Codec.SNAPPY, 2, body).data == b"A" * 40_000
@@ -263,7 +263,10 @@ TIME_INDEX = f"{0:020}.timeindex"
 
 
 def write_back_and_forth(directory: Path, entries: int) -> None:
-    """A log, and a .timeindex whose entries name its last batch and its first in turn; no .index tells the way."""
+    """Write a log, and a .timeindex whose entries alternate between its last and its first batch.
+
+    There is no .index.
+    """
     write(directory, b"".join(Message(value=b"", offset=n).encoded() for n in range(BATCHES)))
     offsets = [BATCHES - 1, 1] * (entries // 2)
     (directory / TIME_INDEX).write_bytes(b"".join(struct.pack(">qi", n, offset) for n, offset in enumerate(offsets)))

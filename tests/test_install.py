@@ -1,4 +1,4 @@
-"""The source distribution has all that kseg is installed from; `make test-install` installs it."""
+"""The source distribution has all files for installing kseg; `make test-install` installs it."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ MADE_AT_BUILD = "kseg/kernel/fast/positions.pxi"
 
 @pytest.fixture(scope="module")
 def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made from a copy, as a clone would have it, so that nothing is left in the working tree."""
+    """Return the source distribution of a copy like a clone, so that the working tree stays clean."""
     copy = tmp_path_factory.mktemp("sdist") / "kseg"
     unwanted = shutil.ignore_patterns("*.so", "fast.c", "positions.pxi", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)

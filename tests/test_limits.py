@@ -1,4 +1,4 @@
-"""Files of a byte more than kseg reads: a status, and one line that names the bound."""
+"""Files one byte larger than kseg's limits: a status, and one line that names the limit."""
 
 import json
 import os
@@ -33,7 +33,7 @@ TIER = "logs/3.9.1-tiered-remote"
 
 
 class Case(NamedTuple):
-    """A file that is too large: its bound, its name in the test's directory, the command that reads it, its status."""
+    """A file that is too large: its limit, its name in the test's directory, the command that reads it, its status."""
 
     bound: int
     name: str
@@ -98,7 +98,7 @@ def test_file_of_an_export_beyond_its_bound_is_refused(
 
 
 def test_marker_of_an_export_beyond_its_bound_is_not_believed(tmp_path: Path) -> None:
-    """A marker of a run that is over goes; one with a byte too much is left, and reported."""
+    """A marker of an ended run is removed; a marker with one byte too many stays, and is reported."""
     command = ["export", str(golden.ROOT / "docs/test-1-0"), "out"]
     marker = tmp_path / "out/_kseg/runs/01234567.json"
     process = {"host": os.uname().nodename, "boot": "another", "pid": 1, "namespace": None, "started": None}
@@ -175,7 +175,7 @@ def test_leader_epochs_of_a_remote_segment_beyond_the_bound_are_named(restored: 
 
 
 def sparse(path: Path, size: int) -> Path:
-    """A file that is a hole."""
+    """Return a file that is a hole."""
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.truncate(size)

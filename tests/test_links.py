@@ -1,4 +1,4 @@
-"""A place to write to is believed as little as what is read: through a link nothing is written."""
+"""Outputs are trusted as little as inputs: nothing is written through a link."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ INPUT, OUTSIDE = "disk/test-1-0", "outside"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A partition, records in JSON, and a directory that is nobody's business."""
+    """Return a partition, records in JSON, and a directory that must not change."""
     shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / INPUT)
     (tmp_path / "records.jsonl").write_text('{"key":"a","value":"b"}\n')
     (tmp_path / OUTSIDE).mkdir()
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, bytes | None]]:
-    """Everything below a folder: inode, time of change, and content or where a link leads."""
+    """Return everything below a folder: inode, time of change, and content or a link's destination."""
     found = {}
     for path in sorted((folder, *folder.rglob("*"))):
         status = path.lstat()
@@ -41,7 +41,7 @@ def untouched(root: Path) -> dict[str, tuple[int, int, bytes | None]]:
 
 
 def refused(root: Path, line: list[str], words: bytes) -> None:
-    """The command ends with 2 and one line, and has changed nothing at all."""
+    """Assert that the command ends with 2 and one line, and has changed nothing at all."""
     before = state(root)
     ran = run.kseg(line, root)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
@@ -49,7 +49,8 @@ def refused(root: Path, line: list[str], words: bytes) -> None:
     assert state(root) == before
 
 
-# --- what is in the destination of an export --------------------------------------------------------------------------
+# --- contents of the destination of an export
+# --------------------------------------------------------------------------
 
 FORMATS = ("parquet", "delta", "iceberg")
 
@@ -59,14 +60,14 @@ def link(path: Path, target: Path) -> None:
 
 
 def chain(path: Path, target: Path) -> None:
-    """A link to a link in the destination, which leads on."""
+    """Create a link to a link in the destination, which leads further."""
     between = path.with_name("between")
     between.symlink_to(target)
     path.symlink_to(between)
 
 
 def inner(path: Path, _: Path) -> None:
-    """A link to what was there, which lies in the destination itself."""
+    """Replace a file by a link to it, which stays in the destination itself."""
     path.symlink_to(path.with_name("moved"))
 
 
@@ -81,7 +82,7 @@ TARGETS: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 
 
 OWN_NAMES = ("_delta_log", "metadata", "catalog.db", "catalog.db-journal")
-"""What the libraries of tables open themselves."""
+"""Files that the libraries of tables open themselves."""
 
 
 FIRST = [("delta", "_delta_log"), ("iceberg", "metadata"), ("iceberg", "catalog.db-journal"), ("parquet", "_kseg")]
@@ -95,7 +96,7 @@ def exported(root: Path, table_format: str) -> list[str]:
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_an_export_writes_through_no_link_that_it_finds(table_format: str, root: Path) -> None:
-    """Each file and folder of an export is replaced by a link; those that a library opens itself by each of them."""
+    """Each file and folder of an export is replaced by a link; the libraries' own files by each kind of link."""
     line, out = exported(root, table_format), root / "out"
     there = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     names = [*there, *({*OWN_NAMES} - {*there})]

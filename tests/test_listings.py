@@ -1,4 +1,4 @@
-"""Directories of a disk are listed once, however many brokers' disks a command joins."""
+"""Directories of a disk are listed once, for any number of joined disks."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ import pytest
 from tests import golden
 from tests.run import process
 
-# Prints at its end which directories a command has listed, by Python's own audit events.
+# Prints at its end the directories that a command has listed, from Python's own audit events.
 COUNTING = """
 import atexit, json, os, sys
 def watch(event, arguments):

@@ -1,4 +1,4 @@
-"""LogFile: what it opens, how it reads, what reading costs whatever a file claims."""
+"""LogFile: the files it opens, its reading, and the cost of reading, whatever a file claims."""
 
 import os
 import tracemalloc
@@ -20,7 +20,7 @@ from tests.loops import for_each
 SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
 NAME = f"{0:020}.log"
 LARGE = 3 << 20
-"""Larger than what is read at once, and than what the cache holds."""
+"""Larger than one read, and than the cache."""
 HEADER_CLAIMING_GIB = (5).to_bytes(8, "big") + (1 << 30).to_bytes(4, "big") + b"\0\0\0\0\x02" + bytes(44)
 
 
@@ -31,7 +31,7 @@ def write(directory: Path, content: bytes, name: str = NAME) -> Path:
 
 
 def extents(items: Iterator[Run | Damage]) -> list[tuple[int, int]]:
-    """Position and size of each batch and damage."""
+    """Return position and size of each batch and damage."""
     found = []
     for item in items:
         if isinstance(item, Damage):
@@ -171,7 +171,8 @@ def test_file_that_grows_while_it_is_read_ends_where_it_ended_at_opening(tmp_pat
         assert len(first) + len(extents(items)) == 2000
 
 
-# --- as Kafka goes ---------------------------------------------------------------------------------------------------
+# --- Kafka's walk
+# ------------------------------------------------------------------------------------------------------
 
 
 def as_kafka(path: Path) -> list[tuple[int, int]]:
@@ -208,13 +209,13 @@ def test_where_kafka_would_fail_reading_goes_on_at_the_next_batch(tmp_path: Path
     assert as_kafka(write(tmp_path, broken + one)) == [(0, len(one)), (len(one), len(one))]
 
 
-# --- what reading costs ----------------------------------------------------------------------------------------------
+# --- cost of reading --------------------------------------------------------------------------------------------------
 
 
 def peak_of(path: Path) -> int:
-    """Bytes that Python allocated at most while a file was read."""
+    """Return the most bytes that Python allocated while a file was read."""
     with LogFile(path) as log_file:
-        list(log_file.runs())  # what is imported and compiled is not the file's
+        list(log_file.runs())  # memory of imports and compilation isn't the file's
     tracemalloc.start()
     try:
         with LogFile(path) as log_file:
@@ -248,7 +249,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts what is read from files, as the system gives it."""
+    """Return a list that collects the sizes of reads from files, as reported by the system."""
     counted: list[int] = []
     pread, preadv = os.pread, os.preadv
 
@@ -268,17 +269,17 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 SLOW_SIZE = 64 << 10
 MOST_READ = 100
-"""How many times a file's size may be read, however its bytes were chosen."""
+"""Most times that a file's size may be read, for any bytes."""
 INTACT = Message(offset=5, magic=0).encoded()
 
 
 def false_header(claimed: int) -> bytes:
-    """A plausible header of a v0 message of this size whose CRC is wrong."""
+    """Return a plausible header of a v0 message of this size whose CRC is wrong."""
     return (3).to_bytes(8, "big") + (claimed - 12).to_bytes(4, "big") + b"\1\2\3\4\0\0"
 
 
 def headers_alone() -> bytes:
-    """Each claims nearly all of the rest."""
+    """Return headers that each claim nearly all of the rest."""
     content = bytearray()
     while len(content) < SLOW_SIZE:
         content += false_header(SLOW_SIZE + 100 - len(content)) + bytes(8)
@@ -286,7 +287,7 @@ def headers_alone() -> bytes:
 
 
 def headers_between_batches() -> bytes:
-    """Each stretch of false headers is a search of its own."""
+    """Return batches with false headers between them, each of which starts a search."""
     content = bytearray()
     while len(content) < SLOW_SIZE:
         for _ in range(20):
@@ -296,7 +297,7 @@ def headers_between_batches() -> bytes:
 
 
 def header_before_every_batch() -> bytes:
-    """The CRC of nearly all of the rest is asked for at each of them."""
+    """Return batches with a header before each, so that the CRC of nearly all of the rest is needed each time."""
     content = bytearray()
     while len(content) < SLOW_SIZE:
         content += false_header(SLOW_SIZE + 200 - len(content)) + bytes(8) + INTACT

@@ -1,4 +1,4 @@
-"""The loops that tests run in: no case is left out, and those that fail are named."""
+"""The loops of tests: no case is left out, and failed cases are named."""
 
 import re
 from pathlib import Path

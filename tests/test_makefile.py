@@ -1,4 +1,4 @@
-"""Which Python makes .venv/: the one that is asked for, and only where another one has made it."""
+"""The Python that makes .venv/: the requested one, unless .venv/ has it already."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ MAKEFILE = golden.ROOT.parent / "Makefile"
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This Python, whose environments have no pip: to put it there takes most of the time."""
+    """Return this Python with environments without pip, whose installation takes most of the time."""
     program = tmp_path_factory.mktemp("python") / "python3"
     program.write_text(f'#!/bin/sh\n[ "$1" != -m ] || set -- "$@" --without-pip\nexec {sys.executable} "$@"\n')
     program.chmod(0o755)
@@ -22,7 +22,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """make in a directory of its own; what a surrounding make was given isn't passed on."""
+    """Run make in a directory of its own, without the variables of a surrounding make."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     command = ["make", "-f", str(MAKEFILE), ".venv/interpreter", *arguments]
     return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)

@@ -30,13 +30,13 @@ def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
 
 
 def replaced(folder: Path, by: Path) -> None:
-    """Moves a folder away, and lets its name lead elsewhere."""
+    """Move a folder away, and make its name a link."""
     folder.rename(folder.with_name("moved"))
     folder.symlink_to(by)
 
 
 def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: Path) -> None:
-    """What was begun goes too; nothing is made or removed where the link leads."""
+    """Begun files are removed too; nothing is created or removed at the link's destination."""
     parent, other = tmp_path / "some", tmp_path / "other"
     for each in (parent, other):
         each.mkdir()
@@ -50,7 +50,7 @@ def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: 
 
 
 def test_an_unfinished_directory_that_is_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:
-    """Files of the same name where the link leads stay as they are."""
+    """Files of the same name at the link's destination don't change."""
     other = tmp_path / "other"
     other.mkdir()
     (other / "file").write_bytes(b"kept")
@@ -76,7 +76,7 @@ def test_a_file_goes_where_its_folder_was_when_the_command_began(tmp_path: Path)
 
 
 def test_a_folder_that_has_come_into_the_input_is_refused(tmp_path: Path) -> None:
-    """Between the first look and the moment from which on it is held."""
+    """It is moved between the first check and the moment from which on it is held open."""
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "some").symlink_to(tmp_path / "orders-0")
     source = tmp_path / "orders-0"

@@ -1,4 +1,4 @@
-"""Whatever value an option or argument is given: a result, or one line and status 2; never a traceback."""
+"""Any value of an option or argument: a result, or one line and status 2; never a traceback."""
 
 import re
 import shutil
@@ -104,7 +104,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "completion": ("bash",),
     "help": ("dump",),
 }
-"""Arguments with which each command does something small."""
+"""Arguments with which each command does little."""
 
 
 WRITING = (
@@ -123,7 +123,7 @@ WRITING = (
 
 
 def parameters() -> Iterator[tuple[str, str, str]]:
-    """Each command with each of its options that take a value, and each argument, by the click tree; and its kind."""
+    """Yield each command with its arguments and options that take a value, from click, and the kind of each."""
     context = click.Context(cli)
     for name in COMMANDS:
         command = cli.get_command(context, name)
@@ -151,10 +151,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_value(command: str, parameter: str, value: str) -> list[str]:
-    """The command line with one value put in the place of an argument, or given by an option."""
+    """Return the command line with one argument or option replaced by a value."""
     base = list(BASES[command])
     if parameter.startswith("--"):
-        options = base.index("--") if "--" in base else len(base)  # what follows is a command that `serve` runs
+        options = base.index("--") if "--" in base else len(base)  # the rest is the child command of `serve`
         return [command, *base[:options], f"{parameter}={value}", *base[options:]]
     if "--" in base:
         return [command, value, *base[base.index("--") :]]
@@ -167,9 +167,9 @@ def test_each_command_has_arguments_here() -> None:
 
 
 def cases() -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Each parameter with the values to try: all, and for those of the same kind in later commands every sixth.
+    """Yield each parameter with the values to try: all, and for those of the same kind in later commands every sixth.
 
-    Which sixth it is changes from command to command. `make test` takes a third of them, and also changes which.
+    The sixth changes with each command. `make test` takes a third of them, which also changes.
     """
     seen: Counter[str] = Counter()
     share = 1 if TAKES_ALL else 3
@@ -180,7 +180,7 @@ def cases() -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def contents(directory: Path) -> dict[str, tuple[int, int]]:
-    """Sizes and times of change of all that is below a directory, by name."""
+    """Return sizes and times of change of all that is below a directory, by name."""
     return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in directory.rglob("*")}
 
 

@@ -1,4 +1,4 @@
-"""Files that a command can't take: one line says what each is, and which command reads it."""
+"""Files that a command can't read: one line names the kind of each, and a command that reads it."""
 
 import re
 import shlex
@@ -42,7 +42,7 @@ FILES: dict[str, tuple[bytes | Callable[[], bytes], str, str]] = {
     "notes.txt": (b"Dear diary, today the broker did not start. " * 3, "text", READS_NONE),
     "noise": (bytes(range(255, 100, -1)), "not a file that kseg knows", "give a partition's or a log directory"),
 }
-"""By name: the content, the kind that is named, and the next step."""
+"""By name: the content, the named kind, and the next step."""
 COMMANDS = [
     "dump {}", "ls {}", "verify {}", "doctor {}", "salvage {} --dry-run", "reindex {} --dry-run",
     "compact {} --dry-run", "slice {} --to ../new", "retain {}", "lookup {} --offset 1", "get {} --offset 1", "txns {}",
@@ -51,7 +51,7 @@ COMMANDS = [
     "query 'select 1' {}",
 ]  # fmt: skip
 TAKES_TEXT = {("explain {}", "server.log")}
-"""Explained as what its name says: damage of a log."""
+"""Commands that explain a file by its name, as damage of a log."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""How much of a file lies in the page cache, by both of Linux's ways; and what `kseg ls` makes of it."""
+"""The share of a file in the page cache, by both of Linux's ways; and its display in `kseg ls`."""
 
 import json
 import mmap
@@ -20,7 +20,7 @@ LS = ("ls", "--by", "segment", "--cache")
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log of some MiB, on the disk, with none of it in memory but the second MiB and what lies around it."""
+    """Return a log of some MiB, on the disk, with only the second MiB and its surroundings in memory."""
     path = edits.logs(edits.copy_partition(tmp_path, "3.6.2/plain-1"))[0]
     edits.repeat_log(path, SIZE)
     descriptor = os.open(path, os.O_RDONLY)

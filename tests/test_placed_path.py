@@ -1,4 +1,4 @@
-"""Paths that stand for what a user named: real for the system, and as the user wrote them in text."""
+"""Paths that replace a user's path: real for the system, and unchanged in text."""
 
 import os
 import pickle
@@ -12,13 +12,13 @@ from kseg.system.placed_path import PlacedPath, Placement, as_path, folder_of, p
 
 
 class Bytes:
-    """Bytes that lie elsewhere."""
+    """Bytes from another place."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.size = content, len(content)
 
     def check(self) -> None:
-        """Nothing is needed."""
+        """Check nothing."""
 
     def read(self, position: int, size: int) -> bytes:
         return self.content[position : position + size]
@@ -29,7 +29,7 @@ class Bytes:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> PlacedPath:
-    """What `disks/support.tar` was unpacked to, with a partition that has a file."""
+    """Return the directory of the unpacked `disks/support.tar`, with a partition that has a file."""
     (tmp_path / "1" / "orders-0").mkdir(parents=True)
     (tmp_path / "1" / "orders-0" / "0.log").write_bytes(b"own")
     return Placement(tmp_path / "1", "disks/support.tar", Placement(tmp_path, "")).path

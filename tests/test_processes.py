@@ -1,4 +1,4 @@
-"""The programs that tests start end, whatever became of the test, and however the tests were started themselves."""
+"""Programs that tests start end with the test, however it ends and was started."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ from tests.sandbox import make_programs
 
 
 @pytest.fixture
-def _in_the_background() -> Iterator[None]:
+def _run_in_background() -> Iterator[None]:
     before = [(number, signal.signal(number, signal.SIG_IGN)) for number in ENDING]
     yield
     for number, handler in before:
@@ -27,7 +27,7 @@ def _in_the_background() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-@pytest.mark.usefixtures("_in_the_background")
+@pytest.mark.usefixtures("_run_in_background")
 def test_signals_end_a_program_where_they_are_ignored(number: signal.Signals, tmp_path: Path) -> None:
     with started(["cat", "/dev/zero"], tmp_path) as process:
         process.send_signal(number)
@@ -126,7 +126,7 @@ def test_forked_programs_run_at_the_same_time_and_end_with_their_context(tmp_pat
 
 
 def test_forked_programs_end_however_early_their_context_does(tmp_path: Path) -> None:
-    limits = {resource.RLIMIT_CPU: 20}  # none is left behind if this fails
+    limits = {resource.RLIMIT_CPU: 20}  # none remains if this fails
     with Path(os.devnull).open("rb+") as nothing:
         streams = (nothing.fileno(),) * 3
         for _ in range(50):
@@ -166,4 +166,4 @@ def test_a_fork_server_and_its_programs_end_when_the_session_was_killed() -> Non
         assert session.stdout is not None
         assert session.stdout.readline() == b"runs\n"
         session.kill()
-        assert session.communicate(timeout=60) == (b"", b"")  # which both have open
+        assert session.communicate(timeout=60) == (b"", b"")  # both have the pipes open

@@ -1,4 +1,4 @@
-"""No number of a format stands in code that reads bytes: positions and struct formats are made from declared fields."""
+"""Code that reads bytes has no literal numbers of a format: positions and struct formats come from declared fields."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ SOURCES = [
     for path in sorted((ROOT / "kseg").rglob(suffix))
 ]
 
-# Where numbers may stand: the beginning of `path:function`, and why.
+# Places where numbers are allowed: the beginning of `path:function`, and the reason.
 ALLOWED = {
     "kseg/codecs": "frames of gzip, snappy, lz4 and zstd, which have no grammar here",
     "kseg/kernel/fast/bodies.pxi:take_lz4": "lz4's frame",
@@ -36,7 +36,7 @@ ALLOWED = {
 
 
 class Found(NamedTuple):
-    """A number where none should be: in which function, and in what."""
+    """A forbidden number: its function, and its expression."""
 
     function: str
     what: str
@@ -80,14 +80,14 @@ def test_numbers_in_the_kernel_are_found(code: str) -> None:
 
 
 def reason_for(path: str, found: Found) -> str | None:
-    """The exception that allows it."""
+    """Return the exception that allows it."""
     place = f"{path}:{found.function}"
     return next((beginning for beginning in ALLOWED if place.startswith(beginning)), None)
 
 
 @cache
 def numbers_in(path: str) -> list[Found]:
-    """The numbers in a file."""
+    """Return the numbers in a file."""
     text = (ROOT / path).read_text(encoding="utf-8")
     return list(numbers_in_python(text) if Path(path).suffix == ".py" else numbers_in_kernel(text))
 
@@ -101,10 +101,10 @@ OF_STRUCT = {"Struct", "pack", "unpack", "unpack_from", "pack_into", "calcsize",
 
 
 def numbers_in_python(text: str) -> Iterator[Found]:
-    """Subscripts of raw bytes by numbers, masks of attributes, and struct formats."""
+    """Yield subscripts of raw bytes by numbers, masks of attributes, and struct formats."""
     tree = ast.parse(text)
     functions: list[ast.AST] = [tree]
-    for function in functions:  # grows
+    for function in functions:  # the list grows in the loop
         own, inner = nodes_of(function)
         functions += inner
         is_function = isinstance(function, ast.FunctionDef)
@@ -120,7 +120,7 @@ def numbers_of(own: list[ast.AST], raw: set[str]) -> Iterator[str]:
 
 
 def nodes_of(function: ast.AST) -> tuple[list[ast.AST], list[ast.FunctionDef]]:
-    """All that is in a function, or in a module, but not in functions inside it; and these."""
+    """Return all nodes of a function or module except those of inner functions; and the inner functions."""
     own: list[ast.AST] = []
     inner: list[ast.FunctionDef] = []
     waiting = list(ast.iter_child_nodes(function))[::-1]
@@ -135,7 +135,7 @@ def nodes_of(function: ast.AST) -> tuple[list[ast.AST], list[ast.FunctionDef]]:
 
 
 def raw_names(function: ast.FunctionDef, own: list[ast.AST]) -> set[str]:
-    """Names that hold raw bytes: annotated so, or given what is such for sure."""
+    """Return names that hold raw bytes: by annotation, or by certain assignments."""
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     names = {argument.arg for argument in arguments if argument.annotation and is_raw_type(argument.annotation)}
     for node in own:
@@ -148,13 +148,13 @@ def raw_names(function: ast.FunctionDef, own: list[ast.AST]) -> set[str]:
 
 
 def is_raw_type(annotation: ast.expr) -> bool:
-    """Whether an annotation names raw bytes, and besides None nothing else."""
+    """Return whether an annotation is only raw bytes, or None."""
     types = {part.strip(" '\"") for part in ast.unparse(annotation).split("|")} - {"None"}
     return bool(types) and types <= RAW_TYPES
 
 
 def gives_raw(value: ast.expr, names: set[str]) -> bool:
-    """Whether an expression reads bytes, converts to bytes, or cuts out of them."""
+    """Return whether an expression reads bytes, converts to bytes, or cuts out of them."""
     match value:
         case ast.Call(func=ast.Attribute(attr="read" | "tobytes")):
             return True
@@ -177,7 +177,7 @@ def is_raw(node: ast.expr, names: set[str]) -> bool:
 
 
 def has_number(index: ast.expr) -> bool:
-    """Whether a subscript is a number, has one for a bound, or adds one above 1."""
+    """Return whether a subscript is a number, has one for a bound, or adds one above 1."""
     bounds = (index.lower, index.upper) if isinstance(index, ast.Slice) else (index,)
     added = [node.right for node in ast.walk(index) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
     return any(number_of(bound) >= 0 for bound in bounds) or any(number_of(addend) > 1 for addend in added)
@@ -188,7 +188,7 @@ def number_of(node: ast.expr | None) -> int:
 
 
 def is_mask(node: ast.AST) -> bool:
-    """Whether bits of attributes are taken by a number; 0xFF makes a byte of them."""
+    """Return whether a number masks bits of attributes; 0xFF, which gives a byte of them, doesn't count."""
     match node:
         case ast.BinOp(
             left=ast.Name(id=name) | ast.Attribute(attr=name), op=ast.BitAnd(), right=ast.Constant(value=mask)
@@ -198,7 +198,7 @@ def is_mask(node: ast.AST) -> bool:
 
 
 def has_struct_format(call: ast.Call) -> bool:
-    """Whether a call gives struct a format that stands there."""
+    """Return whether a call has a literal struct format."""
     name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     first = call.args[0] if call.args else None
     return name in OF_STRUCT and isinstance(first, ast.Constant) and isinstance(first.value, str)
@@ -213,7 +213,7 @@ NUMBER = re.compile(r"\d+")
 
 
 def numbers_in_kernel(text: str) -> Iterator[Found]:
-    """Subscripts of raw bytes by numbers but 0, and numbers above 1 added to a place among them."""
+    """Yield subscripts of raw bytes by numbers but 0, and numbers above 1 added to a place among them."""
     raw = set(RAW_POINTER.findall(text))
     functions = [(match.start(), match[1]) for match in FUNCTION.finditer(text)]
     tokens = [match for match in TOKEN.finditer(text) if not match[0].startswith("#")]

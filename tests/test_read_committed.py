@@ -1,4 +1,4 @@
-"""Committed records are those of the log's markers, whatever the files beside it say: dump, lookup and export agree."""
+"""Committed records follow from the log's markers, whatever the files next to it say: dump, lookup and export agree."""
 
 import json
 from pathlib import Path
@@ -18,13 +18,13 @@ MUTATIONS = 204
 
 
 def dumped(partition: Path) -> list[int]:
-    """What `dump` gives."""
+    """Return the offsets that `dump` prints."""
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
     return list(map(int, ran.stdout.split()))
 
 
 def looked_up(partition: Path, wanted: int) -> int | None:
-    """The first one from an offset on that `lookup` gives."""
+    """Return the first offset from an offset on that `lookup` finds."""
     ran = run_kseg(
         ["lookup", ".", "--offset", str(wanted), "--isolation", "read_committed", "-o", "json", "-q"], partition
     )
@@ -33,14 +33,14 @@ def looked_up(partition: Path, wanted: int) -> int | None:
 
 
 def exported(partition: Path, target: Path, size: int) -> list[int]:
-    """What `export` gives, with files of about so many bytes."""
+    """Return the offsets that `export` writes, with files of about this size."""
     report = exports.export([partition], target, isolation=Isolation.READ_COMMITTED, target_size=size)
     (part,) = report.partitions
     assert part.unexplained == 0
     return exports.offsets(target, part.topic, part.partition)
 
 
-@for_each("seed", some(range(MUTATIONS), 4))  # no multiple of the three partitions that seeds choose from
+@for_each("seed", some(range(MUTATIONS), 4))  # not a multiple of the three partitions that seeds choose from
 def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tmp_path: Path) -> None:
     partition, changes, random = mutated(seed, tmp_path)
     truth = committed(partition)
@@ -63,7 +63,7 @@ def test_healthy_partitions_have_no_notes_but_the_open_transaction(name: str, tm
 
 
 def stale_entry(tmp_path: Path) -> Path:
-    """2.3.1's txn-1, with an entry of its index that names other offsets than those of the abort."""
+    """Return 2.3.1's txn-1, with an index entry that has other offsets than the abort."""
     partition = copy_partition(tmp_path, "2.3.1/txn-1")
     path = sorted(partition.glob("*.txnindex"))[0]
     entries = list(ABORTED_TRANSACTION.iter_unpack(path.read_bytes()))
@@ -89,7 +89,7 @@ def test_stale_transaction_index_is_not_believed_and_every_report_says_so(tmp_pa
 
 
 def spoil(log: Path, position: int, size: int) -> None:
-    """Bytes of a log that are lost."""
+    """Overwrite bytes of a log."""
     data = bytearray(log.read_bytes())
     data[position : position + size] = b"\xff" * size
     log.write_bytes(data)
@@ -111,7 +111,7 @@ def test_transaction_index_tells_of_an_abort_whose_marker_says_commit_with_a_wro
 
 
 def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path) -> None:
-    """Offsets 0-1 of a transaction that was aborted at 2, where the log is damaged now; 3 is of no transaction."""
+    """Offsets 0-1 belong to a transaction aborted at 2, where the log is damaged now; 3 belongs to none."""
     aborted = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
     log = write_segment(
         tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(None, b"plain")], 3)]
@@ -125,7 +125,10 @@ def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path
 
 
 def transaction_whose_commit_is_lost(directory: Path) -> Path:
-    """Segments 0, 4 and 6: offsets 0-1 committed at 2, where the log is damaged now; the others of no transaction."""
+    """Return segments 0, 4 and 6: offsets 0-1 were committed at 2, where the log is damaged now.
+
+    The others belong to no transaction.
+    """
     first = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
     partition = directory / "orders-0"
     plain = [NewBatch([NewRecord(None, b"plain")], offset) for offset in range(8)]
@@ -160,7 +163,7 @@ def test_any_later_snapshot_tells_it(offset: int, tmp_path: Path) -> None:
 
 
 def test_transaction_that_the_snapshot_after_damage_has_open_stays_so(tmp_path: Path) -> None:
-    """That of offset 8 tells no more: what it has ended, a marker between must have ended, and there is none."""
+    """The snapshot at offset 8 adds nothing: an end would need a marker between both, and there is none."""
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{4:020}.snapshot").write_bytes(snapshot((5, 0, 1, 1, 1, -1, 0, 0)))
     (partition / f"{8:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
@@ -180,7 +183,7 @@ def test_snapshot_tells_of_a_lost_end_of_the_log_too(tmp_path: Path) -> None:
 def test_only_records_of_a_transaction_that_may_have_been_aborted_are_left_out(
     tmp_path: Path,
 ) -> None:
-    """It has ended, as the snapshot tells; the index that would tell of an abort can't be read."""
+    """The snapshot shows its end; the index that could show an abort is unreadable."""
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{4:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
     (partition / f"{0:020}.txnindex").write_bytes(b"\0" * 33)
@@ -188,7 +191,7 @@ def test_only_records_of_a_transaction_that_may_have_been_aborted_are_left_out(
 
 
 def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_path: Path) -> None:
-    """0 committed at 1, where the log is damaged now; 2 in a transaction that is open."""
+    """0 was committed at 1, where the log is damaged now; 2 is in an open transaction."""
     first = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
     second = first._replace(base_offset=2)
     log = write_segment(tmp_path / "orders-0", [first, marker(COMMIT, first), second])
@@ -200,7 +203,10 @@ def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_pat
 
 
 def commit_lost_before_an_abort(directory: Path) -> Path:
-    """0-1 committed at 2, 3-5 aborted at 6, as the index says, 7 of no transaction; nothing is damaged yet."""
+    """Return 0-1 committed at 2, 3-5 aborted at 6 according to the index, 7 of no transaction.
+
+    Nothing is damaged yet.
+    """
     records = [NewRecord(None, b"a"), NewRecord(None, b"b"), NewRecord(None, b"c")]
     first = NewBatch(records[:2], 0, 5, 0, is_transactional=True)
     second = NewBatch(records, 3, 5, 0, is_transactional=True)
@@ -236,7 +242,7 @@ def test_entry_that_begins_elsewhere_is_not_believed_and_reported(first: int, tm
 
 
 def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) -> None:
-    """Its key says neither commit nor abort any more."""
+    """Its key no longer says commit or abort."""
     log = commit_lost_before_an_abort(tmp_path)
     (_, (position, size), *_) = v2_batches(log)
     spoil(log, position + size - 13, 4)
@@ -247,7 +253,7 @@ def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) 
 def test_index_is_not_believed_where_no_damage_lies_between(
     number: int, first: int, wanted: list[int], tmp_path: Path
 ) -> None:
-    """An entry that begins too late for the log, or before what is damaged, would show what was aborted."""
+    """An entry that begins too late for the log, or before the damage, would show aborted records."""
     log = commit_lost_before_an_abort(tmp_path)
     spoil(log, *list(v2_batches(log))[number])
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
@@ -255,7 +261,7 @@ def test_index_is_not_believed_where_no_damage_lies_between(
 
 
 def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
-    """A producer id that was spoilt would hold back all that follows."""
+    """A damaged producer id would hold back all following records."""
     plain = NewBatch([NewRecord(None, b"plain")], 1)
     spoilt = NewBatch([NewRecord(None, b"a")], 0, 5, 0, is_transactional=True)
     log = write_segment(tmp_path / "orders-0", [spoilt, plain])

@@ -1,4 +1,4 @@
-"""kseg only reads: nothing is created, opened for writing or changed, beside its input or anywhere else."""
+"""kseg only reads: nothing is created, opened for writing or changed, next to its input or anywhere else."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests import golden
 from tests.loops import for_each
 from tests.run import process
 
-# Tells on stderr what opens a file for writing or changes one, by Python's own audit events.
+# Reports calls that open a file for writing or change one on stderr, from Python's own audit events.
 AUDIT = """
 import atexit, json, os, sys
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -31,7 +31,7 @@ sys.addaudithook(watch)
 CHANGING_CALLS = "f?chmod|[fl]?chown|creat|link|mkdir|mknod|rename|rmdir|symlink|truncate|unlink|utime"
 CHANGING_CALL = re.compile(rf"\d+ +({CHANGING_CALLS}|.*O_(WRONLY|RDWR|CREAT))")
 
-# Runs some Python in a directory; gives what opened a file for writing, or changed one.
+# Runs some Python in a directory; returns the calls that opened a file for writing, or changed one.
 Watch = Callable[[str, Path], list[str]]
 
 
@@ -43,7 +43,10 @@ def with_audit_hook(code: str, directory: Path) -> list[str]:
 
 
 def with_strace(code: str, directory: Path) -> list[str]:
-    """Python's cache of compiled modules isn't kseg's: it is off."""
+    """Return the command with strace.
+
+    Python's cache of compiled modules isn't kseg's, so it is off.
+    """
     strace = ["strace", "-f", "-qq", "-e", "trace=%file", "-o", "/dev/stderr"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*strace, sys.executable, "-c", code]
@@ -53,7 +56,7 @@ def with_strace(code: str, directory: Path) -> list[str]:
 
 
 def can_trace() -> bool:
-    """Whether strace is here and may do its work: in some containers it may not."""
+    """Return whether strace is installed and may trace: in some containers it may not."""
     if shutil.which("strace") is None:
         return False
     return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
@@ -64,12 +67,12 @@ WATCHES: list[Watch] = [with_audit_hook, with_strace] if can_trace() else [with_
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A broker's directory, with damaged files beside it."""
+    """Return a broker's directory, with damaged files next to it."""
     root = tmp_path_factory.mktemp("readonly")
     shutil.copytree(golden.ROOT / "logs" / "2.8.2", root / "logs")
     shutil.copytree(golden.ROOT / "docs", root / "docs")
     shutil.copytree(golden.ROOT / "docs/test-1-0", root / "lone/test-1-0")
-    (root / "lone/test-1-0/00000000000000203000.index").unlink()  # Kafka's own tool makes an empty one
+    (root / "lone/test-1-0/00000000000000203000.index").unlink()  # Kafka's own tool creates an empty one
     damaged = {log.parent for log in golden.damaged_files(".log")[::20]}
     for source in damaged | {golden.ROOT / "damaged/210-wiped-batch"}:
         shutil.copytree(source, root / source.name)
@@ -77,7 +80,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def state(root: Path) -> dict[str, tuple[int, int, int]]:
-    """Size, time of change and mode of everything below a directory, itself included."""
+    """Return size, time of change and mode of everything below a directory, itself included."""
     statuses = {str(path): path.stat() for path in (root, *root.rglob("*"))}
     return {path: (status.st_size, status.st_mtime_ns, status.st_mode) for path, status in statuses.items()}
 
@@ -107,11 +110,11 @@ LOOKING = {
     "reindex logs --dry-run": 0,
     "compact logs/compacted-txn-0 --dry-run": 0,
 }
-"""Command lines that only look, and how they end."""
+"""Command lines that only read, and their exit statuses."""
 
 
 def runs(*lines: str) -> str:
-    """Python that runs command lines one after another."""
+    """Return Python that runs command lines one after another."""
     code = "from kseg.cli import main\n"
     for line in lines:
         code += f"status = main({line.split()})\nassert status == {LOOKING[line]}, ({line!r}, status)\n"
@@ -127,7 +130,7 @@ def test_looking_at_partitions_opens_nothing_for_writing(line: str, directory: P
 
 @pytest.mark.skipif(with_strace not in WATCHES, reason="there is no strace, or it may not trace")
 def test_looking_at_partitions_calls_nothing_that_writes(directory: Path) -> None:
-    """What the library of C does too: a call tells by its path which command it belongs to."""
+    """It includes calls of the C library: a call's path shows its command."""
     before = state(directory)
     assert with_strace(runs(*LOOKING), directory) == []
     assert state(directory) == before

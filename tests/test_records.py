@@ -1,4 +1,4 @@
-"""Records as Python's own tools see them: a frozen dataclass, whichever kernel reads them."""
+"""Records for Python's own tools: a frozen dataclass, with either kernel."""
 
 import copy
 import dataclasses
@@ -13,7 +13,7 @@ from kseg.formats.codes import TimestampType
 from tests.kernel.made import BatchHeader, Message, Record, batch
 
 HEADERS = [(b"name", b"1"), (b"\xff", None), (b"name", b"")]
-# Of one record; its numbers are as large as they can be.
+# Of one record, with numbers as large as possible.
 CONTENT = batch(
     BatchHeader(2**63 - 8, base_timestamp=2**62, base_sequence=2**31 - 1),
     [Record(b"k", None, HEADERS, offset_delta=7, timestamp_delta=-1)],
@@ -93,7 +93,7 @@ def test_record_can_not_be_changed(record: kseg.Record) -> None:
             setattr(record, field.name, 1)
         with pytest.raises(AttributeError):
             delattr(record, field.name)
-    for name in ("key_size", "another"):  # a frozen dataclass with slots says TypeError here
+    for name in ("key_size", "another"):  # a frozen dataclass with slots raises TypeError here
         with pytest.raises((AttributeError, TypeError)):
             setattr(record, name, 1)
     assert record == SAME

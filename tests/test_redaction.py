@@ -106,7 +106,7 @@ def test_a_key_that_is_not_given_is_another_each_time() -> None:
 
 
 def test_the_fingerprint_is_no_quick_hash_of_the_key() -> None:
-    """What a guess costs is what scrypt takes with these parameters."""
+    """A guess costs as much as scrypt with these parameters."""
     one, same = Redaction.of(("keys",), "tiger"), Redaction.of(("keys",), "tiger")
     assert one is not None
     assert same is not None

@@ -1,4 +1,4 @@
-"""Kafka's message schemas as they are stored: kseg's files are those of tools/read_schemas.py."""
+"""Kafka's stored message schemas: kseg's files equal the output of tools/read_schemas.py."""
 
 import json
 import zipfile

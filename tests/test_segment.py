@@ -1,4 +1,4 @@
-"""The Python API: what a segment, its batches and its records tell, compared with what the real tool told of them."""
+"""The Python API: segments, batches and records, compared with the real tool's output."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ NO_TIME, CREATE, APPEND = TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_
 
 
 def classes(case: str) -> Path:
-    """A log made with Kafka's record classes: RELEASE/CASE."""
+    """Return a log made with Kafka's record classes: RELEASE/CASE."""
     (path,) = (golden.ROOT / "logs" / f"classes-{case}").glob("*.log")
     return path
 
@@ -37,7 +37,8 @@ def written(directory: Path, content: bytes) -> Path:
     return path
 
 
-# --- the real tool's lines, put together from what the API tells -----------------------------------------------------
+# --- the real tool's lines, composed from the API's values
+# ---------------------------------------------------------------
 
 TIMESTAMP_TYPES = {NO_TIME: "NoTimestampType", CREATE: "CreateTime", APPEND: "LogAppendTime"}
 NOT_PLAIN = ("--skip-record-metadata", "--max-bytes", "--key-decoder-class", "--value-decoder-class")
@@ -55,7 +56,7 @@ DEEP_CASES = {
 
 
 def tools_lines(path: Path) -> Iterator[str]:
-    """What the tool of 4.3.1 prints for the batches and records of a log, with --deep-iteration."""
+    """Yield the lines of the tool of 4.3.1 for the batches and records of a log, with --deep-iteration."""
     for one in batches_of(path):
         yield batch_line(one)
         for record in one.records():
@@ -98,7 +99,7 @@ def test_api_tells_what_the_real_tool_told_of_each_batch_and_record() -> None:
     for name, case in DEEP_CASES.items():
         wanted = case.stdout().decode().split("\n")[2:]
         told = "".join(f"{line}\n" for line in tools_lines(golden.ROOT / name))
-        # what follows in a control record's line is its own key and value
+        # the rest of a control record's line is its own key and value
         if [without_control(line) for line in wanted] != told.split("\n"):
             different.append(name)
     assert len(DEEP_CASES) > 50

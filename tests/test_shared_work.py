@@ -1,4 +1,4 @@
-"""Work that processes share gives what one gives: the same results in the same order, errors in their places."""
+"""Shared work has the same results as one process: in the same order, with errors in their places."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ COMMANDS = [
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The newest logs, the oldest and some between, and every fifth of the damaged partitions."""
+    """Return the newest logs, the oldest and some between, and every fifth of the damaged partitions."""
     root = tmp_path_factory.mktemp("sources")
     for release in ("0.8.2.2", "0.11.0.3", "2.8.2", "4.3.1", "4.3.1-live"):
         shutil.copytree(golden.ROOT / "logs" / release, root / "logs" / release)
@@ -62,7 +62,7 @@ def test_processes_write_what_one_writes(line: str, sources: Path, tmp_path: Pat
 
 
 def test_refusals_come_in_order(tmp_path: Path) -> None:
-    """Paths that aren't there are reported first, then the partitions whose files are no text, each in its place."""
+    """Missing paths are reported first, then partitions with binary text files, each in its place."""
     for number in range(40):
         shutil.copytree(golden.ROOT / "logs/4.3.1/zstd-0", tmp_path / f"orders-{number}")
         (tmp_path / f"orders-{number}" / "partition.metadata").write_text("nothing\n")
@@ -79,7 +79,7 @@ def test_refusals_come_in_order(tmp_path: Path) -> None:
 
 
 def costly(_: int) -> int:
-    """Each alone is worth a process."""
+    """Return the cost of an item that is worth a process of its own."""
     return WORTH_PROCESSES
 
 
@@ -147,7 +147,10 @@ LARGE = 1 << 20
 
 
 def runs_ahead(directory: Path) -> Callable[[int, OnRead], Iterator[bytes]]:
-    """The first thing is done when the others have gone as far as they can without it; it says how far."""
+    """Return a function whose first item waits until the others can't continue without it.
+
+    It then reports their progress.
+    """
 
     def work(item: int, _: OnRead) -> Iterator[bytes]:
         (directory / str(item)).touch()
@@ -187,7 +190,7 @@ def test_a_killed_process_ends_the_run() -> None:
 
 @pytest.mark.parametrize("most", [0, 1])
 def test_a_run_ends_where_no_more_processes_can_be_started(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Containers limit how many there are. Those that have started share the work, or end with the run."""
+    """Containers limit the number. Processes that have started share the work, or end with the run."""
     forks = [os.fork] * most
 
     def fork() -> int:

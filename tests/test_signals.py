@@ -1,4 +1,4 @@
-"""A run that is ended, by Ctrl-C, SIGTERM or SIGHUP, leaves nothing; what a killed one left goes with the next."""
+"""A run that ends by Ctrl-C, SIGTERM or SIGHUP leaves nothing; remains of a killed run are removed by the next."""
 
 import itertools
 import os
@@ -57,7 +57,7 @@ if not at:
     print(seen, file=sys.stderr)
 sys.exit(status)
 """
-"""Runs kseg, and sends itself a signal at the so manieth file that it touches; a storm goes on with each later one."""
+"""Runs kseg, and sends itself a signal at the n-th file that it opens; a storm continues with each later one."""
 
 BETWEEN_LINES = """
 import dis, os, signal, sys
@@ -91,7 +91,7 @@ sys.settrace(None)
 print(seen, file=sys.stderr)
 sys.exit(status)
 """
-"""Runs kseg, and sends itself a signal at the so manieth line of what shares work, or of one function of it.
+"""Runs kseg, and sends itself a signal at the n-th line of shared work, or of one of its functions.
 
 Only tracing can raise anything at the NOP of a `try` or at a return, and there no handler of the function would get it.
 """
@@ -111,31 +111,31 @@ COMMANDS = {
     "export of an archive": "export bundle.tar.gz new",
 }
 POINTS = 8 if TAKES_ALL else 4
-"""At so many points, all over the run, each command is ended; half of them are killed."""
+"""Number of points all over the run at which each command is ended; half of them are killed."""
 SWALLOWED = b"Exception ignored in: "
-"""Python drops an interrupt that comes while an object is destroyed: there a second one is needed."""
+"""Python drops an interrupt while an object is destroyed: then a second one is needed."""
 
 
 class Place(NamedTuple):
-    """Where a command runs, and its TMPDIR."""
+    """The directory of a command, and its TMPDIR."""
 
     work: Path
     temporary: Path
 
     def left(self) -> set[str]:
-        """What is there that wasn't before."""
+        """Return new names."""
         made = {str(path.relative_to(self.work)) for path in self.work.rglob("*")} - self.before
         return made | {path.name for path in self.temporary.iterdir()}
 
     def is_whole(self, line: str) -> bool:
-        """Whether a signal came too late: the new directory is complete, and nothing else is there."""
+        """Return whether a signal came too late: the new directory is complete, and nothing else is new."""
         target = line.split()[-1]
         return (self.work / target).exists() and all(
             f"{path}/".startswith(f"{target}/") or f"{target}/".startswith(f"{path}/") for path in self.left()
         )
 
     def clear(self) -> None:
-        """Removes new directories."""
+        """Remove new directories."""
         for name in ("new", "some"):
             shutil.rmtree(self.work / name, ignore_errors=True)
 
@@ -164,9 +164,9 @@ def place(tmp_path: Path) -> Place:
 
 
 def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0, *, imports_late: bool = False) -> Run:
-    """Runs a command line; where no signal is sent, the last line of stderr tells at how many points one could be.
+    """Run a command line; without a signal, the last line of stderr has the number of possible points.
 
-    imports_late: in a fresh interpreter, where the files of modules are among those that it touches.
+    imports_late: in a fresh interpreter, which also opens the files of modules.
     """
     arguments = [str(at), how, str(number), *line.split()]
     if imports_late:
@@ -185,7 +185,7 @@ def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0
 
 
 def points(place: Place, line: str, wanted: int, *, imports_late: bool = False) -> Iterator[int]:
-    """Numbers of files touched, spread over a run."""
+    """Return numbers of opened files, spread over a run."""
     ran = run(place, line, imports_late=imports_late)
     assert ran.status in (0, 1), ran.stderr
     count = int(ran.stderr.splitlines()[-1])
@@ -206,7 +206,10 @@ def test_an_export_that_is_ended_among_its_imports_leaves_nothing(place: Place) 
 def assert_ended_runs_leave_nothing(
     place: Place, line: str, wanted: int, first_turn: int = 0, *, imports_late: bool = False
 ) -> None:
-    """A command ends at once and leaves nothing, at whatever point it gets a signal; which one changes in turns."""
+    """Assert that a command ends at once and leaves nothing after a signal at any point.
+
+    The signal changes in turns.
+    """
     for turn, at in enumerate(points(place, line, wanted, imports_late=imports_late), first_turn):
         number = SIGNALS[turn % len(SIGNALS)]
         ended = run(place, line, at, ("once", "storm")[turn % 2], number, imports_late=imports_late)
@@ -218,7 +221,10 @@ def assert_ended_runs_leave_nothing(
 
 
 def killing_points(place: Place, line: str) -> list[int]:
-    """Numbers of files touched at which a run is killed: if few are taken, in its middle, where something is left."""
+    """Return numbers of opened files at which a run is killed.
+
+    A small number is taken from its middle, where a killed run leaves files.
+    """
     inner = list(points(place, line, 4))
     return inner if TAKES_ALL else inner[1:3]
 
@@ -244,7 +250,7 @@ def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
     command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
     with subprocess.Popen(command, cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as first:
         assert first.stdin is not None
-        first.stdin.write(b"value\n" * 50_000)  # more than pipes and buffers hold: the work has begun
+        first.stdin.write(b"value\n" * 50_000)  # more than pipes and buffers hold, so that work has begun
         first.stdin.flush()
         second = subprocess.run(command, cwd=place.work, input=b"other\n", capture_output=True, check=False)
         assert second.returncode == 0
@@ -293,7 +299,7 @@ def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
 # --- processes that share the work -----------------------------------------------------------------------------------
 
 MANY = [f"many-{number}" for number in range(20)]
-"""Partitions of 40 MB: enough for a signal to come before all is read, also on a machine that has much to do."""
+"""Partitions of 40 MB: enough for a signal to come before all is read, also on a busy machine."""
 SHARING = {
     "export": "export PARTITIONS new -j 2 --target-file-size 1MB",
     "verify": "verify -j 2 PARTITIONS test-1-0 damaged-0",
@@ -304,7 +310,7 @@ SHARING = {
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A partition's directory of 40 MB."""
+    """Return a partition's directory of 40 MB."""
     directory = tmp_path_factory.mktemp("large") / MANY[0]
     exports.write_log(directory, 0, 40_000, per_batch=100, value=bytes(1000))
     return directory
@@ -319,15 +325,15 @@ def shared(place: Place, large: Path) -> Place:
 
 
 def remember(place: Place) -> None:
-    """Takes what is there now for what was there before."""
+    """Take the current names as the old ones."""
     made = {str(path.relative_to(place.work)) for path in place.work.rglob("*")}
     (place.temporary.parent / "before").write_text("\n".join(sorted(made)))
 
 
 @contextmanager
 def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
-    """A command whose processes are at work, in a group of their own, and what it writes to stderr."""
-    partitions = MANY[:5] if name == "export" else MANY  # it takes long for each
+    """Run a command with worker processes in a group of their own; yield it, and its stderr."""
+    partitions = MANY[:5] if name == "export" else MANY  # each takes long
     arguments = SHARING[name].replace("PARTITIONS", " ".join(partitions)).split()
     with TemporaryFile() as stderr, Path(os.devnull).open("rb+") as nothing:
         streams = (nothing.fileno(), nothing.fileno(), stderr.fileno())
@@ -340,7 +346,7 @@ def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
 
 
 def ended(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
-    """The exit status, and what it said."""
+    """Return the exit status, and its output."""
     status = process.wait()
     stderr.seek(0)
     return status, stderr.read()
@@ -369,7 +375,7 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
         ran = traced(place, name, at, number)
         if turn > turns // 2 and ran.status == whole.status and int(ran.stderr.splitlines()[-1]) < at:
             place.clear()
-            continue  # processes that report at the same time make it shorter
+            continue  # fewer if processes report at the same time
         if SWALLOWED in ran.stderr:
             place.clear()
             continue
@@ -394,7 +400,7 @@ def write_two(place: Place) -> None:
 
 
 def traced(place: Place, name: str, at: int, number: int, function: str = "") -> Run:
-    """Runs BETWEEN_LINES on the two partitions; without a signal, its last line on stderr is how many lines ran."""
+    """Run BETWEEN_LINES on the two partitions; without a signal, its last line on stderr is the number of lines."""
     line = SHARING[name].replace("PARTITIONS", " ".join(MANY[:2]))
     ran = process(
         [str(at), str(number), function, *line.split()],
@@ -434,7 +440,7 @@ def test_an_export_one_of_whose_processes_was_killed_leaves_only_what_the_next_o
 
 
 def assert_tells_of_a_killed_process(shared: Place, name: str) -> None:
-    """A command ends with 2 and says why, if one of its processes is killed."""
+    """Assert that a command ends with 2 and the reason, if one of its processes is killed."""
     with started(shared, name) as (process, stderr):
         others = [each for each in members(process.pid) if each != process.pid]
         os.kill(others[-1], signal.SIGKILL)
@@ -458,7 +464,7 @@ def test_a_pager_ends_with_it(place: Place, number: int) -> None:
         preexec_fn=interruptible,
     ) as process:
         os.close(follower)
-        assert os.read(leader, 1)  # what is printed after that fills the terminal, which nobody reads
+        assert os.read(leader, 1)  # later output fills the terminal, which nobody reads
         process.send_signal(number)
         assert process.wait() == 128 + number
     os.close(leader)

@@ -1,4 +1,4 @@
-"""Sparse files: what isn't stored costs neither time nor memory, however large the file claims to be."""
+"""Sparse files: holes cost neither time nor memory, however large the file claims to be."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ SECOND = batch(BatchHeader(1), [Record(value=b"second")])
 
 
 def write(directory: Path, name: str, pieces: dict[int, bytes], size: int) -> Path:
-    """A file with some bytes at positions, and holes between."""
+    """Write a file with some bytes at positions, and holes between; return its path."""
     directory.mkdir(exist_ok=True)
     path = directory / name
     with path.open("wb") as file:
@@ -35,7 +35,7 @@ def write(directory: Path, name: str, pieces: dict[int, bytes], size: int) -> Pa
 
 @pytest.fixture
 def zeros(tmp_path: Path) -> Path:
-    """A directory with a partition whose log is a batch and a hole of a TiB."""
+    """Return a directory with a partition whose log is a batch and a hole of a TiB."""
     (tmp_path / "zeros").mkdir()
     write(tmp_path / "zeros" / "orders-0", LOG, {0: FIRST}, TEBIBYTE)
     return tmp_path / "zeros"
@@ -114,7 +114,7 @@ COPYING = [
 
 @for_each("line", COPYING)
 def test_holes_of_what_is_copied_stay_holes(line: str, tmp_path: Path) -> None:
-    """A file of a few bytes would fill the disk."""
+    """Otherwise a file of a few bytes would fill the disk."""
     made = batch(BatchHeader(1), [Record(value=bytes(64 << 20))])
     pieces = {0: FIRST, len(FIRST): made[:4096], len(FIRST) + len(made) - 4096: made[-4096:]}
     size = len(FIRST) + len(made)

@@ -1,4 +1,4 @@
-"""kseg starts quickly: a command imports what it uses, and of the standard library only what is needed."""
+"""kseg starts quickly: a command only imports modules that it uses, also from the standard library."""
 
 import os
 import subprocess

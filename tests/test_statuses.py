@@ -1,4 +1,4 @@
-"""The same damage gives the same exit status, whichever command reads it: one table says which."""
+"""The same damage gives the same exit status in all commands: one table lists the statuses."""
 
 import json
 from pathlib import Path

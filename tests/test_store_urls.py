@@ -1,4 +1,4 @@
-"""URLs and settings of stores that can't be: each is a line that says what to do, and nothing of the library's."""
+"""Invalid URLs and settings of stores: each has a message with the next step, without the library's text."""
 
 import itertools
 import shutil
@@ -25,7 +25,7 @@ NOWHERE = "http://127.0.0.1:1"
 
 @pytest.fixture(autouse=True)
 def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any, so that each test has only its own; a store that is asked refuses at once."""
+    """Remove all settings, so that each test has only its own; requests to a store are refused at once."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", NOWHERE)
@@ -34,7 +34,7 @@ def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def line_of(arguments: list[str], directory: Path, **variables: str) -> str:
-    """What a run says that ends with status 2, in one line; `URL`: what is said to be at fault."""
+    """Return the one line of a run that ends with status 2; `URL`: the subject of the message."""
     with meant(NOWHERE) as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
@@ -87,7 +87,7 @@ def test_endpoint_without_a_host_is_named(endpoint: str, tmp_path: Path) -> None
 
 
 def test_endpoint_loses_no_query(tmp_path: Path) -> None:
-    """The library left the bucket out of its requests, and listed another one."""
+    """The library omitted the bucket in its requests, and listed another one."""
     said = line_of(["ls", "s3://b/x"], tmp_path, AWS_ENDPOINT_URL=f"{NOWHERE}?a=b")
     assert said == f"s3://b/x: the store's endpoint '{NOWHERE}?a=b' can't be one: give https://HOST:PORT"
 
@@ -144,7 +144,7 @@ VERSION = [("ETag", '"1"'), ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")]
 
 
 def web_server(_: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
-    """Answers everything with a page that is well-formed XML, too."""
+    """Answer everything with a page that is well-formed XML, too."""
     start_response("200 OK", [("Content-Type", "text/html"), ("Content-Length", str(len(PAGE))), *VERSION])
     return [PAGE]
 
@@ -203,7 +203,7 @@ def test_nothing_is_written_into_a_tier_that_a_file_url_names(tmp_path: Path) ->
 
 
 def azure_options(url: str, connection: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What a connection string gives for a URL."""
+    """Return the options from a connection string for a URL."""
     for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection)
@@ -211,7 +211,7 @@ def azure_options(url: str, connection: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_connection_string_is_for_its_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container of the string's account was read, or written to, in the place of the URL's."""
+    """A container of the string's account was read, or written to, instead of the URL's."""
     own = "BlobEndpoint=https://acct.blob.core.windows.net;SharedAccessSignature=sig"
     other = "abfss://logs@other.dfs.core.windows.net/x"
     assert azure_options(other, own, monkeypatch) == {"azure_storage_account_name": "other"}
@@ -227,7 +227,7 @@ def test_environment_says_how_buckets_are_addressed_before_a_profile(
     def is_virtual(style: str) -> str:
         (tmp_path / "config").write_text(f"[default]\nregion = eu-west-1\ns3 =\n  addressing_style = {style}\n")
         monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-        monkeypatch.setenv("AWS_RUN", style)  # profiles are read anew where a variable differs
+        monkeypatch.setenv("AWS_RUN", style)  # profiles are read again if a variable differs
         return settings_of(parse_url("s3://logs")).options["aws_virtual_hosted_style_request"]
 
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)

@@ -90,7 +90,7 @@ LINES = (
 
 
 def problems(kind: ObjectKind, value: dict[str, object]) -> Iterator[str]:
-    """What an object has that the page doesn't say, and what it lacks."""
+    """Yield undocumented and missing fields of an object."""
     fields = {field.name: field for field in kind.fields}
     for name, field in fields.items():
         if name not in value and not field.may_be_missing:
@@ -119,7 +119,7 @@ def test_objects_have_the_fields_of_the_page(line: str, restored: Path, tmp_path
     wrong = set()
     for value in printed:
         name = value.get("type", "answer") if words[0] != "lookup" else "answer"
-        if name == "row":  # whose other fields are the columns of a table
+        if name == "row":  # its other fields are the columns of a table
             value = {key: each for key, each in value.items() if key in ("type", "block", "table")}
         wrong |= {f"{name}: {problem}" for problem in problems(kinds[name], value)} if name in kinds else {name}
     assert wrong == set()
@@ -155,7 +155,7 @@ def test_page_has_the_columns_of_tables_in_their_order(commands: tuple[str, ...]
 
 
 def test_numbers_that_json_lacks_are_texts_as_in_java(tmp_path: Path) -> None:
-    """Quotas are doubles, which may be infinite or no number: a line with NaN in it is JSON to no other program."""
+    """Quotas are doubles, which may be infinite or NaN: a line with NaN is invalid JSON for other programs."""
     entity = [{"entityType": "user", "entityName": "u"}]
     values = {"a": math.inf, "b": -math.inf, "c": math.nan, "d": 1.5}
     quotas = [{"entity": entity, "key": key, "value": value, "remove": False} for key, value in values.items()]

@@ -1,4 +1,4 @@
-"""What a terminal gets: tables that nothing in a file can break, colours, a pager."""
+"""Output on a terminal: tables that no file's content can break, colours, a pager."""
 
 import shutil
 from pathlib import Path
@@ -13,17 +13,17 @@ from tests.terminal import COLOR, in_terminal, plain
 
 NASTY = '\x1b[2J\x1b]0;owned\x07\x1b[31m[red]mark[/red]\r\n\x9b31m\x7f\u202e\u2028\x00"'
 DRAWS = {chr(code) for code in range(0x20)} | {chr(code) for code in range(0x7F, 0xA0)} | set("\u202e\u2028\u200f")
-"""What must not come from a file: controls of a terminal, of lines, of the direction of text."""
+"""Characters that must not come from a file: controls of a terminal, of lines, of the direction of text."""
 
 
 def is_harmless(shown: str) -> bool:
-    """Whether nothing but styles, and ends of lines, controls the terminal."""
+    """Return whether only styles and line ends control the terminal."""
     return not set(plain(shown)) & (DRAWS - set("\r\n"))
 
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    """A log whose records, and the name of whose directory, are full of sequences: in key, value, header, its name."""
+    """Return a log with control sequences in keys, values, headers, and the name of its directory."""
     texts = [NASTY.encode(), b"[bold]x[/bold][/]", b"\x1b", b"\x9b31m", b"\xff\xfe\x1b[2J"]
     records = [NewRecord(text, text) for text in texts]
     records += [NewRecord(b"k", b"v", headers=[(NASTY, NASTY.encode()), ("[/red]", None)])]
@@ -43,7 +43,7 @@ def test_table_of_records_is_left_intact(orders: Path, columns: int) -> None:
     )
     assert is_harmless(shown)
     lines = plain(shown).splitlines()
-    assert len(lines) == 2 + 6  # names, a rule, and each record in a line
+    assert len(lines) == 2 + 6  # names, a rule, and one line per record
     assert [line.split()[0] for line in lines[2:]] == list("012345")
     assert "[bold]x" in lines[3]  # markup is text
     assert "\x1b[31m" not in shown
@@ -117,7 +117,7 @@ def test_views_of_internal_topics_are_escaped(
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A partition with segments that retention would delete: their lines are coloured."""
+    """Return a partition with segments that retention would delete: their lines are coloured."""
     shutil.copytree(golden.ROOT / "logs/2.8.2/roll-time-0", tmp_path / "roll-time-0")
     return tmp_path
 
@@ -129,7 +129,7 @@ def test_no_color_keeps_colours_away(old: Path) -> None:
     assert COLOR.search(in_terminal(old, *LISTING))
     assert not COLOR.search(in_terminal(old, *LISTING, NO_COLOR="1"))
     assert not COLOR.search(in_terminal(old, *LISTING, "--no-color"))
-    assert COLOR.search(in_terminal(old, *LISTING, "--color", NO_COLOR="1"))  # what is asked for now comes first
+    assert COLOR.search(in_terminal(old, *LISTING, "--color", NO_COLOR="1"))  # an explicit option comes first
 
 
 @pytest.mark.parametrize("command", ["doctor", "verify"])

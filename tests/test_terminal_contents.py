@@ -1,4 +1,4 @@
-"""A terminal is not spoken to by a file: every command and form escapes what is a file's; pipes get it as it is."""
+"""No file controls a terminal: every command and form escapes contents of files; pipes get them unchanged."""
 
 import json
 import os
@@ -20,17 +20,17 @@ from tests.protocol.packets import framed, request
 from tests.terminal import HARMFUL, Screen, in_terminal, plain
 
 STYLE = "\x1b[35;1;7m"
-"""None of kseg's own."""
+"""A style that kseg never uses."""
 EVERY = "".join(sorted(HARMFUL)) + f"\x1b[2J\x1b]0;owned\x07\x9b31m{STYLE}"
-"""In a text: what must not reach a terminal."""
+"""Text with all characters that must not reach a terminal."""
 TOPIC = os.fsdecode(f"t{STYLE}\x1b]0;owned\x07\n\x9b31m\u202e".encode() + b"\x9b2J\xff")
-"""The same in the name of a directory, bytes that are no UTF-8 with it."""
+"""The same for the name of a directory, with non-UTF-8 bytes."""
 BYTES = b"\x9b2J\xff\x1b[2J\r\x07"
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log directory with a partition and internal topics full of control characters."""
+    """Return a log directory with a partition and internal topics full of control characters."""
     directory = tmp_path_factory.mktemp("disk")
     text = EVERY.encode()
     records = [NewRecord(text, text, headers=[(EVERY, text)]), NewRecord(BYTES, BYTES, headers=[("h", BYTES)])]
@@ -136,7 +136,7 @@ CASES = [
 
 
 def shown(arguments: tuple[str, ...]) -> str:
-    """A command line, without what controls a terminal."""
+    """Return a command line with escaped control characters."""
     return ascii(run.command(arguments))
 
 

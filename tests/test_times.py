@@ -115,7 +115,7 @@ def test_a_year_selects_its_records(tmp_path: Path) -> None:
 
 @pytest.fixture
 def seasons(tmp_path: Path) -> Path:
-    """A record in winter and one in summer, with indexes."""
+    """Return a record in winter and one in summer, with indexes."""
     records = [NewRecord(b"k", b"v", timestamp=time) for time in (ms(2026, 1, 1, 23, 30), ms(2026, 7, 1, 23, 30))]
     write_segment(tmp_path / "t-0", [NewBatch(records)])
     return tmp_path

@@ -1,4 +1,4 @@
-"""Where markers, indexes and snapshots are damaged, every command takes transactions from the same walk."""
+"""Damaged markers, indexes and snapshots: every command takes transactions from the same walk."""
 
 import json
 import re
@@ -23,11 +23,11 @@ from tests.transactional import TRANSACTIONAL, mutated, snapshot
 
 CASES = 300
 ASKED = 12
-"""Cases in which commands are asked too."""
+"""Number of cases in which commands run too."""
 _MARKER_TYPE = 69
-"""Where the lower byte of a marker's type is."""
+"""Position of the lower byte of a marker's type."""
 _ATTRIBUTES = 22
-"""Where the lower byte of a batch's attributes is."""
+"""Position of the lower byte of a batch's attributes."""
 
 
 def _is_marker(batch: bytes) -> bool:
@@ -35,7 +35,10 @@ def _is_marker(batch: bytes) -> bool:
 
 
 def damaged(seed: int, tmp_path: Path) -> Path:
-    """A partition some of whose markers are destroyed, doubled or swapped; in each third the files beside it too."""
+    """Return a partition with destroyed, doubled or swapped markers.
+
+    In every third one the files next to its logs are damaged too.
+    """
     random = Random(seed)
     if seed % 3 == 0:
         partition, _, _ = mutated(seed, tmp_path)
@@ -72,18 +75,21 @@ def damaged(seed: int, tmp_path: Path) -> Path:
 
 
 def told(partition: Path) -> tuple[list[Transaction], int | None]:
-    """What `txns` lists, and the first offset of the oldest one that isn't known to have ended."""
+    """Return the list of `txns`, and the first offset of the oldest transaction that isn't known to have ended."""
     found = list(PartitionTransactions(PartitionLog(partition)).transactions())
     return found, min((each.first_offset or 0 for each in found if each.is_open), default=None)
 
 
 def _last(ended: Transaction) -> int:
-    """The offset of a transaction's marker, or of its last record where that isn't known."""
+    """Return the offset of a transaction's marker, or of its last record if that is unknown."""
     return ended.end_offset or ended.last_offset or 0
 
 
 def committed_offsets(partition: Path, found: list[Transaction], stable: int | None) -> list[int]:
-    """Offsets of records that are in no transaction that was aborted, up to the first that may be open; by the list."""
+    """Return offsets of records outside aborted transactions, up to the first that may be open.
+
+    The list of transactions decides.
+    """
     left_out = [each for each in found if not each.is_open and each.outcome is not Outcome.COMMITTED]
     aborted = [(each.producer_id, each.first_offset, _last(each)) for each in left_out]
     offsets = []
@@ -145,7 +151,7 @@ def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path
 
 
 def without_marker(directory: Path, aborted: NewBatch, *following: NewBatch) -> Path:
-    """A log that begins with a transaction whose abort is destroyed, and in the index alone."""
+    """Return a log that begins with a transaction whose abort is destroyed, and only in the index."""
     log = write_segment(directory, [aborted, marker(ABORT, aborted), *following])
     exports.write_indexes(log)
     at, size = list(v2_batches(log))[1]
@@ -160,7 +166,10 @@ def _states(partition: Path) -> list[tuple[int, str, str | None]]:
 
 
 def _with_abort_bit(directory: Path, *following: NewBatch) -> Path:
-    """A log that begins with a committed transaction; one bit makes an abort of its marker, whose CRC is wrong now."""
+    """Return a log that begins with a committed transaction.
+
+    One bit turns its marker into an abort, with a wrong CRC.
+    """
     committed = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
     log = write_segment(directory, [committed, marker(COMMIT, committed), *following])
     exports.write_indexes(log)
@@ -180,7 +189,7 @@ def test_a_damaged_marker_is_no_abort_if_the_index_goes_on_without_it(tmp_path: 
 
 
 _MAGIC, _LAST_DELTA, _PRODUCER_ID = 16, 26, 50
-"""Where the lowest bytes of a batch's fields are."""
+"""Positions of the lowest bytes of a batch's fields."""
 
 
 @pytest.mark.parametrize(
@@ -226,7 +235,7 @@ def test_a_commit_whose_marker_has_a_wrong_flag_is_no_open_transaction(
 
 
 def test_a_damaged_marker_at_the_end_of_an_index_is_believed(tmp_path: Path) -> None:
-    """A power cut can take the entry together with a part of the marker."""
+    """A power cut can destroy the entry together with a part of the marker."""
     assert _states(_with_abort_bit(tmp_path / "orders-0")) == [(5, "aborted", "marker")]
 
 
@@ -245,7 +254,7 @@ def test_a_damaged_marker_in_a_closed_segment_is_no_abort_that_its_index_lacks(t
 
 @pytest.mark.parametrize("base_offset", [0, 4])
 def test_an_index_that_went_missing_proves_no_commit(base_offset: int, tmp_path: Path) -> None:
-    """The log has another abort, before it or in the same segment, and no index names that one."""
+    """The log has another abort, before it or in the same segment, that no index has."""
     known = NewBatch([NewRecord(b"k", b"v")], 0, 6, 0, is_transactional=True)
     aborted = NewBatch([NewRecord(b"k", b"v")], 4, 5, 0, is_transactional=True)
     before = [known, marker(ABORT, known), NewBatch([NewRecord(b"k", b"v")] * 2, 2)]
@@ -287,7 +296,7 @@ def test_reindex_writes_a_snapshot_without_a_transaction_of_which_the_index_tell
 
 @pytest.mark.parametrize("is_told_by", ["index", "snapshot"])
 def test_salvage_writes_a_lost_marker_anew(is_told_by: str, tmp_path: Path) -> None:
-    """Without it, the transaction would be open in the new partition, and an abort the only way out."""
+    """Without it, the transaction would be open in the new partition, and could only be aborted."""
     state = "aborted" if is_told_by == "index" else "committed"
     first = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
     other = NewBatch([NewRecord(b"k", b"v")], 2, 6, 0, is_transactional=True)

@@ -1,4 +1,4 @@
-"""Blocks that the disk can't give, files that can't be opened: damage of what is concerned, and of nothing else."""
+"""Blocks that the disk can't read, files that can't be opened: damage is reported there, and nowhere else."""
 
 import hashlib
 import json

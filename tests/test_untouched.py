@@ -1,4 +1,4 @@
-"""Commands that write refuse a place within what they read, and say so before anything is written."""
+"""Commands that write refuse a place inside their input before anything is written."""
 
 import itertools
 import shutil
@@ -35,7 +35,7 @@ BY_LOG_DIRECTORY = {name: BY_PARTITION[name] for name in ("salvage", "reindex", 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A broker's log directory with a partition, and what else leads to it."""
+    """Return a broker's log directory with a partition, and other paths to it."""
     shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "disk/logs/test-1-0")
     (tmp_path / "disk/logs/meta.properties").write_text("version=0\nbroker.id=1\n")
     shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "alone/test-1-0")
@@ -91,7 +91,7 @@ def test_what_a_glob_matches_is_the_input(root: Path, name: str) -> None:
 
 
 def test_another_mount_of_the_input_counts_as_the_input(root: Path) -> None:
-    """Where this user may mount a directory a second time."""
+    """It needs permission to mount a directory a second time."""
     (root / "mounted").mkdir()
     mounted = f"mount --bind {root}/disk/logs {root}/mounted"
     if subprocess.run(["unshare", "-rm", "sh", "-c", mounted], capture_output=True, check=False).returncode:
@@ -136,7 +136,7 @@ def test_build_takes_a_place_beside_its_records(tmp_path: Path) -> None:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """An archive in a directory of its own."""
+    """Return an archive in a directory of its own."""
     (tmp_path / "in").mkdir()
     with tarfile.open(tmp_path / "in/bundle.tar", "w") as tar:
         tar.add(golden.ROOT / "docs/test-1-0", "test-1-0")

@@ -1,4 +1,4 @@
-"""The workflows of the project's host do what developers do: they call make, with each Python that kseg names."""
+"""The workflows of the project's host call make like developers, with each Python that kseg supports."""
 
 import re
 import subprocess
@@ -23,7 +23,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def commands(path: Path) -> Iterator[str]:
-    """The lines that a workflow runs."""
+    """Yield the commands of a workflow."""
     for job in read(path)["jobs"].values():
         for step in job["steps"]:
             yield from step.get("run", "").splitlines()

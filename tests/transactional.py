@@ -1,4 +1,4 @@
-"""Golden partitions with transactions, what is committed in them, and changes to the files beside their logs."""
+"""Golden partitions with transactions, their committed records, and changes to the files next to their logs."""
 
 import re
 import struct
@@ -17,7 +17,7 @@ TRANSACTIONAL = ("2.3.1/txn-1", "2.8.2/compacted-txn-0", "4.3.1/compacted-txn-0"
 
 
 def committed(partition: Path) -> list[int]:
-    """Offsets that a consumer gets, by the batches of the log alone."""
+    """Return the offsets that a consumer gets, only by the batches of the log."""
     begun: dict[int, int] = {}
     pending: dict[int, list[int]] = {}
     found: list[int] = []
@@ -30,7 +30,7 @@ def committed(partition: Path) -> list[int]:
                 if not batch.is_transactional:
                     found += [] if batch.is_control else [record.offset for record in records]
                 elif batch.is_control and not records:
-                    continue  # compacted away, with all that was of the transaction
+                    continue  # compacted away, with all records of the transaction
                 elif batch.is_control:
                     is_commit = any(record.key is not None and record.key[3] == 1 for record in records)
                     found += pending.pop(batch.producer_id, []) if is_commit else []
@@ -49,24 +49,24 @@ Mutation = Callable[[Random, bytes], bytes]
 
 
 def snapshot(*producers: Sequence[int]) -> bytes:
-    """A producer snapshot whose CRC holds."""
+    """Return a producer snapshot with a right CRC."""
     rest = len(producers).to_bytes(4, "big") + b"".join(SNAPSHOT_ENTRY.pack(*producer) for producer in producers)
     return (1).to_bytes(2, "big") + crc32c(rest).to_bytes(4, "big") + rest
 
 
 def truncated(random: Random, content: bytes) -> bytes:
-    """Cut somewhere, or emptied."""
+    """Cut the content somewhere, or empty it."""
     return content[: random.choice((0, random.randrange(len(content) + 1)))]
 
 
 def stale(random: Random, content: bytes, suffix: str) -> bytes:
-    """Another file of the same kind: of another segment, another partition, another release."""
+    """Return another file of the same kind: of another segment, another partition, another release."""
     others = [path.read_bytes() for name in TRANSACTIONAL for path in (golden.ROOT / "logs" / name).glob(f"*{suffix}")]
     return random.choice([other for other in others if other != content])
 
 
 def other_abort(random: Random, content: bytes) -> bytes:
-    """Entries dropped, doubled, with another field, in another order: of a .txnindex."""
+    """Return entries of a .txnindex dropped, doubled, with another field, or in another order."""
     entries = [list(entry) for entry in ABORTED_TRANSACTION.iter_unpack(content)]
     slot = random.randrange(len(entries))
     match random.randrange(4):
@@ -83,7 +83,7 @@ def other_abort(random: Random, content: bytes) -> bytes:
 
 
 def other_producer(random: Random, content: bytes) -> bytes:
-    """Another first offset of an open transaction, or none, in a snapshot whose CRC holds again."""
+    """Return a snapshot with another first offset of an open transaction, or none, and a right CRC."""
     entries = [list(entry) for entry in SNAPSHOT_ENTRY.iter_unpack(content[SNAPSHOT_HEADER.size :])]
     if entries:
         entry = random.choice(entries)
@@ -92,7 +92,7 @@ def other_producer(random: Random, content: bytes) -> bytes:
 
 
 def other_offsets(random: Random, content: bytes) -> bytes:
-    """Another number at the end of each line of a checkpoint."""
+    """Return a checkpoint with another number at the end of each line."""
     return re.sub(rb"\b\d+$", lambda _: b"%d" % random.choice((0, 7, 50, 95, 250, 10**6)), content, flags=re.MULTILINE)
 
 
@@ -104,7 +104,7 @@ BY_SUFFIX: dict[str, tuple[Mutation, ...]] = {
 
 
 def mutate(random: Random, partition: Path, count: int) -> list[str]:
-    """Changes, removes or exchanges files beside the logs; tells which ones, and how."""
+    """Change, remove or exchange files next to the logs; return descriptions of the changes."""
     beside = [path for path in partition.iterdir() if path.suffix != ".log"]
     return [
         change(random, path) for path in random.sample(sorted([*beside, *partition.parent.glob("*-checkpoint")]), count)
@@ -112,7 +112,7 @@ def mutate(random: Random, partition: Path, count: int) -> list[str]:
 
 
 def change(random: Random, path: Path) -> str:
-    """Changes one file in a way that its kind allows."""
+    """Change one file in a way that its kind allows; return a description."""
     suffix = "checkpoint" if path.name.endswith("checkpoint") else path.suffix
     if random.randrange(6) == 0:
         path.unlink()
@@ -126,7 +126,7 @@ def change(random: Random, path: Path) -> str:
 
 
 def mutated(seed: int, directory: Path) -> tuple[Path, list[str], Random]:
-    """A golden partition with up to three of the files beside its logs changed; and what follows it of the seed."""
+    """Return a golden partition with up to three changed files next to its logs; and the seed's generator."""
     random = Random(seed)
     partition = copy_partition(directory, TRANSACTIONAL[seed % len(TRANSACTIONAL)])
     return partition, mutate(random, partition, random.choice((1, 1, 2, 3))), random

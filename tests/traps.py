@@ -1,4 +1,4 @@
-"""Directories whose modules tell when they are imported, one for each name that some process of kseg's might want."""
+"""Directories whose modules report their import, one for each name that a process of kseg might import."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ _SPRUNG = "imported.txt"
 
 
 class Ended(NamedTuple):
-    """How a process ended, which traps it sprang, and what it said."""
+    """The end of a process, the traps that it sprang, and its output."""
 
     status: int
     sprung: set[str]
@@ -27,14 +27,14 @@ class Ended(NamedTuple):
 
 
 def set_traps(directory: Path, names: Iterable[str] = NAMES) -> None:
-    """Puts a trap for each name into a directory."""
+    """Put a trap for each name into a directory."""
     text = _TRAP.format(sprung=str(directory / _SPRUNG))
     for name in names:
         (directory / f"{name}.py").write_text(text)
 
 
 def run(command: Sequence[str], directory: Path, *others: Path, **environment: str) -> Ended:
-    """Runs a command in a directory with traps; `others` have some too."""
+    """Run a command in a directory with traps; `others` have some too."""
     files = [each / _SPRUNG for each in (directory, *others)]
     for file in files:
         file.unlink(missing_ok=True)

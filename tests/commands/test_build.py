@@ -45,7 +45,7 @@ def dump(directory: Path, *arguments: str) -> bytes:
 
 
 def build(directory: Path, source: bytes, *options: str) -> run.Run:
-    """Builds `built` of a file."""
+    """Build the partition `built` from a file."""
     (directory / "source").write_bytes(source)
     return kseg(directory, "build", "source", "--to", "built", "--timestamp", TIME, *options)
 
@@ -55,7 +55,7 @@ def records(directory: Path, *options: str) -> list[dict[str, object]]:
 
 
 def objects(partition: Path, *options: str) -> list[dict[str, object]]:
-    """What a dump says of a partition's logs."""
+    """Return the objects of a dump of a partition's logs."""
     logs = sorted(str(path) for path in partition.glob("*.log"))
     return [json.loads(line) for line in dump(partition, *options, *logs).splitlines()]
 
@@ -79,7 +79,10 @@ def test_a_compressed_segment_comes_back_with_its_batches_and_records(path: Path
 
 
 def content(*paths: Path) -> list[dict[str, object]]:
-    """A dump without what another compression changes; segments too far from their base have become several."""
+    """Return a dump without values that depend on compression.
+
+    Segments too far from their base have become several.
+    """
     lines = [json.loads(line) for line in dump(golden.ROOT, *map(str, paths)).splitlines()]
     return [
         {member: value for member, value in line.items() if member not in ("file", "position", "size", "crc")}
@@ -311,7 +314,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kseg", "build", "--from", "text", "--to", "new/partition"]
     with started(command, tmp_path, stdin=PIPE) as process:
         assert process.stdin is not None
-        process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
+        process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold, so that work has begun
         process.stdin.flush()
         assert any(tmp_path.glob("new/.partition-*/*.log"))
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`kseg doctor --bundle` as its user sees it: facts for a bug report that tell nothing of the data."""
+"""`kseg doctor --bundle` as its user sees it: facts for a bug report that reveal nothing of the data."""
 
 import json
 import shutil
@@ -16,13 +16,13 @@ from tests import golden
 from tests.run import kseg
 
 SIX = 6
-"""Bytes of a piece that tells somebody something."""
+"""Bytes of a piece that reveals something."""
 RELEASES = ("3.9.1", "4.3.1")
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A log directory below a directory that has somebody's name."""
+    """Yield a log directory below a directory with a user's name."""
     place = tmp_path / "margarete" / "kafka-logs"
     shutil.copytree(golden.ROOT / "logs" / "4.3.1", place)
     return place
@@ -43,13 +43,13 @@ def objects(content: bytes) -> list[dict[str, Any]]:
 
 
 def pieces(text: bytes) -> set[bytes]:
-    """Pieces of a text, without those that have signs of JSON."""
+    """Return pieces of a text, without pieces that have signs of JSON."""
     found = {text[start : start + SIX] for start in range(len(text) - SIX + 1)}
     return {piece for piece in found if not set(piece) & set(b'":,{}[]')}
 
 
 def secrets_of(path: Path) -> set[bytes]:
-    """Keys, values, headers, and names of topics and directories; without what is Kafka's own."""
+    """Return keys, values, headers, and names of topics and directories, without Kafka's own."""
     found = {part.encode() for part in path.absolute().parts}
     for partition in library.open(path).partitions():
         own = partition.topic in KAFKAS_TOPICS

@@ -20,7 +20,7 @@ BEGIN = 1_793_491_200_000
 
 
 def segment(directory: Path, base_offset: int, first: int, last: int) -> None:
-    """A segment of ten records between two hours."""
+    """Write a segment of ten records between two hours."""
     times = [BEGIN + HOUR * first] * 5 + [BEGIN + HOUR * last] * 5
     write_segment(
         directory,

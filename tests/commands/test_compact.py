@@ -16,7 +16,7 @@ def kseg(directory: Path, *arguments: str) -> run.Run:
 
 
 def build(directory: Path, *lines: str, separator: bool = True) -> None:
-    """A partition `t-0` of records KEY=VALUE, three to a segment; or of values alone."""
+    """Write a partition `t-0` of records KEY=VALUE, three to a segment; or of values alone."""
     (directory / "lines").write_text("".join(f"{line}\n" for line in lines))
     options = ["--segment-bytes", "1", "--batch-records", "3", *(["--key-separator", "="] if separator else [])]
     assert run.kseg(["build", "lines", "--from", "text", "--to", "t-0", *options], directory).status == 0

@@ -1,4 +1,4 @@
-"""What real shells offer for values: releases, decoders, fields, findings, topics, time zones."""
+"""Completions of values in real shells: releases, decoders, fields, findings, topics, time zones."""
 
 import os
 import pty
@@ -41,7 +41,7 @@ SHELLS: dict[str, Callable[[str], list[str]]] = {"bash": by_bash, "fish": by_fis
 
 @pytest.fixture(params=[name for name in SHELLS if shutil.which(name)])
 def offered(request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
-    """What a shell offers for the last word of a line."""
+    """Return a function that returns a shell's completions of the last word of a line."""
     return SHELLS[request.param]
 
 
@@ -107,7 +107,7 @@ def test_zsh_completes_at_its_prompt() -> None:
 
 
 def read_until(leader: int, wanted: bytes | None) -> None:
-    """Reads what a terminal gets until something has come, or all."""
+    """Read a terminal's output up to the wanted bytes, or to its end."""
     found = b""
     while wanted is None or wanted not in found:
         try:

@@ -11,7 +11,7 @@ LOG = "docs/test-1-0/00000000000000203000.log"
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file; nothing is in it yet."""
+    """Return the path of the empty file."""
     path = tmp_path / "kseg.toml"
     path.touch()
     monkeypatch.setenv("KSEG_CONFIG", str(path))
@@ -23,7 +23,7 @@ def kseg(*arguments: str) -> run.Run:
 
 
 def plain(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> run.Run:
-    """What there is without the file."""
+    """Run a command without the file."""
     with monkeypatch.context() as without:
         without.delenv("KSEG_CONFIG")
         return kseg(*arguments)

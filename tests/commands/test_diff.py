@@ -14,14 +14,14 @@ from tests.run import kseg
 
 
 def diffed(directory: Path, *arguments: str, said: bytes = b"") -> tuple[int, list[dict[str, Any]]]:
-    """Exit status and objects."""
+    """Return exit status and objects."""
     ran = kseg(["diff", *arguments, "-o", "json"], directory)
     assert ran.stderr == said, ran.stderr.decode()
     return ran.status, [json.loads(line) for line in ran.stdout.splitlines()]
 
 
 def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
-    """The one partition that differs."""
+    """Return the one partition that differs."""
     status, (partition, summary) = diffed(directory, *arguments)
     assert status == 1
     assert summary["partitions"] == 1
@@ -30,7 +30,7 @@ def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
 
 
 def ranges(records: list[dict[str, Any]]) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """The ranges of each path and epoch."""
+    """Return the ranges of each path and epoch."""
     return {
         (Path(each["path"]).parts[0], each["leaderEpoch"]): [(part["from"], part["to"]) for part in each["ranges"]]
         for each in records
@@ -128,7 +128,7 @@ def test_one_side_is_not_enough(tmp_path: Path) -> None:
 
 @pytest.fixture
 def diverged(tmp_path: Path) -> Path:
-    """Three sides: an old leader, the new one, and a follower that had less."""
+    """Return three sides: an old leader, the new one, and a shorter follower."""
     replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
     replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 3, "new")])
     replica(tmp_path / "c", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
@@ -153,7 +153,7 @@ def test_records_come_once_with_all_copies_that_have_them(diverged: Path) -> Non
     partition, summary = items[-2:]
     assert [each["lostRecords"] for each in partition["truncations"]] == [5, 5]
     assert partition["lostRecords"] == summary["lostRecords"] == 5  # each once
-    assert partition["copies"][0]["records"] == 0  # another one has them too
+    assert partition["copies"][0]["records"] == 0  # another copy has them too
 
 
 def test_text_says_where_and_what_is_lost(diverged: Path) -> None:
@@ -249,7 +249,7 @@ ABANDONED = "".join(
     " the cluster went on without them (`kseg diff`)\n"
     for side in "ac"
 ).encode()
-"""What the side that has three disks doesn't take."""
+"""Warnings of the side with three disks about abandoned batches."""
 
 
 @pytest.mark.parametrize("sides", [(".", "a"), ("a", ".")])

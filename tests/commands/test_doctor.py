@@ -42,7 +42,7 @@ def objects(arguments: Sequence[str], directory: Path) -> list[dict[str, Any]]:
 
 
 def findings(arguments: Sequence[str], directory: Path) -> dict[str, dict[str, Any]]:
-    """By id; of several the first."""
+    """Return findings by id; of several the first."""
     found: dict[str, dict[str, Any]] = {}
     for each in objects([*AT_NOW, *arguments], directory):
         if each["type"] == "finding":
@@ -145,7 +145,7 @@ def test_terminal_gets_a_pager_that_begins_with_the_verdict(restored: Path, tmp_
 
 
 def make_many(root: Path, count: int) -> None:
-    """A log directory of many partitions, all damaged alike, and one in another way."""
+    """Write a log directory of many partitions, all damaged alike, and one in another way."""
     source = shutil.copytree(golden.ROOT / DAMAGED, root.parent / "one")
     for number in range(count):
         shutil.copytree(source, root / f"orders-{number}", copy_function=os.link)
@@ -163,13 +163,13 @@ def test_a_thousand_partitions_stay_one_page(tmp_path: Path) -> None:
 
 
 def next_steps(arguments: Sequence[str], directory: Path) -> list[str]:
-    """The page's next steps of damaged partitions of the topic `orders`."""
+    """Return the page's next steps for damaged partitions of the topic `orders`."""
     lines = [line.strip() for line in kseg(["doctor", *arguments], directory).stdout.decode().splitlines()]
     return [line for line in lines if re.match("next[,:]", line) and "orders" in line]
 
 
 def salvaged(step: str, directory: Path) -> set[str]:
-    """The partitions that a step's command reads."""
+    """Return the partitions that a step's command reads."""
     ran = kseg([*shlex.split(step.partition(": kseg ")[2]), "-o", "json"], directory)
     assert ran.status in (0, 1)
     objects = map(json.loads, ran.stdout.splitlines())
@@ -208,7 +208,7 @@ def test_a_joined_step_chooses_the_partitions_that_it_is_for(tmp_path: Path) -> 
 
 
 def test_copies_in_several_log_directories_have_a_step_each(tmp_path: Path) -> None:
-    """Given together they would be read as copies of the same partitions."""
+    """If given together, they would be read as copies of the same partitions."""
     make_many(tmp_path / "disk1", 4)
     shutil.copytree(tmp_path / "disk1", tmp_path / "disk2")
     assert next_steps(["disk1", "disk2"], tmp_path) == [
@@ -259,13 +259,13 @@ def commands(arguments: Sequence[str], directory: Path) -> set[str]:
 
 
 def options_of(line: str) -> tuple[str, ...]:
-    """What a line runs, and the options that it gives it."""
+    """Return the command of a line, and its options."""
     _, name, *words = shlex.split(line)
     return (name, *(word for word in words if word.startswith("-")))
 
 
 def test_every_printed_command_runs(restored: Path) -> None:
-    """On all golden directories, some of each command with the same options: none is refused."""
+    """The test runs some of each command with the same options on all golden directories."""
     lone = [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-alone"))]
     lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-snapshot-*"))]
     lone += [f"damaged/{path.name}" for path in sorted((restored / "damaged").glob("*-checkpoint-*"))]
@@ -317,7 +317,7 @@ def test_path_that_begins_like_an_option(tmp_path: Path) -> None:
 def test_torn_tail_needs_no_repair_unless_the_broker_was_stopped(
     was_stopped: bool, command: str, tmp_path: Path
 ) -> None:
-    """After a kill a broker cuts, while it runs it goes on; after a clean stop it would append after half a batch."""
+    """A killed or running broker handles it; after a clean stop it would append after half a batch."""
     shutil.copytree(golden.ROOT / "damaged" / "003-torn-records", tmp_path / "disk" / "orders-0")
     if was_stopped:
         (tmp_path / "disk" / ".kafka_cleanshutdown").touch()
@@ -371,7 +371,7 @@ def test_producer_without_id_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def make_pinned(root: Path) -> None:
-    """Three segments, long expired; the second has a time of the year 58000 or so."""
+    """Write three segments, long expired; the second has a timestamp near the year 58000."""
     for number, timestamp in enumerate([NOW - 30 * DAY, NOW * 1000, NOW - 20 * DAY]):
         write_segment(root / "orders-0", [batch(number, timestamp, 7)], number)
 
@@ -408,7 +408,7 @@ def test_segment_of_seconds_is_told_to_go_at_once(tmp_path: Path) -> None:
 
 
 def test_files_of_a_machine_whose_clock_is_ahead_are_judged_by_their_own_time(tmp_path: Path) -> None:
-    """Else all that was written there since would be in the future."""
+    """Otherwise all its recent data would be in the future."""
     ahead_ms = time.time_ns() // 1_000_000 + 30 * DAY
     log = write_segment(tmp_path / "orders-0", [batch(0, ahead_ms)])
     assert "future-times" in {each.get("id") for each in objects(["orders-0"], tmp_path)}
@@ -424,7 +424,7 @@ def test_directories_at_which_a_broker_refuses_to_start(tmp_path: Path) -> None:
     write_segment(disk / "orders-0", [batch(0, NOW)])
     for name in ("backup", "lost+found", "old-orders", "remote-log-index-cache", "my notes-1"):
         (disk / name).mkdir()
-    assert "foreign-directory" not in findings(["disk"], tmp_path)  # it may be anybody's directory
+    assert "foreign-directory" not in findings(["disk"], tmp_path)  # another program may own the directory
     (disk / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     refused = [each["file"] for each in objects(["disk"], tmp_path) if each.get("id") == "foreign-directory"]
     assert refused == ["disk/backup", "disk/lost+found", "disk/old-orders"]

@@ -1,4 +1,4 @@
-"""Directories without partitions: all commands say the same of them, and end with the same status."""
+"""Directories without partitions: all commands report the same, with the same exit status."""
 
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,7 @@ HELD = {
     "notes/more": "it holds 1 directory (notes), no meta.properties",
     "meta.properties": "it holds 1 file (meta.properties)",
 }
-"""What is said of a directory, by what is in it."""
+"""Message about a directory, by its contents."""
 STEP = "give a partition's or a log directory"
 
 

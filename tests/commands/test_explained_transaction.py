@@ -12,7 +12,7 @@ from tests.run import kseg
 
 
 def clues(directory: Path, *arguments: str) -> list[tuple[str, int | None, str]]:
-    """The clues of one partition, each by its kind, its offset and what it says."""
+    """Return the clues of one partition, each by its kind, its offset and its text."""
     return [(row["kind"], row["offset"], row["told"]) for row in objects([*arguments], directory)]
 
 

@@ -1,4 +1,4 @@
-"""`kseg get`: the bytes of one field, nothing added; where there are none, a line that says why."""
+"""`kseg get`: the unchanged bytes of one field, or a line with the reason why there are none."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ HEADERS = [("trace", b"first"), ("empty", b""), ("null", None), ("trace", b"\xff
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A log directory: orders-0 has offsets 5 and 6 in one segment, 7 in another; orders-1 has one record."""
+    """Return a log directory: orders-0 has offsets 5 and 6 in one segment, 7 in another; orders-1 has one record."""
     directory = tmp_path / "logs"
     records = [NewRecord(b"\xffkey", BINARY, headers=HEADERS), NewRecord(None, None)]
     write_indexes(write_segment(directory / "orders-0", [NewBatch(records, 5)], 5))

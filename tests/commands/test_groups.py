@@ -25,7 +25,7 @@ LOGS = golden.ROOT / "logs"
 
 
 def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, object]]:
-    """The rows, without what they add up to."""
+    """Return the rows without sums."""
     printed = kseg(["groups", "-o", "json", *arguments], directory).stdout.splitlines()
     return [row for row in map(json.loads, printed) if row["type"] != "total"]
 
@@ -143,7 +143,7 @@ LEFT_AT = 1_700_000_060_000
 
 
 def reasons(directory: Path, *arguments: str) -> dict[str, object]:
-    """Why rows lag: of groups by their names, of commits by their topics."""
+    """Return reasons for lags: of groups by their names, of commits by their topics."""
     rows = objects([".", "--now", "2023-11-17T22:14:20Z", *arguments], directory)
     return {str(row.get("topic", row["group"])): row["lagReason"] for row in rows if row["type"] in ("group", "commit")}
 
@@ -240,7 +240,7 @@ def test_group_with_members_that_commits_nothing_says_since_when(tmp_path: Path)
 
 
 def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_path: Path) -> None:
-    """The producers' times, which are a day later, don't count."""
+    """The producers' timestamps, which are a day later, don't count."""
     records = [new_group("g"), new_member("g", "m", None, timestamp=LEFT_AT), commit("a", 2)]
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
     write_segment(
@@ -256,7 +256,7 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked for locks")
 def test_age_on_a_running_brokers_disk_ends_now(tmp_path: Path) -> None:
-    """The JVM's lock is POSIX's: this test holds it as a broker would, in another process."""
+    """The JVM's lock is a POSIX lock: this test holds it as a broker would, in another process."""
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([new_group("g"), commit("a", 2)])])
     write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
     (tmp_path / ".lock").touch()

@@ -1,4 +1,4 @@
-"""Commands that kseg's findings tell users to run: each is one that kseg takes as it is written."""
+"""Commands in kseg's findings: kseg accepts each as printed."""
 
 import re
 import shlex
@@ -20,16 +20,16 @@ HINTS = sorted(
     }
 )
 PLACES = {"PATH": "disk", "DISK": "disk", "BUCKET": "bucket", "DIR": "new", "ID": "torn-tail"}
-"""What a user writes in the place of words in capitals."""
+"""Replacements for words in capitals."""
 NEEDS_PATH = {
     "diff": ["disk", "disk"],
     "export": ["disk", "new"],
     "rebuild-metadata": ["disk", "--node-id", "7", "--to", "new"],
     "serve": ["disk", "--", "true"],
 }
-"""Commands that are told by their names alone."""
+"""Commands whose hints have only their names."""
 STATUSES = {"rebuild-metadata": (0, 1, 2)}
-"""Damage ends it, and metadata that need no rebuilding."""
+"""Accepted exit statuses: damage and up-to-date metadata end the command."""
 
 
 @pytest.mark.parametrize("hint", HINTS)

@@ -53,7 +53,7 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
 
 
 def test_the_largest_time_may_lie_below_the_log_start_offset(tmp_path: Path) -> None:
-    """As brokers of 4.3.1 and 4.4.0 answer it after records were deleted."""
+    """Brokers of 4.3.1 and 4.4.0 answer this after records were deleted."""
     shutil.copytree(golden.ROOT / SAMPLE, tmp_path / "test-1-0")
     before = json.loads(kseg("test-1-0", "--timestamp", "max-timestamp", "-o", "json", directory=tmp_path).stdout)
     start = before["offset"] + 1
@@ -195,7 +195,7 @@ def test_missing_index_is_reported_on_stderr_unless_quiet() -> None:
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
-    """Partitions without a batch: one has no segment, and one's segment lies below its log start offset."""
+    """Return partitions without a batch: one has no segment, and one's segment is below its log start offset."""
     for name, base in (("new-0", 0), ("trimmed-0", 7), ("below-0", 7), ("bare-0", None)):
         (tmp_path / name).mkdir()
         if base is not None:

@@ -243,7 +243,7 @@ def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
 
 IN_ALL_FORMS = list(product(["topic", "partition", "segment", "directory"], ["text", "table", "csv", "json"]))
 IN_SOME_FORMS = [case for n, case in enumerate(IN_ALL_FORMS) if (n // 4 + n) % 2 == 0]
-"""Each kind in two of the forms, each form of two of the kinds."""
+"""Each kind in two of the forms, each form with two of the kinds."""
 
 
 @for_each("kind, form", IN_ALL_FORMS if TAKES_ALL else IN_SOME_FORMS)
@@ -321,7 +321,7 @@ def test_the_server_properties_of_a_broker_say_nothing_of_another(tmp_path: Path
 
 
 def two_copies(tmp_path: Path) -> None:
-    """A partition on two brokers' disks, of which the first one is deleting another partition."""
+    """Write a partition on two brokers' disks, of which the first one is deleting another partition."""
     records = [NewRecord(b"k", b"v", 1000)] * 3
     for name in ("disk1/orders-0", "disk2/orders-0", f"disk1/orders-1.{'0' * 32}-delete"):
         write_segment(tmp_path / name, [NewBatch(records)])
@@ -373,7 +373,7 @@ def test_the_doctor_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:
 
 
 def preallocated_disk(tmp_path: Path) -> Path:
-    """Two small partitions; one has an index of which the disk has set aside 4 MiB."""
+    """Return two small partitions; one has an index with 4 MiB of allocated disk space."""
     for name in ("gzip-0", "zstd-0"):
         shutil.copytree(golden.ROOT / "logs" / "2.4.1" / name, tmp_path / name)
     index = next((tmp_path / "gzip-0").glob("*.timeindex"))

@@ -154,7 +154,10 @@ def test_options_that_contradict_each_other_are_refused(options: list[str]) -> N
 
 
 def write_disks(tmp_path: Path, leaders: tuple[int, ...] = (1, 1)) -> None:
-    """Broker 1 has two disks; of topic orders the first partition is on the second one, its replica on broker 2."""
+    """Write the disks of two brokers.
+
+    Broker 1 has two disks; the first partition of topic orders is on the second one, its replica on broker 2.
+    """
     ids = {"disk1": "AQEBAQEBAQEBAQEBAQEBAQ", "disk2": "AgICAgICAgICAgICAgICAg"}
     for name, directory_id in ids.items():
         (tmp_path / name).mkdir()
@@ -248,7 +251,7 @@ def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_pat
 
 
 def test_settings_are_those_of_the_brokers_release() -> None:
-    """As kafka-configs.sh --describe --all printed them in 3.9.1, 4.1.0 and 4.4.0."""
+    """kafka-configs.sh --describe --all printed them in 3.9.1, 4.1.0 and 4.4.0."""
     named = {
         "message.format.version": ["3.0-IV1", None, None],
         "message.timestamp.after.max.ms": [str(2**63 - 1), "3600000", "3600000"],

@@ -1,4 +1,4 @@
-"""Where a command finds nothing, stderr says in one line what was asked for and where kseg looked; not with -q."""
+"""Commands that find nothing: without -q, one line on stderr has the selection and the searched places."""
 
 import shlex
 from pathlib import Path
@@ -57,9 +57,9 @@ CASES = {
     "explain 00000000000000203000.log --batch 9999": (1, "--batch 9999"),
     "serve orders-0 --topic nope -- true": (2, "--topic nope"),
 }
-"""Command lines; how they end, and what stderr names."""
+"""Command lines, their exit statuses, and the words on stderr."""
 NO_FILTER = {"browse", "build", "completion", "help", "rebuild-metadata", "redact", "spark-export"}
-"""Commands that select nothing, that need a screen, or that do what `export` does elsewhere."""
+"""Commands without a selection, commands that need a screen, and commands that run `export` elsewhere."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_each_command_that_selects_is_asked_for_what_is_not_there() -> None:
 
 
 def test_get_prints_what_is_below_the_log_start_offset_with_a_note(tmp_path: Path) -> None:
-    """A deletion of records moves the log start offset; what `dump` still prints is no secret to `get`."""
+    """A deletion of records moves the log start offset; `get` prints what `dump` still prints."""
     records = [NewRecord(b"k", b"value %d" % number) for number in range(10)]
     write_segment(tmp_path / "disk" / "orders-0", [NewBatch(records, 0)])
     (tmp_path / "disk" / "log-start-offset-checkpoint").write_text("0\n1\norders 0 5\n")

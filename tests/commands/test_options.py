@@ -1,4 +1,4 @@
-"""The table of options: each option of each command is one row of it, and each row has its use and its words."""
+"""The table of options: each option of each command is a row, and each row is used and documented."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_the_options_of_a_command_are_rows_of_the_table(name: str) -> None:
 
 
 FOR_ALL = {"quiet", "verbose", "color", "raw", "input_name", "max_unpacked", "remotes", "private_keys"}
-"""Options that change what is around a command: its inputs, its talk."""
+"""Options about a command's surroundings: its inputs and its messages."""
 
 
 def fields_of(kind: type) -> set[str]:

@@ -1,4 +1,4 @@
-"""Options that take numbers, releases and times: what they refuse, and the messages."""
+"""Options that take numbers, releases and times: refused values, and their messages."""
 
 import os
 import re
@@ -15,7 +15,7 @@ ARABIC_28 = "\u0662.\u0668"
 
 
 def refusal(*arguments: str) -> str:
-    """The one-line message about refused arguments."""
+    """Return the one-line message about refused arguments."""
     ran = run.kseg(arguments, golden.ROOT)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     return ran.stderr.decode()
@@ -115,7 +115,7 @@ def test_times_before_all_records_select_all_of_them() -> None:
 def test_file_that_is_a_pipe_is_refused_instead_of_waited_for(
     arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody writes to it, so that a read wouldn't end."""
+    """Nobody writes to it, so that a read would never end."""
     pipe = tmp_path / ("pipe.log" if ".log" in arguments else "pipe")
     os.mkfifo(pipe)
     if "PIPE" not in arguments:

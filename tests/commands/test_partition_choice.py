@@ -22,14 +22,14 @@ COMMANDS = ("dump", "ls", "lookup", "verify", "salvage", "reindex", "retain", "t
 
 @pytest.fixture
 def disks(tmp_path: Path) -> Path:
-    """Two disks: orders-0 and orders-10 on the first, orders-1 and payments-1 on the second."""
+    """Return two disks: orders-0 and orders-10 on the first, orders-1 and payments-1 on the second."""
     for name in ("disk1/orders-0", "disk1/orders-10", "disk2/orders-1", "disk2/payments-1"):
         shutil.copytree(RELEASE / "plain-1", tmp_path / name)
     return tmp_path
 
 
 def listed(directory: Path, *options: str) -> list[str]:
-    """The partitions that `ls` lists, each named by its disk and directory."""
+    """Return the partitions that `ls` lists, each by its disk and directory."""
     ran = kseg(["ls", "disk1", "disk2", "-o", "json", "--now", "now", *options], directory)
     assert (ran.status, ran.stderr) == (0, b"")
     rows = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -22,7 +22,7 @@ def framed(message: MessageSchema, fields: dict[str, object], version: int = 0) 
 
 
 def new_disks(work: Path, *disks: dict[int, int], cordoned: tuple[str, ...] = (), adding: tuple[int, ...] = ()) -> None:
-    """Log directories of broker 1 with partitions of topic `t`: their numbers, and how large each is."""
+    """Create log directories of broker 1 with partitions of topic `t`, by number with their sizes."""
     numbers = sorted(number for disk in disks for number in disk)
     registered = {"brokerId": 1, "logDirs": [*IDS[: len(disks)]], "cordonedLogDirs": [*cordoned]}
     written = [
@@ -44,7 +44,7 @@ def new_disks(work: Path, *disks: dict[int, int], cordoned: tuple[str, ...] = ()
 
 
 def moves(work: Path, *options: str) -> list[tuple[int, str]]:
-    """The partitions that are moved, and the names of the directories that they go to."""
+    """Return the moved partitions, and the names of their new directories."""
     run = kseg(["plan-move", "disk1", "disk2", *options], work)
     assert run.status == 0
     return [(each["partition"], Path(each["log_dirs"][1]).name) for each in json.loads(run.stdout)["partitions"]]
@@ -71,7 +71,7 @@ def test_the_plan_is_what_kafkas_tool_takes(tmp_path: Path) -> None:
     [
         ({0: 4, 1: 3, 2: 1}, {}, [(0, "disk2")]),
         ({0: 9, 1: 1, 2: 1}, {3: 9}, [(1, "disk2")]),
-        ({0: 8}, {}, []),  # the other one would be as full
+        ({0: 8}, {}, []),  # the other one would be equally full
         ({0: 8, 1: 1}, {}, [(1, "disk2")]),
         ({0: 2}, {1: 2}, []),
         ({0: 5, 1: 5, 2: 5, 3: 5}, {}, [(0, "disk2"), (1, "disk2")]),

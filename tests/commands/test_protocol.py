@@ -164,7 +164,7 @@ def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> 
 
 
 def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> None:
-    """As librdkafka asks for versions: with four bytes that ApiVersions v0 doesn't have."""
+    """librdkafka asks for versions with four bytes that ApiVersions v0 doesn't have."""
     answer = response(18, 0, {"apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]})
     path = written(tmp_path, f"00000016 {HEX[9:]} 00000000\n\n{answer.hex()} ff\n")
     status, lines, said = kseg(path)
@@ -257,7 +257,7 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
 def test_records_of_a_frame_end_where_their_text_is_too_much(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However few bytes they were compressed to, over all partitions of the frame."""
+    """The limit applies to all partitions of the frame, however few bytes the records were compressed to."""
     monkeypatch.setattr("kseg.dump.protocol.MOST_TEXT", 1000)
     builder = RecordsBuilder(codec=Codec.ZSTD)
     builder.append(0, None, b"v" * 2000)

@@ -32,7 +32,7 @@ def printed(directory: Path, *arguments: str) -> str:
 
 
 def refused(directory: Path, *arguments: str) -> str:
-    """The one line of a run that ends with status 2."""
+    """Return the one line of a run that ends with status 2."""
     ran = kseg(["query", *arguments], directory)
     assert (ran.status, ran.stdout) == (2, b"")
     (line,) = ran.stderr.decode().splitlines()
@@ -101,7 +101,7 @@ def test_several_statements_are_answered_in_turn(disk: Path) -> None:
     assert printed(disk, "CREATE TABLE t AS SELECT 7 AS n; SELECT n FROM t", "-o", "csv") == "Count\n1\nn\n7\n"
 
 
-# --- what is queried --------------------------------------------------------------------------------------------------
+# --- queried data -----------------------------------------------------------------------------------------------------
 
 
 def test_tables_and_views_are_there(disk: Path) -> None:
@@ -339,18 +339,18 @@ def test_an_interrupted_query_ends_at_once_and_leaves_nothing(disk: Path, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-# --- SQL that isn't text ----------------------------------------------------------------------------------------------
+# --- SQL in other encodings -------------------------------------------------------------------------------------------
 
 
 def given_sql(monkeypatch: pytest.MonkeyPatch, sql: bytes, errors: str) -> None:
-    """Lets standard input have it."""
+    """Replace standard input by the SQL."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(sql), "utf-8", errors))
 
 
 def test_sql_that_is_not_utf_8_is_an_error_of_one_line(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "kseg: the SQL isn't UTF-8: save it as such"
     assert refused(disk, "SELECT '\udcff'") == said
-    for errors in ("strict", "surrogateescape"):  # as the locale has it
+    for errors in ("strict", "surrogateescape"):  # the locale decides
         given_sql(monkeypatch, b"SELECT '\xff'", errors)
         assert refused(disk, ".") == said
 
@@ -364,7 +364,7 @@ def test_endless_sql_ends_at_the_limit(disk: Path, monkeypatch: pytest.MonkeyPat
 
 
 def typed(disk: Path, *lines: str) -> str:
-    """What a terminal shows where these lines are typed."""
+    """Return a terminal's output after typing these lines."""
     import pty
 
     leader, follower = pty.openpty()

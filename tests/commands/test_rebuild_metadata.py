@@ -23,7 +23,7 @@ ENDPOINT = ("--endpoint", "CONTROLLER://10.0.0.1:9093")
 
 
 def broker(work: Path, name: str, release: str = STATIC, *, logs_from: int = 0) -> Path:
-    """A broker's log directory with a copy of a release's metadata, without the log before an offset."""
+    """Return a broker's log directory with a copy of a release's metadata, without the log before an offset."""
     path = work / name
     shutil.copytree(LOGS / release / METADATA, path / METADATA)
     shutil.copy(LOGS / release / "meta.properties", path)
@@ -47,7 +47,7 @@ def rows(work: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 def state_of(path: Path, work: Path) -> list[dict[str, Any]]:
-    """All rows of a cluster's metadata but what belongs to the quorum."""
+    """Return all rows of a cluster's metadata except the quorum's."""
     found = [json.loads(line) for line in kseg(["metadata", str(path), "-o", "json"], work).stdout.splitlines()]
     places = {"directories", "path"}
     return [
@@ -136,7 +136,7 @@ def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: P
     assert other["problem"].endswith(": torn-tail")
     assert last_log(whole).name == log.name
     text = kseg(["rebuild-metadata", "broker5", "broker4", "--node-id", "3001", "--dry-run"], tmp_path)
-    assert text.status == 0  # the copy that is used is whole
+    assert text.status == 0  # the used copy is complete
     assert f" {counted(other['behindRecords'], 'record')}, ".encode() in text.stdout
     alone = rebuilt(tmp_path, "broker5")
     assert (alone.status, b": torn-tail" in alone.stderr) == (0, True)
@@ -158,7 +158,7 @@ def test_a_copy_with_damage_ends_before_it_and_the_status_is_1(tmp_path: Path) -
 
 
 def test_what_the_best_copy_lost_comes_from_another(tmp_path: Path) -> None:
-    """The copy with the damage ends later."""
+    """The damaged copy ends later."""
     longer, shorter = broker(tmp_path, "broker4"), broker(tmp_path, "broker5")
     (shorter / "meta.properties").write_text(
         (shorter / "meta.properties").read_text().replace("node.id=1", "node.id=2")
@@ -269,7 +269,7 @@ def test_a_partition_that_lost_its_topic_id_is_named_too(tmp_path: Path) -> None
 
 
 def delete_topic(path: Path, topic_id: str) -> int:
-    """Appends the record that deletes a topic to a copy's log; gives its offset."""
+    """Append the record that deletes a topic to a copy's log; return its offset."""
     log = last_log(path)
     value = b"\1\x09\0" + build_message(message_schema("RemoveTopicRecord"), 0, {"topicId": topic_id})
     with Segment(log) as segment:
@@ -281,7 +281,7 @@ def delete_topic(path: Path, topic_id: str) -> int:
 
 
 def test_partitions_of_topics_that_the_copy_knows_to_be_deleted_are_left_out(tmp_path: Path) -> None:
-    """One was out of reach when its topic was deleted; the broker was deleting the other."""
+    """One was unreachable when its topic was deleted; the broker was deleting the other."""
     path = broker(tmp_path, "broker4", DYNAMIC)
     (known,) = [row for row in state_of(path, tmp_path) if row["type"] == "topic" and row["topic"] == "empty"]
     topic_id = str(known["topicId"])
@@ -304,7 +304,7 @@ def test_partitions_of_topics_that_the_copy_knows_to_be_deleted_are_left_out(tmp
 
 
 def test_a_topic_that_was_deleted_before_the_copys_checkpoint_is_left_out_too(tmp_path: Path) -> None:
-    """Its record is in a log whose records the checkpoint stands for."""
+    """Its record is in a part of the log that the checkpoint replaces."""
     path = broker(tmp_path, "broker4", DYNAMIC)
     topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
     with_partition(path, "gone-0", topic_id, "0\n1\n0 0\n")

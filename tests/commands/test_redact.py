@@ -1,4 +1,4 @@
-"""`--redact` on dump, lookup, protocol, build and export: the same everywhere, nothing of what was there anywhere."""
+"""`--redact` on dump, lookup, protocol, build and export: equal substitutes everywhere, original content nowhere."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def redactor() -> Redactor:
 
 
 def write(directory: Path, magic: int = 2, codec: Codec = Codec.NONE) -> Path:
-    """`t-0` of two batches with headers, as far as the format has them."""
+    """Write `t-0` of two batches with headers, as far as the format has them."""
     (directory / "t-0").mkdir()
     log = directory / "t-0" / f"{0:020}.log"
     for base_offset in (0, len(RECORDS)):

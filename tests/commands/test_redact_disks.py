@@ -1,4 +1,4 @@
-"""`kseg redact` as its user sees it: a disk that others may have, with everything but what it says."""
+"""`kseg redact` as its user sees it: a disk for passing on, with everything except its contents."""
 
 import json
 import re
@@ -25,7 +25,7 @@ from tests.run import kseg
 
 DAMAGES = json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encoding="utf-8"))
 RANDOM = ("index-random", "time-random")
-"""Random bytes as indexes become noise: their findings name other offsets."""
+"""Random bytes in indexes become noise: their findings name other offsets."""
 CHOSEN = [
     damage["id"]
     for damage in some_of_each(DAMAGES, lambda damage: damage["damage"])
@@ -33,7 +33,7 @@ CHOSEN = [
 ]
 JUDGED = ("result", "partitions", "errors", "warnings", "notes", "start")
 SIX = 6
-"""Bytes of a piece that tells somebody something."""
+"""Bytes of a piece that reveals something."""
 
 
 def redact(source: Path, target: Path, *options: str) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def rows(directory: Path, command: str, *options: str) -> Iterator[dict[str, Any
 
 
 def findings(directory: Path) -> tuple[Counter[tuple[Any, ...]], Any]:
-    """What verify finds, without names, positions and sentences; and how it judges the start."""
+    """Return verify's findings, without names, positions and sentences; and its forecast of the start."""
     found, judged = Counter[tuple[Any, ...]](), None
     for each in objects(directory, "verify"):
         if each["type"] == "finding":
@@ -99,7 +99,7 @@ def told(directory: Path, command: str) -> Counter[str]:
 
 
 def records(directory: Path) -> list[Any]:
-    """What stays of each record: where it is, when it was written, and how long its parts are."""
+    """Return the unchanged values of each record: its place, its timestamp, and the lengths of its parts."""
     found = []
     for partition in library.open(directory).partitions():
         found.append(
@@ -118,7 +118,7 @@ def records(directory: Path) -> list[Any]:
 
 
 def contents(directory: Path) -> set[bytes]:
-    """All keys, values and headers of users' topics."""
+    """Return all keys, values and headers of users' topics."""
     found = set[bytes]()
     for partition in library.open(directory).partitions():
         if partition.topic not in KAFKAS_TOPICS:
@@ -221,7 +221,7 @@ def test_stopped_run_goes_on_with_its_key(restored: Path, tmp_path: Path, key_fi
         unfinished.note(redact_directory(done, settings))
         redact_directory(half, settings)
         last = max(path for path in half.target.iterdir() if path.is_file())
-        last.write_bytes(last.read_bytes()[:1])  # what a run had not written to the end when it was killed
+        last.write_bytes(last.read_bytes()[:1])  # a killed run had not written it to the end
         raise KeyboardInterrupt
     redact(source, stopped, "--key-file", str(key_file))
     assert digests(stopped) == digests(whole)

@@ -56,7 +56,7 @@ def test_help_has_examples(tmp_path: Path) -> None:
 
 
 def built(directory: Path, interval: int, size: int = 300) -> None:
-    """A partition `kafka-logs/t-0` of some segments of plain batches of about `size` bytes, indexed so densely."""
+    """Write a partition `kafka-logs/t-0` of some segments, with plain batches of about `size` bytes."""
     lines = b"".join(b"%0*d\n" % (size - 70, number) for number in range(300))
     (directory / "lines").write_bytes(lines)
     options = ["--batch-records", "1", "--segment-bytes", str(100 * size), "--index-interval-bytes", str(interval)]
@@ -66,7 +66,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
 
 
 def compared(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
-    """The report about the indexes, and stderr."""
+    """Return the report about the indexes, and stderr."""
     ran = kseg(["reindex", "kafka-logs/t-0", "--dry-run", *options], directory)
     assert ran.status == 0
     return {line.split(b": ")[1] for line in ran.stdout.splitlines() if b".log: " in line}, ran.stderr
@@ -81,7 +81,7 @@ def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) 
     same, said = compared(tmp_path)
     assert same == SAME
     taken = re.fullmatch(rb"kseg: kafka-logs/t-0: index\.interval\.bytes is ([0-9]+), from its entries' places\n", said)
-    assert (taken is None) == (interval == 4095)  # the default gives the same
+    assert (taken is None) == (interval == 4095)  # the default has the same result
     if taken is not None:
         assert interval <= int(taken[1]) < interval + 300
 
@@ -104,7 +104,7 @@ def test_a_missing_index_is_made_as_the_others_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["1000", "+1000", " 1000 "])
 def test_the_topics_setting_is_the_interval(value: str, tmp_path: Path) -> None:
-    """As a broker reads it: metadata have the text that somebody wrote."""
+    """A broker parses the text in the metadata, which a user wrote."""
     built(tmp_path, 1000)
     fields = {"resourceType": 2, "resourceName": "t", "name": "index.interval.bytes", "value": value}
     metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"

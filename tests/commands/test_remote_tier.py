@@ -1,4 +1,4 @@
-"""Partitions with a remote tier: what `ls` and `lookup` say of offsets that are no longer on the disk."""
+"""Partitions with a remote tier: reports of `ls` and `lookup` about offsets that are no longer on the disk."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ STARTED, COPIED, DELETED = 0, 1, 3
 
 
 def write_partition(tmp_path: Path, checkpoint: str = "0\n1\norders 0 10\n") -> Path:
-    """Offsets 30 and 31 are on the disk; the checkpoint says that the log begins at 10."""
+    """Write offsets 30 and 31 to the disk; the checkpoint says that the log begins at 10."""
     records = [NewRecord(b"k", b"v", 3000), NewRecord(b"k", b"v", 4000)]
     log = write_segment(tmp_path / "orders-0", [NewBatch(records, 30)], 30)
     write_indexes(log)
@@ -34,7 +34,7 @@ def write_partition(tmp_path: Path, checkpoint: str = "0\n1\norders 0 10\n") -> 
 
 
 def write_metadata(tmp_path: Path, **configs: str) -> None:
-    """The topic with settings of its own, in `__cluster_metadata`."""
+    """Write the topic with settings of its own, in `__cluster_metadata`."""
     replicas = {"replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
     written = [
         b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": "orders", "topicId": TOPIC_ID}),
@@ -47,7 +47,7 @@ def write_metadata(tmp_path: Path, **configs: str) -> None:
 
 
 def write_remote_segments(tmp_path: Path, *segments: tuple[str, int, int]) -> None:
-    """Segments by name, their end offsets and last states, in `__remote_log_metadata`."""
+    """Write segments by name, their end offsets and last states, in `__remote_log_metadata`."""
     written = []
     for name, end, state in segments:
         partition = {"name": "orders", "id": TOPIC_ID, "partition": 0}
@@ -126,7 +126,7 @@ def test_latest_tiered_is_the_highest_offset_that_was_copied(
 
 
 def test_what_was_deleted_in_the_tier_had_been_copied(tmp_path: Path) -> None:
-    """A broker remembers how far it copied: retention takes segments from the tier's start."""
+    """A broker records how far it copied: retention deletes segments from the tier's start."""
     write_partition(tmp_path)
     write_remote_segments(tmp_path, ("A", 19, COPIED), ("B", 29, COPIED), ("A", 19, DELETED), ("B", 29, DELETED))
     assert looked_up(tmp_path, "--timestamp", "latest-tiered")[1]["offset"] == 29
@@ -155,7 +155,7 @@ def test_records_of_segments_below_the_parent_of_a_given_partition_are_not_its_o
 
 
 def test_latest_tiered_passes_over_damage(tmp_path: Path) -> None:
-    """The batch counts more records than it has; those that are there can be read."""
+    """The batch counts more records than it has; the existing ones are readable."""
     write_partition(tmp_path)
     write_remote_segments(tmp_path, ("A", 19, COPIED))
     overwrite(tmp_path / "__remote_log_metadata-3" / f"{0:020}.log", 0, COUNT, (9).to_bytes(4, "big"))
@@ -175,7 +175,7 @@ def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [30, 31])
 def test_checkpoint_older_than_the_last_deletion_is_no_tier(first: int, tmp_path: Path) -> None:
-    """The leader epochs begin where the log does: with a tier they would begin where that does."""
+    """The leader epochs begin with the log; with a tier they would begin with the tier."""
     epochs = write_partition(tmp_path) / "leader-epoch-checkpoint"
     epochs.write_text(f"0\n1\n1 {first}\n")
     assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 30
@@ -193,7 +193,7 @@ def test_checkpoint_alone_tells_of_a_tier_if_the_epochs_are_not_known(content: b
 
 
 def test_settings_of_the_topic_decide_where_they_are_known(tmp_path: Path) -> None:
-    """A checkpoint that is older than the last deletion names an offset below the first segment too."""
+    """A checkpoint older than the last deletion also has an offset below the first segment."""
     write_partition(tmp_path)
     write_metadata(tmp_path)
     assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 30
@@ -254,7 +254,7 @@ def test_log_without_a_tier_begins_where_it_is_local(tmp_path: Path) -> None:
 def test_local_retention_is_that_of_topics_with_a_tier(
     command: str, configs: dict[str, str], copied: int, decision: str, tmp_path: Path
 ) -> None:
-    """The topic's own retention is longer than that of what is local; what wasn't copied stays."""
+    """The topic's own retention is longer than its local retention; segments that weren't copied stay."""
     write_partition(tmp_path)
     write_metadata(tmp_path, retention_ms="1000000", **configs)
     write_remote_segments(tmp_path, ("A", copied, COPIED))
@@ -265,7 +265,7 @@ def test_local_retention_is_that_of_topics_with_a_tier(
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: bool, tmp_path: Path) -> None:
-    """By the topic's settings, and by the checkpoint alone."""
+    """By the topic's settings, and only by the checkpoint."""
     for disk in ("a", "b"):
         write_partition(tmp_path / disk)
         if is_known:
@@ -291,7 +291,7 @@ def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: boo
 
 @pytest.mark.parametrize("command", [("diff", "a", "b"), ("verify", "--cluster", "a", "b")], ids=lambda words: words[0])
 def test_commands_that_read_large_metadata_go_by_their_settings(command: tuple[str, ...], tmp_path: Path) -> None:
-    """Without these, the checkpoint would tell of a tier from offset 10 on."""
+    """Without the settings, the checkpoint would mean a tier from offset 10 on."""
     for side in ("a", "b"):
         write_partition(tmp_path / side)
         write_metadata(tmp_path / side, **{f"x_{number}": "v" * 32_000 for number in range(150)})

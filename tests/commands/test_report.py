@@ -38,7 +38,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Markup(HTMLParser):
-    """Elements and their attributes, and all text outside of scripts and styles."""
+    """Elements and their attributes, and all text outside scripts and styles."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -329,7 +329,7 @@ def test_sizes_of_topics_are_those_of_ls_and_doctor_and_what_is_not_in_use_is_na
     assert {each["topic"]: each["logBytes"] for each in of_report} == of_ls
     by_doctor = {each["topic"]: each["bytesNotInUse"] / each["bytes"] for each in of_doctor}
     not_in_use = {each["topic"]: each["notInUseBytes"] / each["bytes"] for each in of_report}
-    assert not_in_use == by_doctor == {"orders": 0.5, "gone": 1}  # of the id that isn't the newest, one is stale
+    assert not_in_use == by_doctor == {"orders": 0.5, "gone": 1}  # of the older id; one is stale
     assert found[0]["title"].startswith("1 log directory: 4 partitions (3 not in use), 2 topics, ")
     assert any("3 directories not in use (1 deleted, 1 stale, 1 stray) hold " in str(each) for each in found)
 
@@ -362,7 +362,7 @@ def test_page_is_not_for_a_terminal(disk: Path) -> None:
 
 
 def test_commits_beyond_the_log_end_do_not_make_up_for_others(tmp_path: Path) -> None:
-    """Of one topic 9 records are to be read still; the other partition's lag is -15."""
+    """One partition has 9 unread records; the other partition's lag is -15."""
     commits = [commit("a", 25), commit("a", 1, partition=1), commit("a", 1, partition=2)]
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(commits)])
     for partition in range(2):

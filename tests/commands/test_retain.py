@@ -124,7 +124,7 @@ def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
 
 
 def decisions(*arguments: str) -> dict[str, set[tuple[str, bool]]]:
-    """Of each topic's segments: what becomes of them, and whether they expire."""
+    """Return the decisions for each topic's segments, and whether they expire."""
     found: dict[str, set[tuple[str, bool]]] = {}
     for each in segments("logs/4.3.1", "--now", "2030-01-01", *arguments):
         topic = Path(each["directory"]).name.rpartition("-")[0]
@@ -136,13 +136,16 @@ def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
     found = decisions()
     assert found["compacted-txn"] == {("keep", False)}  # cleanup.policy=compact
     assert found["__share_group_state"] == {("keep", False)}  # retention.ms=-1
-    assert found["zstd"] == {("delete-time", True)}  # has none of its own
+    assert found["zstd"] == {("delete-time", True)}  # the topic has none of its own
     assert found["__consumer_offsets"] == {("", False)}
 
 
 @pytest.mark.parametrize(("cluster", "retention"), [("own", "keep"), ("another", "delete-time"), ("none", "keep")])
 def test_metadata_on_another_disk_of_the_cluster_tell_too(cluster: str, retention: str, tmp_path: Path) -> None:
-    """A broker keeps them in one of its log directories alone; one that names no cluster is of that beside it."""
+    """A broker has metadata in only one of its log directories.
+
+    A directory without a cluster belongs to its neighbour's.
+    """
     first = Path(shutil.copytree(golden.ROOT / "logs" / "4.3.1", tmp_path / "disk1"))
     (tmp_path / "disk2").mkdir()
     (first / "__share_group_state-1").rename(tmp_path / "disk2" / "__share_group_state-1")
@@ -176,7 +179,7 @@ def test_options_come_before_the_topics_settings() -> None:
 
 
 def metadata_copy(tmp_path: Path, newest: int) -> Path:
-    """3.6.2's metadata: segments at 201 and 350, snapshots that end at 230 and at an offset of one's choice."""
+    """Return 3.6.2's metadata: segments at 201 and 350, snapshots that end at 230 and at a given offset."""
     copy = Path(
         shutil.copytree(golden.ROOT / "logs" / "3.6.2" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     )

@@ -14,7 +14,7 @@ from tests.run import kseg
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """A partition with a broken batch in the middle."""
+    """Return a partition with a broken batch in the middle."""
     partition = edits.copy_partition(tmp_path / "broker", "3.6.2/plain-1")
     log = edits.logs(partition)[0]
     data = bytearray(log.read_bytes())
@@ -51,7 +51,7 @@ def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Pa
     dry = kseg(["salvage", str(damaged), "--dry-run"], tmp_path)
     assert state(tmp_path) == before
     saved = kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
-    _, *lines = saved.stdout.splitlines()  # the first says which kseg wrote it, and when
+    _, *lines = saved.stdout.splitlines()  # the first line has kseg's version and the time
     assert dry.stdout.splitlines() == [line for line in lines if not line.startswith(b"  wrote ")]
     assert (dry.status, dry.stderr) == (saved.status, saved.stderr)
 
@@ -86,7 +86,7 @@ def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
 
 
 def lossy_internal(tmp_path: Path, topic: str) -> Path:
-    """Two partitions of an internal topic, each with a broken batch."""
+    """Return two partitions of an internal topic, each with a broken batch."""
     disk = tmp_path / "disk"
     for number in (0, 1):
         place = disk / f"{topic}-{number}"

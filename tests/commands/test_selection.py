@@ -1,4 +1,4 @@
-"""The selection of `kseg dump` on ls, lookup and verify: what it takes there is what a filter over the dump takes."""
+"""The selection of `kseg dump` on ls, lookup and verify: it selects the same records as a filter over the dump."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def objects(*arguments: str, directory: Path = golden.ROOT) -> list[Object]:
 
 
 def in_segments(chosen: Chosen) -> list[Object]:
-    """The records that are taken, of the logs that a broker would read."""
+    """Return the selected records of the logs that a broker would read."""
     partition = PartitionLog(golden.ROOT / chosen.partition)
     names = {segment.path.name for segment in partition.segments}
     return [record for record in chosen.records() if Path(record["file"]).name in names]

@@ -1,4 +1,4 @@
-"""`kseg serve`: the command, its address, the command that it runs, and its end."""
+"""`kseg serve`: the command, its address, its child command, and its end."""
 
 import os
 import pty
@@ -30,7 +30,7 @@ with socket.create_connection((host, int(port))) as client, client.makefile("rb"
     sys.stdout.write(stream.read(int.from_bytes(stream.read(4), "big")).hex())
 """
 FRAME = "04224d186040"
-"""How a frame of lz4 begins; the checksum follows."""
+"""Beginning of a frame of lz4; the checksum follows."""
 ANSWER = "import socket, sys; host, port = sys.argv[1].split(':'); socket.create_connection((host, int(port)))"
 
 COMMITTED = """

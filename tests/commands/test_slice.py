@@ -1,4 +1,4 @@
-"""`kseg slice`: options, what it says, what it refuses."""
+"""`kseg slice`: options, output, and refusals."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How much commands say: `-q`, `-v`, and errors in colour on terminals."""
+"""Amount of messages: `-q`, `-v`, and errors in colour on terminals."""
 
 import json
 import re

@@ -29,13 +29,13 @@ LOGS = golden.ROOT / "logs"
 
 
 def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, Any]]:
-    """The rows, without what they add up to."""
+    """Return the rows without sums."""
     printed = kseg(["txns", "-o", "json", *arguments], directory).stdout.splitlines()
     return [row for row in map(json.loads, printed) if row["type"] != "total"]
 
 
 def write_two(tmp_path: Path) -> None:
-    """One transaction that was committed, one that is open."""
+    """Write one committed transaction and one open transaction."""
     ended = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 7, 0, True)
     opened = NewBatch([NewRecord(b"k", b"v", 3000)] * 2, 2, 8, 1, True)
     write_segment(tmp_path / "orders-4", [ended, marker(COMMIT, ended, 2000), opened])
@@ -130,7 +130,7 @@ EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, COMPLETE_ABORT = 0, 1, 2, 4, 5
 
 
 IDLE: tuple[str, int, int, dict[str, list[int]]] = ("idle", 1, EMPTY, {})
-"""Its hash says partition 0 of a topic of one partition, not of fifty."""
+"""An id whose hash gives partition 0 of a topic of one partition, not of fifty."""
 
 
 def write_coordinator(
@@ -139,7 +139,7 @@ def write_coordinator(
     number: int = 0,
     written_at: int = 1_700_000_000_000,
 ) -> None:
-    """Transactional ids in `__transaction_state`: name, producer id, status, partitions by topic."""
+    """Write transactional ids to `__transaction_state`: name, producer id, status, partitions by topic."""
     write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(coordinator_records(states, written_at))])
 
 
@@ -330,7 +330,7 @@ def test_transaction_hangs_in_its_cluster_whichever_others_are_checked_too(tmp_p
 def test_without_a_time_the_newest_that_brokers_wrote_decides(
     written_at: int, partition_at: int, is_hanging: bool | None, tmp_path: Path
 ) -> None:
-    """Disks copied one after another: a coordinator's copy may be the newer one."""
+    """If disks were copied one after another, a coordinator's copy may be newer."""
     begun = NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)
     other = NewBatch([NewRecord(b"k", b"v", 3000)], 1, 9, 1, True)
     write_segment(tmp_path / "orders-4", [begun, other, marker(COMMIT, other, partition_at)])
@@ -353,7 +353,7 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
 
 @pytest.mark.parametrize("end", ["none", "goes on", "marker"])
 def test_verify_has_transactions_from_before_the_log_as_txns_has_them(end: str, tmp_path: Path) -> None:
-    """The snapshots before and after the first batch have one that began at an offset which retention deleted."""
+    """The snapshots before and after the first batch have one that began at an offset deleted by retention."""
     goes_on = NewBatch([NewRecord(b"k", b"v", 1000)], 12, 8, 1, True)
     more = {"none": [], "goes on": [goes_on], "marker": [marker(COMMIT, goes_on._replace(base_offset=11), 2000)]}
     write_segment(tmp_path / "orders-4", [NewBatch([NewRecord(b"k", b"v", 1000)] * 2, 10), *more[end]], 10)
@@ -384,7 +384,7 @@ def test_verify_has_a_transaction_whose_first_batch_is_damaged_as_txns_has_it(tm
 
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_salvage_opens_no_transaction_from_before_the_log_that_has_ended(goes_on: bool, tmp_path: Path) -> None:
-    """Its marker is destroyed; only the second snapshot, which no longer has it, tells that it has ended."""
+    """Its marker is destroyed; only the second snapshot, which no longer has it, shows that it has ended."""
     plain, own = NewBatch([NewRecord(b"k", b"v", 1000)]), NewBatch([NewRecord(b"k", b"v", 1000)], 11, 8, 1, True)
     begin = own if goes_on else plain._replace(base_offset=11)
     batches = [plain._replace(base_offset=10), begin, marker(COMMIT, own, 2000)]
@@ -407,7 +407,7 @@ def test_salvage_opens_no_transaction_from_before_the_log_that_has_ended(goes_on
 
 
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
-    """A transaction whose end marker's bytes are random ones, between plain batches."""
+    """Return a transaction whose end marker's bytes are random ones, between plain batches."""
     before = NewBatch([NewRecord(b"k", b"v", 1000)] * 2)
     opened = NewBatch([NewRecord(b"k", b"v", 1000)], 2, 8, 1, True)
     end = marker(COMMIT, opened, 2000)
@@ -436,7 +436,7 @@ def test_one_whose_marker_may_be_damaged_is_not_called_hanging(tmp_path: Path) -
 
 @pytest.mark.parametrize("size", [66, 66 + 70], ids=["its own size", "reaching over the next batch"])
 def test_a_marker_whose_header_can_be_read_may_be_damaged_too(size: int, tmp_path: Path) -> None:
-    """It is another producer's then: only the CRC tells."""
+    """It belongs to another producer then: only the CRC shows it."""
     begun = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 8, 1, True)
     plain = NewBatch([NewRecord(b"k", b"v", 3000)], 2)
     log = write_segment(tmp_path / "orders-4", [begun, marker(COMMIT, begun, 2000), plain, plain])
@@ -484,7 +484,7 @@ def test_verify_warns_of_a_long_one_unless_its_coordinator_is_known(
 
 
 def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
-    """The batch's bytes with the broker's time."""
+    """Return the batch's bytes with the broker's time."""
     data = bytearray(batch_bytes(batch))
     data[22] |= 0x08
     data[35:43] = timestamp.to_bytes(8, "big")
@@ -493,7 +493,7 @@ def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
 
 
 def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> None:
-    """A partition may be on its way to another disk: it isn't said to have ended."""
+    """A partition may be moving to another disk, so it isn't reported as ended."""
     write_two(tmp_path)
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
     found = PartitionTransactions(PartitionLog(tmp_path / "orders-4"))
@@ -506,7 +506,7 @@ def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def listings() -> Iterator[Counter[str]]:
-    """Counts what directories are listed; a hook stays for ever, so it counts only meanwhile."""
+    """Yield counts of listed directories; a hook can't be removed, so it only counts during the tests."""
     counts: Counter[str] = Counter()
     is_counting = True
 
@@ -524,7 +524,7 @@ def listings() -> Iterator[Counter[str]]:
 def test_directories_are_listed_as_often_as_there_are_partitions(
     command: str, status: int, tmp_path: Path, listings: Counter[str]
 ) -> None:
-    """Not once more for each that has an open transaction."""
+    """They aren't listed once more for each open transaction."""
     counts = []
     for count in (5, 10, 20):
         disk = tmp_path / str(count)
@@ -590,7 +590,7 @@ def test_coordinators_below_the_parent_of_a_given_partition_are_not_its_own(tmp_
 
 def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:
     write_two(tmp_path)
-    write_coordinator(tmp_path, ("open-0", 1, EMPTY, {}), number=2)  # its hash says partition 2 of three
+    write_coordinator(tmp_path, ("open-0", 1, EMPTY, {}), number=2)  # its hash gives partition 2 of three
     row = opened(tmp_path)
     assert (row["isHanging"], row["reason"]) == (
         None,
@@ -602,7 +602,7 @@ def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("states", [(), (("done-1", 1, EMPTY, {}),)], ids=["none", "a hash that fits both"])
 def test_one_partition_may_be_one_of_fifty(states: tuple[Any, ...], tmp_path: Path) -> None:
-    """Kafka's default, unless a transactional id proves that there are fewer."""
+    """Fifty is Kafka's default, unless a transactional id proves that there are fewer."""
     write_two(tmp_path)
     write_coordinator(tmp_path, *states)
     row = opened(tmp_path)
@@ -667,7 +667,7 @@ def test_of_two_replicas_one_is_shown(tmp_path: Path) -> None:
 
 
 def test_times_of_two_clocks_are_not_subtracted(tmp_path: Path) -> None:
-    """The marker's time is the broker's; a record's only where the topic has LogAppendTime."""
+    """The marker's timestamp is the broker's; a record's is only with LogAppendTime."""
     write_two(tmp_path)
     assert objects(["orders-4"], tmp_path)[0]["durationMs"] is None
 

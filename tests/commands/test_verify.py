@@ -59,7 +59,7 @@ def test_errors_have_a_colour(restored: Path) -> None:
     assert b"\x1b[1;31merror bad-magic:\x1b[0m magic is 3" in ran.stdout
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- read files -------------------------------------------------------------------------------------------------------
 
 NOTHING = b"there is nothing to verify: no log, index or snapshot\n"
 
@@ -83,7 +83,7 @@ def test_tiered_files_are_read_as_the_segments_that_they_are(restored: Path) -> 
 
 
 def make_disks(root: Path) -> None:
-    """Log directories at both levels, one of which is named as a partition is, and what is none."""
+    """Create log directories at both levels, one named like a partition, and another directory."""
     edits.copy_partition(root, "3.6.2/plain-1").parent.rename(root / "disk-1")
     edits.copy_partition(root, "2.3.1/txn-1").parent.rename(root / "b")
     edits.copy_partition(root, "2.8.2/idem-0").rename(root / "idem-0")

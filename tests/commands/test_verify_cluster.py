@@ -13,17 +13,17 @@ from tests.run import Run, kseg
 
 HERE = {"__consumer_offsets-1", "__share_group_state-1", "__transaction_state-0", "append-zstd-0", "compacted-txn-0"}
 HERE |= {"meta.9-0", "zstd-0"}
-"""The partitions of the golden broker that are kept; its metadata know 70."""
+"""Kept partitions of the golden broker; its metadata has 70."""
 
 
 @pytest.fixture
 def disk(restored: Path, tmp_path: Path) -> Path:
-    """A broker's only log directory."""
+    """Return a broker's only log directory."""
     return Path(shutil.copytree(restored / "logs" / "4.3.1", tmp_path / "disk"))
 
 
 def checked(disk: Path, *arguments: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Findings, and the cluster's partitions by name."""
+    """Return findings, and the cluster's partitions by name."""
     ran = kseg(["verify", "--cluster", disk.name, *arguments, "-o", "json"], disk.parent)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     partitions = {f"{row['topic']}-{row['partition']}": row for row in rows if row["type"] == "partition"}
@@ -67,7 +67,7 @@ def test_copy_of_a_replica_that_was_not_in_sync_may_lack_records(disk: Path) -> 
 
 
 def lay(log_dir: Path, *bases: int) -> None:
-    """The partition zstd-0 with segments of 100 records each, instead of its own."""
+    """Write the partition zstd-0 with segments of 100 records each, instead of its own."""
     shutil.rmtree(log_dir / "zstd-0", ignore_errors=True)
     for base in bases:
         write_segment(log_dir / "zstd-0", [batch(Part(0, base, 100))], base)

@@ -1,4 +1,4 @@
-"""One vocabulary on all commands: an option has the same name, meaning and type wherever it is."""
+"""One vocabulary on all commands: an option has the same name, meaning and type everywhere."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -38,7 +38,7 @@ def is_number(option: click.Option) -> bool:
 
 
 class Word(NamedTuple):
-    """What an option is wherever it is, and its short name."""
+    """The type of an option everywhere, and its short name."""
 
     is_right: Is
     short: str | None = None
@@ -102,9 +102,9 @@ GONE = {
     "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
     "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
-"""Names that there were before: no command takes them up again."""
+"""Former names, which no command may use again."""
 NO_SETTINGS = {"--max-message-size", "--max-bytes", "--bytes"}
-"""Names that look like a setting's and are none: the real tool's sizes, and sizes to the byte."""
+"""Names that look like a setting's and aren't: the real tool's sizes, and sizes to the byte."""
 
 NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
@@ -113,12 +113,12 @@ READING = [
     for name in COMMANDS
     if name not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata", "redact"}
 ]
-"""Commands that read several partitions of a log directory, so that these can be chosen."""
+"""Commands that read several partitions of a log directory and can select some."""
 TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact"}
-"""Commands whose times are about files and bytes, or that have none."""
+"""Commands whose times are about files and bytes, and commands without times."""
 
 PENDING: set[tuple[str, str]] = set()
-"""What isn't so yet. It only gets shorter: what has become right must go from here."""
+"""Known exceptions. The set may only shrink."""
 
 
 def options() -> Iterator[tuple[str, click.Option]]:

@@ -1,4 +1,4 @@
-"""`kseg where`, and the hashes that it goes by."""
+"""`kseg where`, and its hash functions."""
 
 import json
 from collections.abc import Sequence
@@ -117,7 +117,7 @@ def test_partitions_are_as_many_as_the_directories_show(
 
 
 def write_groups(directory: Path, count: int, *, groups: int, only: Sequence[int] | None = None) -> None:
-    """A topic of so many partitions, with groups where their hashes say, and of its directories only some."""
+    """Write a topic with groups in the partitions of their hashes, and only some of its directories."""
     records: dict[int, list[NewRecord]] = {number: [] for number in range(count)}
     for name in (f"group-{number}" for number in range(groups)):
         records[coordinator_partition(name, count)].append(commit("orders", 1, group=name))

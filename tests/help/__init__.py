@@ -1,1 +1,1 @@
-"""Tests of what docs/help and docs/reference must have of the program."""
+"""Tests of docs/help and docs/reference against the program."""

@@ -1,8 +1,8 @@
 """The messages that kseg can print, collected from its source: docs/help/messages.md has an entry for each.
 
-A message is what an exception says, or what is handed to a function that prints notes. Its words are followed
-backwards from there: through variables, parameters, fields, tables, and the functions that return them. What varies is
-`…`. Words that fill such a place are a message of their own, since they say as much as what is around them.
+A message is the text of an exception, or the argument of a function that prints notes. Its words are traced back from
+there: through variables, parameters, fields, tables, and the functions that return them. Variable parts are `…`. Words
+that can fill such a part are a message of their own.
 """
 
 import ast
@@ -24,23 +24,26 @@ from tests.help.source import (
 
 VARIES = "…"
 OWN = "kseg: "
-"""Begins a line of kseg's on stderr."""
+"""Beginning of kseg's lines on stderr."""
 
 SPEAKERS = ("talk", "say", "_say", "note", "warn", "fail", "add_problem", "Note", "_pass_over")
-"""What prints what it is given as notes, or carries it there."""
+"""Functions that print their arguments as notes, or pass them on."""
 FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "ValueError"} | {
     "StreamError",
     "RangeError",
     "CheckError",
     "IntegerError",
 }
-"""Exceptions of click, of Python and of construct whose words kseg hands on."""
+"""Exceptions of click, of Python and of construct whose texts kseg passes on."""
 UNSEEN = {("say", "screen"), ("note", "blocks"), ("notes", "blocks"), ("note", "apis")}
 UNSEEN |= {("ValueError", "kernel"), ("ValueError", "twin")}
-"""What is no message in a package: browse's own line on the screen, the contract of the kernel, the text of a report's
-page, and the words of a line about a request to a server."""
+"""Exceptions that aren't messages in a package.
+
+They are browse's own line on the screen, the contract of the kernel, the text of a report's page, and the words of a line
+about a request to a server.
+"""
 FIELDS = {"detail", "reason", "failure", "problem", "why", "refusal", "warning", "hint", "says", "note", "notes"}
-"""Fields of values that hold words for the user, such as a damage's detail."""
+"""Fields of values with words for the user, such as a damage's detail."""
 PARAMETERS = (
     FIELDS
     | {"message", "text", "texts", "line", "lines", "wrong", "said", "note", "notes", "sentence"}
@@ -51,16 +54,16 @@ PARAMETERS = (
         "doubt",
     }
 )
-"""Parameters and properties that hold such words; others hold values."""
+"""Parameters and properties with such words; others have values."""
 VALUES = {"quoted", "escaped_text", "one_line", "counted", "human_size", "json_line"}
-"""Functions that write a value down."""
+"""Functions that format a value."""
 SAME_TEXT = {"value_in", "str", "list", "tuple", "sorted", "next", "iter", "chain", "dict", "set", "cast"}
-"""Functions whose result has the words of what they are given."""
+"""Functions whose result has the words of their arguments."""
 CHANGED_TEXT = {"format", "strip", "rstrip", "lstrip", "replace", "removeprefix", "removesuffix", "decode", "encode"}
 CHANGED_TEXT |= {"get", "items", "values"}
 """Methods whose result has the words of their owner."""
 _MOST_FUNCTIONS = 6
-"""A name that more functions have says too little of which is called."""
+"""Most functions that may share a name: with more, the called function is unknown."""
 
 
 class Message(NamedTuple):
@@ -71,7 +74,7 @@ class Message(NamedTuple):
 
 
 class Sink(NamedTuple):
-    """A parameter that users read: of what is called so, at this place (every place if None) or by this keyword."""
+    """A parameter that users read: of functions with a name, at this place (every place if None) or by this keyword."""
 
     called: str
     position: int | None
@@ -79,7 +82,7 @@ class Sink(NamedTuple):
 
 
 def collect(source: Source) -> list[Message]:
-    """All messages of a source."""
+    """Return all messages of a source."""
     collector = _Collector(source)
     for name in SPEAKERS:
         collector.add_sink(Sink(name, None, ""))
@@ -87,7 +90,7 @@ def collect(source: Source) -> list[Message]:
         if not any(_constructor(node) for _, node in source.classes.get(name, ())):
             collector.add_sink(Sink(name, 0, "message"))
     for module in source.modules:
-        for argument in _handed_on(module):
+        for argument in _indirect_texts(module):
             collector.add(argument, module, least=3)
     for name, classes in source.classes.items():
         for _, node in classes:
@@ -98,19 +101,19 @@ def collect(source: Source) -> list[Message]:
 
 
 def has_words(text: str, least: int = 2) -> bool:
-    """Whether a text says something besides what varies."""
+    """Return whether a text has words besides its variable parts."""
     return sum(sum(map(str.isalpha, word)) >= 2 for word in text.replace(VARIES, " ").split()) >= least
 
 
 def shown(text: str) -> str:
-    """A message as Help shows it: on one line, without the place that stands before it."""
+    """Return a message in the form of the page: on one line, without the place before it."""
     text = re.sub(r"\{\w*\}", VARIES, " ".join(text.split()))
     text = re.sub(f"{VARIES}+", VARIES, text)
     return re.sub(rf"^(kseg: |{VARIES}: |{VARIES} at position {VARIES}: )+", "", text).strip(" ;,:")
 
 
 class _Collector:
-    """Follows the words of messages through a source."""
+    """Traces the words of messages through a source."""
 
     def __init__(self, source: Source) -> None:
         self.found: dict[str, str] = {}
@@ -120,31 +123,31 @@ class _Collector:
         self._texts_of: dict[ast.expr, list[str]] = {}
 
     def add_sink(self, sink: Sink) -> None:
-        """Adds a parameter, once."""
+        """Add a parameter, once."""
         if sink not in self._sinks:
             self._sinks.add(sink)
             self._waiting.append(sink)
 
     def follow(self) -> None:
-        """Adds what all parameters are given, those too that are found on the way."""
+        """Add the arguments of all parameters, including parameters found on the way."""
         while self._waiting:
             sink = self._waiting.pop()
             for module, call in self._source.calls.get(sink.called, ()):
                 package = module.path.parent.name
                 if not UNSEEN.intersection({(sink.called, package), (sink.keyword, package)}):
-                    for argument in _given(call, sink):
+                    for argument in _arguments_for(call, sink):
                         self.add(argument, module)
 
     def add(self, node: ast.expr, module: Module, least: int = 2) -> None:
-        """Adds the messages that an expression can be, if they have so many words."""
+        """Add the messages that an expression can be, if they have enough words."""
         for text in self._texts(node, module):
             if has_words(text, least):
                 self.found.setdefault(shown(text), module.place(node))
 
     def _texts(self, node: ast.expr, module: Module) -> list[str]:
-        """All texts that an expression can be, each once."""
+        """Return all texts that an expression can be, each once."""
         if node not in self._texts_of:
-            self._texts_of[node] = []  # what is being followed adds nothing to itself
+            self._texts_of[node] = []  # recursion adds nothing
             self._texts_of[node] = list(dict.fromkeys(self._read(node, module)))
         return self._texts_of[node]
 
@@ -162,15 +165,15 @@ class _Collector:
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return [self._part(left, module) + self._part(right, module)]
             case ast.Name():
-                return self._named(node, module)
+                return self._name_text(node, module)
             case ast.Attribute():
                 return self._attribute(node, module)
             case ast.Call():
-                return self._called(node, module)
+                return self._call_text(node, module)
         return self._texts_of_all((module, each) for each in _alternatives(node))
 
     def _part(self, node: ast.expr, module: Module) -> str:
-        """A text's part: its words, or `…` and messages of their own."""
+        """Return a text's part: its words, or `…` and messages of their own."""
         if isinstance(node, ast.Constant):
             return str(node.value)
         if isinstance(node, ast.FormattedValue) and node.conversion == -1:
@@ -181,7 +184,7 @@ class _Collector:
             self.add(node, module, least=3)
         return VARIES
 
-    def _named(self, node: ast.Name, module: Module) -> Iterable[str]:
+    def _name_text(self, node: ast.Name, module: Module) -> Iterable[str]:
         for function in module.functions_around(node):
             values = list(bound(node.id, function))
             if values:
@@ -193,7 +196,7 @@ class _Collector:
         return self._texts_of_all(here or (known if node.id in module.imported else []))
 
     def _parameter(self, name: str, function: Function, module: Module) -> list[str]:
-        """A parameter's words are those of all calls: they become messages by themselves."""
+        """Return the words of all calls for a parameter: they become messages of their own."""
         if name not in PARAMETERS or not holds_text(parameters(function)[name]):
             return [VARIES]
         owner = module.parents[function]
@@ -208,7 +211,7 @@ class _Collector:
         return []
 
     def _attribute(self, node: ast.Attribute, module: Module) -> list[str]:
-        """A property's words, or those of a table in another module."""
+        """Return a property's words, or those of a table in another module."""
         if node.attr.isupper():
             return self._texts_of_all(self._source.constants.get(node.attr, []))
         known = [each for each in self._source.functions.get(node.attr, ()) if has_decorator(each[1], *_PROPERTIES)]
@@ -216,7 +219,7 @@ class _Collector:
             return [VARIES]
         return self._results(known)
 
-    def _called(self, call: ast.Call, module: Module) -> Iterable[str]:
+    def _call_text(self, call: ast.Call, module: Module) -> Iterable[str]:
         name = last_name(call.func)
         if isinstance(call.func, ast.Attribute) and name in CHANGED_TEXT:
             others = call.args[1:] if name == "get" else []
@@ -236,7 +239,7 @@ class _Collector:
 
 
 def _counted_words(node: ast.expr) -> str | None:
-    """What `counted` gives for more than one, if its words are written there."""
+    """Return the result of `counted` for more than one, if its words are literals."""
     match node:
         case ast.Call(func=ast.Name(id="counted"), args=[_, ast.Constant(value=noun)]):
             return f"{VARIES} {noun}s"
@@ -249,7 +252,7 @@ _PROPERTIES = ("property", "cached_property")
 
 
 def _alternatives(node: ast.expr) -> list[ast.expr]:
-    """The expressions of which another one is one, or has some."""
+    """Return the expressions that another expression chooses from or contains."""
     match node:
         case ast.IfExp(body=body, orelse=other):
             return [body, other]
@@ -272,8 +275,8 @@ def _constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
     return next((each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
 
 
-def _handed_on(module: Module) -> Iterator[ast.expr]:
-    """Lines that are made before they are printed, and what exceptions are given by calls that don't name them."""
+def _indirect_texts(module: Module) -> Iterator[ast.expr]:
+    """Yield lines that are created before they are printed, and arguments of exceptions in indirect calls."""
     for node in module.nodes:
         match node:
             case ast.Raise(exc=ast.Call(func=func, args=[ast.JoinedStr() as text, *_])) if not _is_error(func):
@@ -308,15 +311,15 @@ def _is_error(func: ast.expr) -> bool:
 
 
 def _fields(node: ast.ClassDef, name: str) -> Iterator[Sink]:
-    """The fields of a class of values that hold words."""
+    """Yield the fields of a class of values that have words."""
     declared = [each.target for each in node.body if isinstance(each, ast.AnnAssign)]
     for index, target in enumerate(each for each in declared if isinstance(each, ast.Name)):
         if target.id in FIELDS:
             yield Sink(name, index, target.id)
 
 
-def _given(call: ast.Call, sink: Sink) -> Iterator[ast.expr]:
-    """What a call gives for a parameter."""
+def _arguments_for(call: ast.Call, sink: Sink) -> Iterator[ast.expr]:
+    """Yield a call's arguments for a parameter."""
     if sink.position is None:
         yield from call.args
     else:

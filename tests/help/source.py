@@ -1,4 +1,4 @@
-"""kseg's source as trees: its functions, classes, constants and calls by their names, and what a name is bound to."""
+"""kseg's source as trees: its functions, classes, constants and calls by name, and the bindings of names."""
 
 import ast
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Module:
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
         self.nodes: list[ast.AST] = [self.tree]
         self.parents: dict[ast.AST, ast.AST] = {}
-        for node in self.nodes:  # grows
+        for node in self.nodes:  # the list grows in the loop
             children = list(ast.iter_child_nodes(node))
             self.nodes += children
             self.parents |= dict.fromkeys(children, node)
@@ -27,19 +27,19 @@ class Module:
         self.imported = {each.asname or each.name for node in imports for each in node.names}
 
     def functions_around(self, node: ast.AST) -> Iterator[Function | ast.Lambda]:
-        """The functions that a node is in, the innermost first."""
+        """Yield the functions around a node, innermost first."""
         while node in self.parents:
             node = self.parents[node]
             if isinstance(node, Function | ast.Lambda):
                 yield node
 
     def place(self, node: ast.expr) -> str:
-        """File and line."""
+        """Return file and line."""
         return f"{self.name}:{node.lineno}"
 
 
 class Source:
-    """All modules below some directories, and what is in them by its name."""
+    """All modules below some directories, and their definitions by name."""
 
     def __init__(self, root: Path, *directories: str) -> None:
         paths = [path for each in directories for path in sorted((root / each).rglob("*.py"))]
@@ -80,12 +80,12 @@ class Source:
 
 @cache
 def kseg_source() -> Source:
-    """kseg and its data source for Spark."""
+    """Return kseg and its data source for Spark."""
     return Source(golden.ROOT.parent, "kseg", "pyspark_kseg")
 
 
 def last_name(node: ast.expr) -> str:
-    """The last part of a dotted name: `write` of `sys.stderr.write`."""
+    """Return the last part of a dotted name: `write` of `sys.stderr.write`."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -95,24 +95,24 @@ def last_name(node: ast.expr) -> str:
 
 
 def parameters(function: Function) -> dict[str, ast.expr | None]:
-    """A function's parameters with their annotations."""
+    """Return a function's parameters with their annotations."""
     given = function.args
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     return {each.arg: each.annotation for each in every if each is not None}
 
 
 def holds_text(annotation: ast.expr | None) -> bool:
-    """Whether a type has text in it."""
+    """Return whether a type contains text."""
     return annotation is None or any(isinstance(node, ast.Name) and node.id == "str" for node in ast.walk(annotation))
 
 
 def has_decorator(function: Function, *names: str) -> bool:
-    """Whether one of these decorates a function."""
+    """Return whether one of these decorates a function."""
     return any(last_name(each) in names for each in function.decorator_list)
 
 
 def returned(function: ast.AST) -> Iterator[ast.expr]:
-    """What a function returns or yields."""
+    """Yield the expressions that a function returns or yields."""
     for node in ast.iter_child_nodes(function):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
@@ -125,7 +125,7 @@ def returned(function: ast.AST) -> Iterator[ast.expr]:
 
 
 def bound(name: str, function: ast.AST) -> Iterator[ast.expr]:
-    """What a local name is bound to in a function, and what is added to its list."""
+    """Yield the expressions that a local name is bound to in a function, and those added to its list."""
     for node in ast.walk(function):
         match node:
             case ast.Assign(targets=[target], value=value) if _binds(target, name):

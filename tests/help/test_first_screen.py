@@ -1,4 +1,4 @@
-"""`-h` is a first screen: what a command is for, three examples, and the options that most people need."""
+"""`-h` is a first screen: a command's purpose, three examples, and the options that most people need."""
 
 import re
 

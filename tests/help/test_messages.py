@@ -20,17 +20,17 @@ _MEANING = re.compile(r"^:   (.+(?:\n    .+)*)", re.MULTILINE)
 
 @cache
 def messages() -> list[Message]:
-    """What kseg and its data source for Spark can print."""
+    """Return the messages of kseg and of its data source for Spark."""
     return collect(kseg_source())
 
 
 def entries() -> list[str]:
-    """The messages that have an entry on the page."""
+    """Return the messages that have an entry on the page."""
     return [one or other for one, other in _TERM.findall(PAGE)]
 
 
 def term(text: str) -> str:
-    """A message as the page writes it."""
+    """Return a message in the form of the page."""
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 

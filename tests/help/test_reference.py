@@ -29,7 +29,7 @@ def test_each_option_of_a_command_has_its_row(name: str) -> None:
 
 
 def has_row(option: str, text: str) -> bool:
-    """Whether a line of a table, or one of a command's help, begins with an option."""
+    """Return whether a line of a table, or of a command's help, begins with an option."""
     return re.search(rf"^[ |`]*(?:-\w[ ,/|`]+)?{option}(?![\w-])", text, re.MULTILINE) is not None
 
 
@@ -40,12 +40,12 @@ def test_each_exit_status_has_its_row() -> None:
 
 
 def statuses() -> set[int]:
-    """What kseg can end with: by itself, by its exceptions, by a closed pipe, by a signal."""
+    """Return all exit statuses: of kseg, of its exceptions, of a closed pipe, of a signal."""
     found = {0, CLOSED_PIPE} | {_AFTER_SIGNAL + number for number in ENDING}
     source = kseg_source()
     for name in source.errors & source.classes.keys():
         for _, node in source.classes[name]:
-            found |= {number for each in node.body for number in _assigned(each)}
+            found |= {number for each in node.body for number in _assignments(each)}
     return found | {
         number
         for _, call in source.calls.get("exit", ())
@@ -55,7 +55,7 @@ def statuses() -> set[int]:
     }
 
 
-def _assigned(node: ast.stmt) -> list[int]:
+def _assignments(node: ast.stmt) -> list[int]:
     match node:
         case ast.Assign(targets=[ast.Name(id="status")], value=value):
             return _numbers(value)
@@ -85,7 +85,7 @@ def test_each_public_name_says_what_it_is(name: str) -> None:
 
 
 def is_own(name: str, value: object) -> bool:
-    """Whether a member is a public one of kseg's, and no field or value."""
+    """Return whether a member is public and kseg's own, and not a field or value."""
     is_code = isinstance(value, property) or inspect.isfunction(value) or inspect.ismethod(value)
     module = getattr(value.fget if isinstance(value, property) else value, "__module__", "")
     return is_code and not name.startswith("_") and str(module).startswith("kseg")

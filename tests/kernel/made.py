@@ -1,4 +1,4 @@
-"""Batches and log entries made by hand, also such as no producer writes, and strategies for them."""
+"""Batches and log entries made by hand, including some that no producer writes, and strategies for them."""
 
 import struct
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MARKER_VALUE = struct.pack(">hi", 0, 7)  # version, coordinator epoch
 
 
 def varint(number: int, extra: int = 0) -> bytes:
-    """Zig-zag in groups of 7 bits, as an int64; `extra` needless groups of zeros after it."""
+    """Return a zig-zag number in groups of 7 bits, as an int64; `extra` superfluous groups of zeros after it."""
     rest = (number << 1 ^ number >> 63) & 0xFFFFFFFF_FFFFFFFF
     groups = [rest & 0x7F]
     while rest := rest >> 7:
@@ -25,7 +25,7 @@ def varint(number: int, extra: int = 0) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A v2 record; `extra` makes its varints longer than they need to be."""
+    """A v2 record; `extra` makes its varints longer than necessary."""
 
     key: bytes | None = None
     value: bytes | None = None
@@ -37,18 +37,18 @@ class Record:
 
     def encoded(self) -> bytes:
         body = struct.pack(">b", self.attributes) + varint(self.timestamp_delta) + varint(self.offset_delta, self.extra)
-        body += self._sized(self.key) + self._sized(self.value) + varint(len(self.headers), self.extra)
+        body += self._with_size(self.key) + self._with_size(self.value) + varint(len(self.headers), self.extra)
         for key, value in self.headers:
-            body += self._sized(key) + self._sized(value)
+            body += self._with_size(key) + self._with_size(value)
         return varint(len(body), self.extra) + body
 
-    def _sized(self, text: bytes | None) -> bytes:
+    def _with_size(self, text: bytes | None) -> bytes:
         return varint(-1, self.extra) if text is None else varint(len(text), self.extra) + text
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """Fields of a v2 batch; `count` None: as many as there are records."""
+    """Fields of a v2 batch; `count` None: the number of records."""
 
     base_offset: int = 0
     leader_epoch: int = 0
@@ -64,7 +64,7 @@ class BatchHeader:
 
 
 def batch(header: BatchHeader, records: Sequence[Record] = (), body: bytes | None = None) -> bytes:
-    """A whole batch with a right length and CRC; `body` in the place of the records' bytes."""
+    """Return a complete batch with a right length and CRC; `body` replaces the records' bytes."""
     body = b"".join(record.encoded() for record in records) if body is None else body
     count = len(records) if header.count is None else header.count
     checked = struct.pack(
@@ -98,10 +98,10 @@ class Message:
     def encoded(self) -> bytes:
         checked = struct.pack(">bB", self.magic, self.attributes)
         checked += struct.pack(">q", self.timestamp) if self.magic == 1 else b""
-        checked += self._sized(self.key) + self._sized(self.value) + self.trailing
+        checked += self._with_size(self.key) + self._with_size(self.value) + self.trailing
         return struct.pack(">qiI", self.offset, 4 + len(checked), crc32(checked)) + checked
 
-    def _sized(self, text: bytes | None) -> bytes:
+    def _with_size(self, text: bytes | None) -> bytes:
         return struct.pack(">i", -1) if text is None else struct.pack(">i", len(text)) + text
 
 
@@ -154,7 +154,7 @@ ENTRIES = MESSAGES.map(Message.encoded)
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What happens to bytes: `size` of them, from a share of their length on, give way to others."""
+    """A change of bytes: `size` of them, from a share of their length on, are replaced."""
 
     place: float
     size: int
@@ -173,7 +173,7 @@ DAMAGES = st.lists(
 
 @st.composite
 def damaged(draw: st.DrawFn, contents: st.SearchStrategy[bytes]) -> bytes:
-    """Contents with bytes changed, cut out or put in; sometimes with none."""
+    """Return contents with bytes changed, removed or inserted; sometimes unchanged."""
     content = draw(contents)
     for damage in draw(DAMAGES):
         content = damage.of(content)

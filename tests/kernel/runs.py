@@ -1,4 +1,4 @@
-"""Runs a kernel's entry points, and gives what can be seen of each."""
+"""Runs a kernel's entry points, and returns the visible results of each."""
 
 import struct
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ Bodies = Sequence[bytes | None]
 
 
 class Rendered(NamedTuple):
-    """What rendering gave: the text, and what the renderer remembers."""
+    """The result of rendering: the text, and the renderer's attributes."""
 
     text: bytes
     records: int
@@ -37,7 +37,7 @@ class Rendered(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How a renderer is to work."""
+    """The settings of a renderer."""
 
     decode: Decode | None = None
     decode_control: DecodeControl | None = None
@@ -50,7 +50,7 @@ NO_OPTIONS = Options()
 
 
 def rows_by_lengths(content: bytes) -> Rows:
-    """Rows as the lengths say, as far as they can be followed, whatever else is wrong; none is known to be valid."""
+    """Return rows by the stored lengths, as far as these are plausible; none is known to be valid."""
     rows, at = new_rows(0), 0
     while len(content) - at >= 26:
         size = struct.unpack_from(">i", content, at + 8)[0] + 12
@@ -62,7 +62,7 @@ def rows_by_lengths(content: bytes) -> Rows:
 
 
 def scanned(kernel: "Kernel", content: bytes) -> Rows:
-    """The rows of the intact batches that content begins with."""
+    """Return the rows of the intact batches that content begins with."""
     rows = new_rows(len(content) // 26 + 1)
     count, *_ = kernel.scan(memoryview(content), 0, len(content), rows, 0)
     return rows[: 3 * count]
@@ -76,7 +76,7 @@ def render(
     bodies: Bodies | None = None,
     options: Options = NO_OPTIONS,
 ) -> Rendered:
-    """Renders rows of some content, which lies at position 1000 of its file."""
+    """Render rows of some content at position 1000 of its file."""
     pieces: list[bytes] = []
     output = kernel.Output(lambda piece: pieces.append(bytes(piece)), 1 << 16)
     renderer = kernel.Renderer(program, output, *options)
@@ -88,7 +88,7 @@ def render(
 
 
 def program_of(batch: str | None, record: str | None, control: str | None = None) -> Program:
-    """A program whose lines are the same for every magic, and for control records of every type."""
+    """Return a program whose lines are the same for every magic, and for control records of every type."""
     batch_line = None if batch is None else compile_template(batch)
     record_line = None if record is None else compile_template(record)
     control_lines = None if control is None else (compile_template(control),) * 9
@@ -102,7 +102,7 @@ def table(
     bodies: Bodies | None = None,
     record_filter: RecordFilter | None = None,
 ) -> dict[str, object]:
-    """Columns by name: counts, problems, and bytes."""
+    """Return columns by name: counts, problems, and bytes."""
     columns = kernel.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies, record_filter)
     names = Columns.__annotations__
     values = {name: getattr(columns, name) for name in names}
@@ -114,7 +114,7 @@ def table(
 def values(
     kernel: "Kernel", content: bytes, rows: Rows, bodies: Bodies | None = None
 ) -> tuple[list[Record], list[RecordProblem], list[int]]:
-    """Records as values, the problems met, and after how many records each was."""
+    """Return records as values, the problems met, and the number of records before each."""
     records: list[Record] = []
     problems: list[RecordProblem] = []
     places = []
@@ -128,7 +128,7 @@ def values(
 
 
 def records_in(columns: Columns, positions: Sequence[int]) -> list[Record]:
-    """The records that columns hold; `positions` are those of the rows' batches."""
+    """Return the records in columns; `positions` are those of the rows' batches."""
     headers = list(
         map(
             Header,

@@ -1,4 +1,4 @@
-"""Texts are decoded as Java decodes UTF-8: what isn't UTF-8 becomes U+FFFD, in Java's portions."""
+"""Texts are decoded like Java's UTF-8: invalid bytes become U+FFFD, in Java's portions."""
 
 import re
 from itertools import product
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 BOUNDARIES = bytes.fromhex("00 41 7f 80 8f 90 9f a0 bf c0 c1 c2 df e0 e1 ec ed ee ef f0 f1 f3 f4 f5 ff")
 FEW_BOUNDARIES = bytes.fromhex("41 80 8f 90 a0 bf c2 e0 e1 ed ee f0 f1 f4")
 
-# A stated rule to test against: the table of well-formed sequences (Unicode, 3.9), and what of one stands at the start
-# of other bytes. A surrogate is taken whole, though not well-formed.
+# An independent rule to test against: the table of well-formed sequences (Unicode, 3.9), and their incomplete
+# beginnings. A surrogate counts as one sequence, though it isn't well-formed.
 WELL_FORMED = rb"""
     [\x00-\x7f]
     | [\xc2-\xdf][\x80-\xbf]

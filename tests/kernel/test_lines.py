@@ -1,4 +1,4 @@
-"""What stands in the holes of a line."""
+"""Contents of the holes of a line."""
 
 import json
 from base64 import b64decode
@@ -173,7 +173,7 @@ def test_a_line_shows_a_number_that_is_not_the_one_before(kernel: "Kernel", chan
 
 
 def split_slots(text: bytes) -> list[dict[Slot, int]]:
-    """The lines of SLOTS_LINE, which has no line feed."""
+    """Return the lines of SLOTS_LINE, which has no line feed."""
     numbers = text.split()
     return [slots_of(b" ".join(numbers[at : at + len(Slot)])) for at in range(0, len(numbers), len(Slot))]
 
@@ -279,8 +279,8 @@ def test_rows_outside_the_buffer_are_refused(kernel: "Kernel") -> None:
 
 @pytest.mark.parametrize("start", [0, 1, 2, 3])
 def test_json_escapes_what_controls_a_terminal_and_nothing_else_beyond_ascii(kernel: "Kernel", start: int) -> None:
-    whole = 1 if TAKES_ALL else 5  # of 64 characters in a row, which differ in the last byte alone, some will do
-    codes = range(0x80, 0x110000, whole if start == 0 else 17)  # the other places among eight bytes: a sample will do
+    whole = 1 if TAKES_ALL else 5  # some of 64 characters in a row suffice, which only differ in the last byte
+    codes = range(0x80, 0x110000, whole if start == 0 else 17)  # a sample suffices for the other places
     others = (chr(code) for code in codes if not 0xD800 <= code <= 0xDFFF)
     harmful = set(control_characters())
     text = "x" * start + "".join([*(each for each in others if each not in harmful), *harmful])

@@ -1,4 +1,4 @@
-"""What the kernels read of batches and entries: what the grammars read, and a problem where those fail."""
+"""Results of the kernels for batches and entries: equal to the grammars', with a problem where those fail."""
 
 import struct
 from itertools import product
@@ -30,14 +30,14 @@ from tests.loops import for_each
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
 
-POSITION = 1000  # where render() says that the content lies
+POSITION = 1000  # position of the content for render()
 RECORD_LINE = "{offset} {timestamp} {keySize} {valueSize} {headers:json}|"
-# The fixture only chooses a module: examples may share it.
+# The fixture only chooses a module, so examples may share it.
 BY_HYPOTHESIS = settings(max_examples=100)
 
 
 class Read(NamedTuple):
-    """A record as a decoder meets it."""
+    """A record in a decoder's arguments."""
 
     key: bytes | None
     value: bytes | None
@@ -164,7 +164,7 @@ def test_a_record_tells_what_it_stores(kernel: "Kernel", delta: int, attributes:
 def wrapper(
     *messages: Message, magic: int = 1, offset: int = 0, attributes: int = 1
 ) -> tuple[bytes, list[bytes | None]]:
-    """An entry, and the decompressed body that belongs to it."""
+    """Return an entry, and its decompressed body."""
     entry = Message(None, b"compressed", offset, magic, attributes, timestamp=77).encoded()
     return entry, [b"".join(message.encoded() for message in messages)]
 

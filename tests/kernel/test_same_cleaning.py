@@ -1,4 +1,4 @@
-"""The twin compacts as the compiled kernel does: the table of offsets, and the batches that stay or go as a whole."""
+"""The twin compacts like the compiled kernel: the table of offsets, and the batches that stay or are removed."""
 
 from collections.abc import Callable
 from hashlib import md5
@@ -82,7 +82,7 @@ def test_batches_are_cleaned_equally(
 
 
 def _history(table: Any, run: Run, bodies: Any, first_offset: int) -> list[Any]:
-    """Where a table stops when it takes the keys of a run and then cleans it, and what it has found by then."""
+    """Return where a table stops when it takes the keys of a run and then cleans it, and its results by then."""
     history: list[Any] = []
     row = 0
     while row < run.row_count:
@@ -114,12 +114,12 @@ def test_golden_logs_are_cleaned_equally(files: Callable[[str], list[Path]]) -> 
 
 
 def _fits(run: Run) -> bool:
-    """Whether all of its batches can be read as such: one whose CRC is wrong may be too short."""
+    """Return whether all of its batches are readable: one with a wrong CRC may be too short."""
     return all(run.rows[row * ROW + VALID] for row in range(run.row_count))
 
 
 def _bodies(kernel: Any, run: Run) -> Any:
-    """The bodies of a run's rows, whichever codec."""
+    """Return the bodies of a run's rows, with any codec."""
     bodies = kernel.Bodies(run.row_count)
     for row in range(run.row_count):
         start, size = run.rows[row * ROW + START], run.rows[row * ROW + SIZE]

@@ -1,4 +1,4 @@
-"""The twin chooses batches and records as the compiled kernel does."""
+"""The twin selects batches and records like the compiled kernel."""
 
 from collections.abc import Sequence
 

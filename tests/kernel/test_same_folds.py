@@ -1,4 +1,4 @@
-"""The twin goes over headers as the compiled kernel does: walks, tables of headers, folds."""
+"""The twin reads headers like the compiled kernel: walks, tables of headers, folds."""
 
 from array import array
 from collections.abc import Callable
@@ -57,14 +57,17 @@ def test_tables_of_headers_are_equal(content: bytes, position: int) -> None:
 
 
 def with_sizes(sizes: list[int], headers: int) -> bytes:
-    """A record whose key, value, and keys and values of headers have such sizes; `headers`: how many it says."""
+    """Return a record whose key, value, and keys and values of headers have these sizes.
+
+    `headers`: the stored count.
+    """
     parts = [varint(size) + b"k" * max(size, 0) for size in sizes]
     body = b"".join([b"\0\0\0", *parts[:2], varint(headers), *parts[2:]])
     return varint(len(body)) + body
 
 
 def message_with_sizes(magic: int, codec: int, offset: int, sizes: tuple[int, int]) -> bytes:
-    """A v0 or v1 entry whose key and value have such sizes."""
+    """Return a v0 or v1 entry whose key and value have these sizes."""
     checked = pack(">bB", magic, codec) + bytes(8 if magic == 1 else 0)
     checked += b"".join(pack(">i", size) + b"k" * max(size, 0) for size in sizes)
     return pack(">qiI", offset, 4 + len(checked), crc32(checked)) + checked
@@ -96,7 +99,7 @@ def test_negative_sizes_in_messages_are_found_equally(
 
 
 def assert_folds_are_equal(content: bytes, body: bytes | None) -> None:
-    """What is found in one batch or entry, with the body that it is given."""
+    """Assert that both find the same in one batch or entry with a given body."""
     for watched in (Event.ODD_NULL, Event.RECORDS):
         found = []
         for kernel in KERNELS:
@@ -134,7 +137,7 @@ def test_folds_are_equal(content: bytes, watched: int, data: st.DataObject) -> N
 
 
 def _history(fold: Any, content: bytes, rows: Any, count: int) -> list[Any]:
-    """The events of a fold over rows, and its state at each."""
+    """Return the events of a fold over rows, and its state at each."""
     history: list[Any] = []
     row = 0
     while True:
@@ -207,7 +210,7 @@ def test_folds_over_golden_logs_are_equal(files: Callable[[str], list[Path]]) ->
 
 
 def _own_bodies(kernel: Any, item: Slice) -> Any:
-    """The bodies of a slice as the kernel keeps them."""
+    """Return the bodies of a slice as the kernel keeps them."""
     if item.bodies is None:
         return None
     bodies = kernel.Bodies(len(item.bodies))
@@ -239,7 +242,7 @@ def test_entries_are_passed_as_they_are_taken(kernel: Any) -> None:
         passed, taken = kernel.HeaderFold(0), kernel.HeaderFold(0)
         passed.passes_legacy = True
         assert not any(events & Event.LEGACY for _, events, _ in _history(passed, content, rows, count)[:-2]), path
-        passed.gaps = passed.missing = 0  # only what is passed counts there
+        passed.gaps = passed.missing = 0  # only passed batches count there
         for row in range(count):
             taken.take(parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START]))
         assert _state(passed) == _state(taken), path

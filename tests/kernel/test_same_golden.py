@@ -1,4 +1,4 @@
-"""The twin prints golden logs as the compiled kernel does, in the layouts of several releases.
+"""The twin prints golden logs like the compiled kernel, in the layouts of several releases.
 
 `make test` takes some of the logs for each layout, and others for the next one; `make test-exhaustive` takes all.
 """

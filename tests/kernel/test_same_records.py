@@ -1,4 +1,4 @@
-"""The twin gives the records that the compiled kernel gives, and both those of their columns."""
+"""The twin returns the same records as the compiled kernel, equal to those in the columns of both."""
 
 from pathlib import Path
 

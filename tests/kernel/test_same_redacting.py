@@ -1,4 +1,4 @@
-"""Both kernels replace the same contents of records, and none but those of records that are shown."""
+"""Both kernels replace the same contents of records, and only those of printed records."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def turned(content: bytes | None) -> bytes | None:
 def replaced(
     kernel: object, content: bytes, start: int, end: int, count: int, *, has_records: bool = True
 ) -> tuple[bytes, list[Pair], list[Pair]]:
-    """What the contents become, and the pairs of records and of headers that were replaced."""
+    """Return the replaced contents, and the pairs of records and of headers that were replaced."""
     changed, records, headers = bytearray(content), list[Pair](), list[Pair]()
 
     def replace_record(key: bytes | None, value: bytes | None) -> Pair:

@@ -1,4 +1,4 @@
-"""The twin renders records, and makes columns of them, as the compiled kernel does, on whatever bytes."""
+"""The twin renders records, and makes columns of them, like the compiled kernel, on arbitrary bytes."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Both kernels put the same in the place of a content: what kseg/redaction.py says."""
+"""Both kernels replace a content like kseg/redaction.py."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ WORDS = "ABCabc019_-"
 PRINTABLE = WORDS + ' {}":,.~'
 BEYOND = "äöß\t\n\r日本語😀\u0301\x80\xa0\u200b\ue000\U000e0100\U000e01ef\U000e01f0\U00033fff\U00034000\ud7ff\x7f\x00"
 SIZES = (0, 1, 2, 3, 7, 8, 9, SHORT - 1, SHORT, SHORT + 1, 64, 103, 104, 105, 136, 137, 272, 1000)
-"""Around what is permuted, and around the blocks that the hashes take."""
+"""Sizes around the limit of permutation, and around the blocks of the hashes."""
 CONTENTS = st.one_of(
     st.none(),
     st.binary(max_size=300),
@@ -35,7 +35,7 @@ FAST, TWIN = replacers("key")
 def test_contents_become_the_same(key: bytes | None, value: bytes | None) -> None:
     expected = TWIN(key, value)
     assert FAST(key, value) == expected
-    assert FAST(key, value) == expected  # as it remembers them
+    assert FAST(key, value) == expected  # from its cache
 
 
 @given(st.text(min_size=1, max_size=100), CONTENTS)

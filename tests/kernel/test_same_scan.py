@@ -1,4 +1,4 @@
-"""The twin scans and searches as the compiled kernel does, on whatever bytes."""
+"""The twin scans and searches like the compiled kernel, on arbitrary bytes."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The twin adds up what the compiled kernel does: histograms, codecs, times, producers, keys."""
+"""The twin adds up like the compiled kernel: histograms, codecs, times, producers, keys."""
 
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def test_golden_logs_add_up_equally(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def known(statistics: Any) -> dict[str, Any]:
-    """All that can be seen of some statistics."""
+    """Return all visible results of some statistics."""
     seen = {name: getattr(statistics, name) for name in NUMBERS}
     seen |= {name: getattr(statistics, name)() for name in TEXTS}
     seen |= {f"keys from {least}": statistics.top_keys(least) for least in (1, 2)}

@@ -1,4 +1,4 @@
-"""What a scan says of bytes, and what a search finds."""
+"""Results of a scan, and of a search."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""Times in a zone are those of Python's own library, on both kernels."""
+"""Times in a zone equal those of Python's own library, on both kernels."""
 
 from bisect import bisect
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -47,7 +47,7 @@ def test_times_in_a_zone_are_pythons(times: list[int], name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_change_of_a_zone_is_found(name: str) -> None:
-    """Asked for each day: no zone changes there and back in less."""
+    """One query per day suffices: no zone changes forth and back in less."""
     starts, offsets = zip(*sorted(zone_table(ZONES[name])), strict=True)
     last = None
     for day in range(60 * 366):

@@ -17,12 +17,12 @@ Record = dict[str, Any]
 
 
 def record(number: int, time: int, key: str | None, value: str | None) -> Record:
-    """A line for `kseg build`."""
+    """Return a line for `kseg build`."""
     return {"key": key, "value": value, "timestamp": time + number}
 
 
 def build(directory: Path, records: Iterable[Record], *options: str) -> None:
-    """A partition's directory with some records."""
+    """Build a partition's directory with some records."""
     source = directory.parent / f"{directory.name}.jsonl"
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
@@ -32,7 +32,7 @@ def build(directory: Path, records: Iterable[Record], *options: str) -> None:
 
 
 def made_disk(root: Path) -> Path:
-    """Topics: one of single records, one compressed and keyless, one compacted, one without records."""
+    """Return a disk with topics: single records, compressed and keyless, compacted, without records."""
     disk = root / "disk"
     key_of: Callable[[int], str] = lambda number: "hot" if number % 3 == 0 else f"customer-{number % 50}"  # noqa: E731
     began = NOW_MS - 5 * DAY_MS
@@ -56,7 +56,7 @@ def made_disk(root: Path) -> Path:
 
 
 def objects(directory: Path, *arguments: str) -> list[dict[str, Any]]:
-    """What `kseg report -o json` prints."""
+    """Return the output of `kseg report -o json`."""
     ran = kseg(["report", *arguments, "-o", "json", "-q"], directory)
     assert ran.status in (0, 1), ran.stderr
     assert ran.stderr == b""
@@ -64,18 +64,18 @@ def objects(directory: Path, *arguments: str) -> list[dict[str, Any]]:
 
 
 def rows(found: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
-    """The rows of a table."""
+    """Return the rows of a table."""
     return [each for each in found if each.get("table") == table]
 
 
 def row(found: list[dict[str, Any]], table: str, **cells: Any) -> dict[str, Any]:
-    """The one row of a table with these cells."""
+    """Return the one row of a table with these cells."""
     (only,) = (each for each in rows(found, table) if cells.items() <= each.items())
     return only
 
 
 def page_of(directory: Path, *arguments: str) -> str:
-    """The page."""
+    """Return the page."""
     ran = kseg(["report", *arguments, "-q"], directory)
     assert ran.status in (0, 1), ran.stderr
     assert ran.stderr == b""
@@ -83,7 +83,7 @@ def page_of(directory: Path, *arguments: str) -> str:
 
 
 def json_of(page: str) -> dict[str, Any]:
-    """The JSON that a page holds."""
+    """Return the JSON in a page."""
     found = re.search(r'<script type="application/json" id="kseg">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     content: dict[str, Any] = json.loads(found[1])

@@ -1,4 +1,4 @@
-"""Reports in a real browser: with and without scripts, light and dark, narrow and wide, printed, strictly policed."""
+"""Reports in a real browser: with and without scripts, light and dark, narrow and wide, printed, strict policy."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 ADDRESS = "http://report.test/report.html"
 JENKINS = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"
-"""What Jenkins serves artifacts with."""
+"""Policy with which Jenkins serves artifacts."""
 WIDTHS, SCHEMES = (400, 1600), ("light", "dark")
 
 A4_HEIGHT = 1123
@@ -26,7 +26,7 @@ A4_HEIGHT = 1123
 
 @dataclass
 class Opened:
-    """A page, and what it said and asked for while it was open."""
+    """A page, and its messages and requests while it was open."""
 
     page: Any
     messages: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ def test_everything_can_be_read_without_script_and_style(browser: Any, content: 
         assert bare.page.locator("#kseg").is_hidden()
         assert bare.requests == [ADDRESS]
         blocked = [each for each in bare.messages if "Content Security Policy" in each or "sandboxed" in each]
-        assert bare.messages == blocked  # of the style and the script that are in the page
+        assert bare.messages == blocked  # of the style and the script in the page
         assert bool(blocked) == ("policy" in options)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a report are those that DuckDB counts in an export of the same disk."""
+"""The numbers of a report equal DuckDB's counts in an export of the same disk."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ HEADERS = f"(SELECT coalesce(sum({HEADER}), 0) FROM (SELECT unnest(headers) AS h
 
 
 def exported(disk: Path, target: Path) -> duckdb.DuckDBPyConnection:
-    """The records of a disk as a table, each topic's by partition."""
+    """Return the records of a disk as a table, each topic's by partition."""
     ran = kseg(["export", str(disk), str(target), "--batch-columns", "--partition-by", "topic", "-q"], target.parent)
     assert ran.status == 0, ran.stderr
     database = duckdb.connect()

@@ -13,7 +13,7 @@ KEYS, KEPT = 3000, 200
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A topic with far more keys than are kept, one of them hot."""
+    """Return a topic with far more keys than are kept, one of them hot."""
     monkeypatch.setattr("kseg.report.gather.MOST_KEYS", KEPT)
     began = NOW_MS - DAY_MS
     keys = ["hot" if number % 4 == 0 else f"key-{number}" for number in range(KEYS)]

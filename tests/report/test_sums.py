@@ -1,4 +1,4 @@
-"""Histograms and sums by time: merged, they are those of all numbers together."""
+"""Merged histograms and sums by time equal those of all numbers together."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What salvage keeps of a log, and a brute-force search for what it must keep, which knows nothing of kseg."""
+"""The batches that salvage keeps of a log, and an independent brute-force search for those that it must keep."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ from kseg.store.target import new_directory
 from tests import golden
 
 LEAST_SIZE = {0: 26, 1: 34, 2: 61}
-# What compaction left or a lost batch explains is no finding of the copy.
+# Findings that compaction or a lost batch explains aren't the copy's.
 GAPS = {"offsets-lost", "offsets-missing", "sequence-gap"}
-# What is wrong inside of batches whose CRC holds.
+# Problems inside batches with a right CRC.
 INNER = {"bad-codec", "bad-body", "bad-record", "bad-count", "record-offsets"}
 
 
 def intact_batches(data: bytes) -> list[bytes]:
-    """All batches whose CRC holds: every position is tried, but none within a batch that was found."""
+    """Return all batches with a right CRC: every position is tried, except within a found batch."""
     found, position = [], 0
     while position + 17 <= len(data):
         size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + 12
@@ -49,7 +49,7 @@ def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False
 
 
 def may_remain() -> set[str]:
-    """What docs/how-to/will-not-load.md says `verify` may find after salvage."""
+    """Return the findings that `verify` may have after salvage, according to docs/how-to/will-not-load.md."""
     text = (golden.ROOT.parent / "docs" / "how-to" / "will-not-load.md").read_text(encoding="utf-8")
     _, _, table = text.partition("| what may remain | why | what to do |\n")
     rows = table.partition("\n\n")[0].splitlines()[1:]

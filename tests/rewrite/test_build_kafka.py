@@ -1,4 +1,4 @@
-"""Real brokers start on what `kseg build` made as it is, and serve every record. Needs Java and Maven."""
+"""Real brokers start on the unchanged output of `kseg build`, and serve every record. Needs Java and Maven."""
 
 import json
 import re
@@ -20,11 +20,11 @@ TIME = 1_700_000_000_000
 RECORDS = 600
 TRANSACTION = 40
 """Records of each transaction; every third one is aborted."""
-# What a broker says where it doesn't take a partition's files as it finds them.
+# Messages of a broker that doesn't accept a partition's files as they are.
 REBUILDING = re.compile(
     "Recovering|recovering segment|Found invalid|orrupt|rebuilding index|Rebuil|missing|Could not find|runcat|Deleting"
 )
-# The snapshot of producers that it takes: with the last one it reads no batch again.
+# The snapshot of producers that it accepts: with the last one it reads no batch again.
 SNAPSHOT = re.compile(r"partition=(\S+)-0\W.* Loading producer state from snapshot file .*?(\d{20})\.snapshot")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ROLLED = ("--batch-records", "10", "--segment-bytes", "12000", "--index-interval-bytes", "2000")
@@ -34,7 +34,7 @@ Served = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | Non
 
 
 class Topic(NamedTuple):
-    """What is built, and what consumers must get of it."""
+    """A topic's source, and the records that consumers must get."""
 
     options: tuple[str, ...]
     lines: list[dict[str, object]]
@@ -51,7 +51,7 @@ class Topic(NamedTuple):
 
 
 def record(number: int, offset: int, *, magic: int) -> tuple[dict[str, object], Served]:
-    """A line for `build`, and what a consumer gets of it: null and empty keys and values, bytes, headers."""
+    """Return a line for `build`, and a consumer's record for it: null and empty keys and values, bytes, headers."""
     digest = sha256(b"%d" % number).digest()
     key = None if number % 7 == 0 else b"" if number % 7 == 1 else b"key-%d" % (number % 7)
     value = None if number % 5 == 0 else b"" if number % 11 == 0 else digest * 2
@@ -72,14 +72,14 @@ def encoded(name: str, content: bytes | None) -> dict[str, object]:
 
 
 def plain(*options: str, magic: int = 2, timestamp: int | None = None) -> Topic:
-    """Records without transactions; `timestamp` where the format or its type gives all of them one."""
+    """Return records without transactions; `timestamp` if the format or its type gives all records the same."""
     made = [record(number, number, magic=magic) for number in range(RECORDS)]
     records = [served if timestamp is None else (served[0], timestamp, *served[2:]) for _, served in made]
     return Topic((*ROLLED, "--magic", str(magic), *options), [line for line, _ in made], records, records, RECORDS)
 
 
 def transactional(codec: str, last_end: str) -> Topic:
-    """Transactions, committed and aborted; the last one ends as `last_end` says, or stays open."""
+    """Return transactions, committed and aborted; `last_end` is the end of the last one, or it stays open."""
     lines: list[dict[str, object]] = []
     records: list[Served] = []
     committed: list[Served] = []
@@ -112,7 +112,7 @@ def topics() -> Iterator[tuple[str, Topic]]:
 
 
 NO_TIME = 0
-"""What the client makes of a message of v0."""
+"""The client's timestamp for a message of v0."""
 
 
 def served(port: int, topic: str, isolation_level: str) -> list[Served]:
@@ -123,7 +123,7 @@ def served(port: int, topic: str, isolation_level: str) -> list[Served]:
 
 
 BROKERS_OWN = ("leader-epoch-checkpoint", "partition.metadata")
-"""A broker adds its own epoch at each start, and 2.8 the topic's id later."""
+"""Files that a broker changes: its own epoch at each start, and in 2.8 the topic's id later."""
 
 
 def contents(partition: Path) -> dict[str, bytes]:
@@ -156,7 +156,7 @@ def test_broker_takes_what_is_built_and_serves_every_record(
 
 
 def put_built(broker: Broker, name: str, topic: Topic, work: Path) -> dict[str, bytes]:
-    """Builds the topic's partition and puts it in the place of the broker's own; gives its files."""
+    """Build the topic's partition and put it in place of the broker's own; return its files."""
     place = broker.logs / f"{name}-0"
     work.mkdir()
     metadata = place / "partition.metadata"

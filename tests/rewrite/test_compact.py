@@ -1,4 +1,4 @@
-"""`compact` as a library: what the log cleaner would leave, rule by rule, on logs made by hand."""
+"""`compact` as a library: the result of the log cleaner, rule by rule, on logs made by hand."""
 
 import os
 import tracemalloc
@@ -40,15 +40,15 @@ SMALL_MAP = 4 * ENTRY_SIZE
 
 
 def kept_fields(record: Record) -> tuple[object, ...]:
-    """What cleaning leaves as it is: all but the sequence, the batch's place and its checksum."""
+    """Return values that cleaning doesn't change: all but the sequence, the batch's place and its checksum."""
     return astuple(record)[:6]
 
 
 def clean(partition: PartitionLog, **fields: int) -> Compacted:
-    """Cleans into `cleaned`, beside the partition; its idle producers are forgotten unless a test says otherwise."""
+    """Clean into `cleaned`, next to the partition; by default its idle producers are forgotten."""
     target = partition.path.parent / "cleaned" / partition.path.name
     target.mkdir(parents=True)
-    (target.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n")  # what the broker notes of its cleaner
+    (target.parent / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n")  # the broker's note about its cleaner
     return compact_partition(partition, CompactSettings(**{"now_ms": NOW + 2 * DAY, **fields}), target)
 
 
@@ -57,12 +57,12 @@ def cleaned_of(partition: PartitionLog) -> Path:
 
 
 def offsets(partition: PartitionLog) -> list[int]:
-    """Offsets of what stays, those of the active segment left out."""
+    """Return offsets of the remaining records, without the active segment's."""
     return [each.offset for each in records(cleaned_of(partition)) if each.key != b"active"]
 
 
 def is_well(partition: PartitionLog) -> bool:
-    """Whether verify finds no error and nothing to be warned of; gaps that compaction left are notes."""
+    """Return whether verify finds no error and no warning; gaps from compaction are notes."""
     return run.kseg(["verify", str(cleaned_of(partition))], golden.ROOT).status == 0
 
 
@@ -123,7 +123,7 @@ def test_keys_of_the_active_segment_supersede_nothing(tmp_path: Path) -> None:
     assert [each.offset for each in records(cleaned_of(partition))] == [0, 1, 2, 3]
 
 
-# --- what is cleaned ----------------------------------------------------------------------------------------------
+# --- cleaned ranges ---------------------------------------------------------------------------------------------------
 
 
 def test_the_active_segment_is_left_alone(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_the_map_has_the_last_offset_of_each_key() -> None:
 
 def test_a_small_partition_doesnt_fill_the_memory_of_a_whole_map(tmp_path: Path) -> None:
     partition = make(tmp_path / "t-0", [batch(0, ("a", "1"), ("a", "2"))], [batch(2, ("b", "1"))])
-    compact_partition(partition, CompactSettings(NOW))  # what is imported and compiled is not the map's
+    compact_partition(partition, CompactSettings(NOW))  # imports and compilation aren't the map's memory
     tracemalloc.start()
     try:
         assert compact_partition(partition, CompactSettings(NOW)).gone == {Gone.SUPERSEDED: 1}
@@ -436,7 +436,7 @@ SOME_BATCHES = st.lists(
 
 
 def log_of(drawn: Iterable[tuple[list[Pair], bool]]) -> list[list[bytes]]:
-    """Segments of batches; a marked batch ends its segment."""
+    """Return segments of batches; a marked batch ends its segment."""
     segments: list[list[bytes]] = [[]]
     offset = 0
     for pairs, is_end in drawn:
@@ -469,7 +469,7 @@ SHAPES = st.tuples(st.lists(PAIRS, min_size=1, max_size=3), st.sampled_from(KIND
 
 
 def entry(offset: int, pairs: list[Pair], shape: str, producer_id: int) -> bytes:
-    """A batch of a shape, at an offset."""
+    """Return a batch of a shape, at an offset."""
     timestamp = NOW + offset % 3
     match shape:
         case "abort" | "commit":
@@ -485,7 +485,7 @@ def entry(offset: int, pairs: list[Pair], shape: str, producer_id: int) -> bytes
 
 
 def one_by_one(partition: PartitionLog, settings: CompactSettings) -> tuple[bytes, Compacted]:
-    """What is left of the first segment if each record and each batch is looked at alone."""
+    """Return the first segment after a cleaning that considers each record and each batch alone."""
     plan, log = plan_compaction(partition, settings), partition.segments[0].path
     isolation = read_committed(partition.segments, partition)
     aborted = [Aborted(*span, each) for each, spans in isolation.aborted.items() for span in spans]
@@ -529,7 +529,7 @@ def test_batches_are_cleaned_together_as_one_by_one(
 
 
 def rolled_partitions() -> list[Path]:
-    """Golden partitions of at least two segments without transactions, of all formats."""
+    """Return golden partitions of at least two segments without transactions, of all formats."""
     found = []
     for path in sorted({path.parent for path in golden.files(".log")}):
         is_whole = all(batch.is_valid and not batch.is_transactional for batch in batches(path))

@@ -1,4 +1,4 @@
-"""A real broker's cleaner and kseg leave the same of the same partitions. Needs Java and Maven."""
+"""A real broker's cleaner and kseg have the same results for the same partitions. Needs Java and Maven."""
 
 import shutil
 import time
@@ -22,7 +22,7 @@ from tests.log.real_broker import PATIENCE, make_topics, new_broker, put_in_plac
 pytestmark = pytest.mark.kafka
 
 SEGMENT_BYTES = 1 << 20
-"""The least that 4.x takes."""
+"""The least that 4.x accepts."""
 DEDUPE_BUFFER_SIZE = (1 << 20) + 64
 """A little more than the least."""
 DELETE_RETENTION_MS = 1000
@@ -36,7 +36,7 @@ HOUR = 3_600_000
 
 
 class Case(NamedTuple):
-    """A partition, and what kseg's cleaning left of it."""
+    """A partition, and the result of kseg's cleaning."""
 
     source: PartitionLog
     cleaned: Path
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
 
 def hand_made(now: int) -> Iterator[list[list[bytes]]]:
-    """Segments of logs in which every rule has something to do."""
+    """Yield segments of logs that together need every rule."""
 
     def plain(base: int, *pairs: Pair, **fields: object) -> bytes:
         return batch(base, *pairs, timestamp=now, **fields)
@@ -62,7 +62,7 @@ def hand_made(now: int) -> Iterator[list[list[bytes]]]:
         yield [[first], [plain(4, ("b", "2"), ("d", "1"), magic=magic, codec=codec)]]
     append_time = {"timestamp_type": TimestampType.LOG_APPEND_TIME, "log_append_time": now + 7}
     yield [[plain(0, ("a", "1"), ("b", "1"), ("a", None), **append_time)], [plain(3, ("b", None), **append_time)]]
-    # tombstones: their time is to come, and is past
+    # tombstones: their time is in the future, and in the past
     for horizon in (now + HOUR, now - HOUR):
         yield [[plain(0, ("a", None), ("b", "1"), ("c", None), delete_horizon_ms=horizon)], [plain(3, ("c", "1"))]]
     # records without keys, also as the last ones
@@ -93,7 +93,7 @@ def hand_made(now: int) -> Iterator[list[list[bytes]]]:
 
 
 def golden_partitions() -> Iterator[Path]:
-    """Those of several segments that a broker left in order."""
+    """Yield partitions of several segments that a broker left in order."""
     for path in sorted({path.parent for path in golden.files(".log")}):
         is_left = not path.parent.name.endswith(("-live", "-killed", "-remote"))
         if is_left and len(PartitionLog(path).segments) > 1 and "_" not in path.name[:2]:
@@ -101,7 +101,10 @@ def golden_partitions() -> Iterator[Path]:
 
 
 def ends_with_old_record_that_goes(source: PartitionLog, done: Compacted) -> bool:
-    """Whether brokers from 4.0 on can't clean it: they want to leave an empty v0 or v1 entry, which there isn't."""
+    """Return whether brokers from 4.0 on can't clean it.
+
+    They would need an empty v0 or v1 entry, which doesn't exist.
+    """
     before = [each for each in batches(source.path) if each.next_offset == done.plan.end_offset]
     return any(each.is_legacy and all(record.key is None for record in each.records()) for each in before)
 
@@ -122,14 +125,14 @@ def cleaned_by_kseg(sources: Sequence[PartitionLog], directory: Path) -> list[Ca
 
 
 def clean_offsets(logs: Path) -> dict[str, int]:
-    """What the cleaner's checkpoint says, by topic."""
+    """Return the offsets in the cleaner's checkpoint, by topic."""
     path = logs / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     return {topic: int(offset) for topic, _, offset in map(str.split, lines)}
 
 
 def told(each: Batch, horizons: set[int]) -> object:
-    """What must be equal: all bytes or, compressed or with a delete horizon of this cleaning, what is in them."""
+    """Return the values that must be equal: all bytes or, if compressed or with a new delete horizon, the contents."""
     is_new = each.delete_horizon_ms is not None and each.delete_horizon_ms not in horizons
     if each.codec == Codec.NONE and not is_new:
         return each.raw
@@ -138,7 +141,7 @@ def told(each: Batch, horizons: set[int]) -> object:
 
 
 def left_of(directory: Path, end_offset: int, source: Path) -> list[object]:
-    """What is left below an offset; of old formats, which the broker turns into v2, the records alone."""
+    """Return the contents below an offset; for old formats, which the broker converts to v2, only the records."""
     below = [each for each in batches(directory) if each.last_offset < end_offset]
     sources = batches(source)
     horizons = {each.delete_horizon_ms for each in sources if each.delete_horizon_ms is not None}

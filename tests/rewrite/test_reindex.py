@@ -18,7 +18,7 @@ def reindex(partition: Path, directory: Path, interval: int = 4096) -> None:
 
 
 def test_broker_of_4_1_on_wrote_the_same(tmp_path: Path) -> None:
-    """From 4.1 on an entry names its batch, so that the log tells all of it."""
+    """From 4.1 on an entry names its batch, so that it follows from the log."""
     source = LOGS / "4.3.1" / "__cluster_metadata-0"
     reindex(source, tmp_path / "new")
     for path in (tmp_path / "new").iterdir():
@@ -35,7 +35,7 @@ def test_missing_and_differing_indexes_are_reported_apart(tmp_path: Path) -> Non
 
 
 def test_transaction_goes_on_from_one_segment_to_the_next(tmp_path: Path) -> None:
-    """The last segment's aborted transactions began in the one before."""
+    """The last segment's aborted transactions began in the preceding segment."""
     source = LOGS / "2.3.1" / "txn-1"
     reindex(source, tmp_path / "new")
     name = "00000000000000000086.txnindex"

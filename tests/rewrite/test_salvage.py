@@ -1,4 +1,4 @@
-"""What salvage keeps, held against a brute-force search that knows nothing of kseg; and that all of it is well."""
+"""Salvage compared with an independent brute-force search; and its output has no problems."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ def test_dropped_batches_are_lost(restored: Path, tmp_path: Path) -> None:
 
 
 def spoil_codec(log: Path, number: int) -> tuple[int, int]:
-    """A batch that says gzip, which its records aren't; its position and size."""
+    """Mark a batch as gzip, which its records aren't; return its position and size."""
     position, size = list(edits.v2_batches(log))[number]
     data = bytearray(log.read_bytes())
     data[position + 22] |= 1
@@ -73,7 +73,7 @@ def spoil_codec(log: Path, number: int) -> tuple[int, int]:
 
 
 def test_problem_inside_a_batch_is_reported_of_the_one_that_is_kept(tmp_path: Path) -> None:
-    """It stands in the log twice, and in another replica: one is kept."""
+    """It is in the log twice, and in another replica; one is kept."""
     sources = [edits.copy_partition(tmp_path / name, "3.6.2/plain-1") for name in ("a", "b")]
     logs = [edits.logs(source)[0] for source in sources]
     for log in logs:
@@ -122,7 +122,7 @@ def test_transactions_and_producers_are_indexed_again(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path, "2.3.1/txn-1")
     salvage([source], tmp_path / "saved")
     saved = tmp_path / "saved" / source.name
-    # The first segment's begins with a transaction whose start retention took: that of the last one is all known.
+    # The first segment begins with a transaction whose start retention deleted; the last segment's are complete.
     name = "00000000000000000086.txnindex"
     assert (saved / name).read_bytes() == (source / name).read_bytes()
     assert (saved / "leader-epoch-checkpoint").read_bytes() == (source / "leader-epoch-checkpoint").read_bytes()
@@ -171,7 +171,7 @@ def test_end_that_a_checkpoint_knows_of_is_lost(tmp_path: Path) -> None:
 
 
 def damaged_copy(directory: Path, number: int) -> Path:
-    """The same partition, with batch `number` of its first log broken."""
+    """Return the same partition, with batch `number` of its first log broken."""
     partition = edits.copy_partition(directory, "3.6.2/plain-1")
     log = edits.logs(partition)[0]
     data = bytearray(log.read_bytes())
@@ -212,7 +212,7 @@ def test_batches_out_of_order_are_put_in_order(tmp_path: Path) -> None:
 
 
 def test_batch_whose_offset_was_raised_costs_no_other(tmp_path: Path) -> None:
-    """No CRC covers a v2 batch's base offset: a wrong one must not make all that follows look too low."""
+    """No CRC covers a v2 batch's base offset: a wrong one must not make all following ones look too low."""
     source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
     log = edits.logs(source)[0]
     count = sum(len(list(edits.v2_batches(each))) for each in edits.logs(source))
@@ -260,13 +260,13 @@ def test_empty_directory_is_taken(tmp_path: Path) -> None:
 # --- extents ------------------------------------------------------------------------------------------------------
 
 STEPS = st.sampled_from([0] * 12 + [1, 1, -3, 2**31, -(2**40), MOST])
-"""What lies between the last offset of a batch and the next one."""
+"""Distances between the last offset of a batch and the next one."""
 SHAPES = st.sampled_from(["usual"] * 12 + ["control", "empty", "sparse", "falling", "cut", "gzip", "message", "spoilt"])
 LOGS = st.lists(st.tuples(STEPS, SHAPES, st.sampled_from([3, 3, 3, 3, 4, -1])), min_size=1, max_size=30)
 
 
 def entry(offset: int, shape: str, epoch: int) -> bytes:
-    """A batch or message of two records, or of none, whatever is wrong with it."""
+    """Return a batch or message of two records, or of none, with the problem of its shape."""
     if shape == "control":
         return marker(offset, ControlType.COMMIT, 1)
     if shape in ("gzip", "message"):
@@ -284,7 +284,7 @@ def entry(offset: int, shape: str, epoch: int) -> bytes:
 
 
 def made_log(drawn: list[tuple[int, str, int]]) -> bytes:
-    """The log that such batches make; an offset beyond 64 bits begins again near 0."""
+    """Return the log of such batches; an offset beyond 64 bits wraps to near 0."""
     entries, following = [], 5
     for step, shape, epoch in drawn:
         offset = following + step if -(2**63) <= following + step <= MOST - 4 else 7
@@ -294,7 +294,7 @@ def made_log(drawn: list[tuple[int, str, int]]) -> bytes:
 
 
 def epochs_of(batches: list[Extent]) -> list[tuple[int, int, int]]:
-    """Epochs in a row: epoch, first offset, and count of batches."""
+    """Return runs of epochs: epoch, first offset, and count of batches."""
     known = [run for each in batches for run in each.epochs]
     groups = (list(group) for _, group in groupby(known, key=itemgetter(0)))
     return [(group[0].epoch, group[0].first_offset, len(group)) for group in groups]
@@ -332,7 +332,7 @@ def test_extents_are_what_their_batches_are(
 
 
 def is_bad_inside(raw: bytes) -> bool:
-    """Whether records can't all be read, or don't rise within the header's offsets."""
+    """Return whether some records are unreadable, or don't increase within the header's offsets."""
     read = Batch.parse(raw, 0, is_valid=True)
     if read.problem() is not None:
         return True

@@ -1,4 +1,4 @@
-"""A real broker takes salvaged partitions as they are, and serves exactly the intact records. Needs Java and Maven."""
+"""A real broker accepts salvaged partitions unchanged, and serves exactly the intact records. Needs Java and Maven."""
 
 import os
 import re
@@ -17,9 +17,9 @@ from tests.log.real_broker import Broker, ServedRecord, make_topics, new_broker,
 
 pytestmark = pytest.mark.kafka
 
-# What a broker says where it doesn't take a log as it finds it.
+# Messages of a broker that doesn't accept a log as it is.
 REBUILDING = ("Recovering unflushed segment", "Found invalid", "corrupt", "Rebuil", "missing", "runcat", "Deleting")
-# What it says of each: from where on it reads batches for the state of producers.
+# Message with the offset from which it reads batches for the state of producers.
 READS_FROM = re.compile(r"partition=(saved-\d+)-0.* rebuilding producer state from offset (\d+)")
 DAMAGED = [
     "3.6.2/plain-1",
@@ -38,7 +38,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Broker:
 
 
 def damage(partition: Path) -> None:
-    """A flipped bit in the second batch of the largest segment, and a torn end of the last one that has batches."""
+    """Flip a bit in the second batch of the largest segment, and tear the end of the last segment with batches."""
     logs = [log for log in edits.logs(partition) if log.stat().st_size]
     largest = max(logs, key=lambda log: log.stat().st_size)
     data = bytearray(largest.read_bytes())
@@ -60,7 +60,7 @@ def salvaged(name: str, directory: Path) -> Path:
 
 
 def intact_records(partition: Path) -> list[ServedRecord]:
-    """What is in the salvaged logs, without control records, which a broker serves but no consumer gives."""
+    """Return the records of the salvaged logs, without control records, which consumers don't get."""
     found: list[ServedRecord] = []
     for log in edits.logs(partition):
         with open_segment(log) as segment:

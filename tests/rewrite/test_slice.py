@@ -1,4 +1,4 @@
-"""`slice` as a library: what is kept, what is copied, what is rebuilt."""
+"""`slice` as a library: kept, copied and rebuilt batches."""
 
 import os
 from dataclasses import astuple
@@ -171,7 +171,7 @@ def test_data_never_enters_the_process(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_piece_that_is_copied_in_several_stretches_is_the_same(tmp_path: Path) -> None:
-    """The first batch is left out, one in the middle is emptied, and the others are more than is copied at once."""
+    """The first batch is omitted, one in the middle is emptied, and the others are more than is copied at once."""
     batches = [NewBatch([NewRecord(b"key", bytes([number]) * (4 << 20))], number) for number in range(22)]
     log = write_segment(tmp_path / "orders-0", batches)
     sliced = cut(log.parent, tmp_path / "new-0", from_offset=1, drop_offsets=frozenset({6}))

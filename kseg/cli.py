@@ -306,7 +306,7 @@ def _system_line(error: OSError) -> str:
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
     try:
-        os.getcwd()  # noqa: PTH109  pathlib loads what `kseg --help` has no use for
+        os.getcwd()  # noqa: PTH109  pathlib loads modules that `kseg --help` doesn't need
     except OSError:
         return "the current directory is gone: change to another one, or give absolute paths"
     return reason

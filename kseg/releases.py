@@ -67,7 +67,7 @@ Since = tuple[tuple[tuple[int, ...], T], ...]
 
 
 def value_in(release: Release, table: Since[T]) -> T:
-    """Return the value for a release: that of the last row not after it; before all rows, the first value."""
+    """Return the value for a release: the last row's that isn't after it; before all rows, the first value."""
     value = table[0][1]
     for first, later in table:
         if first <= release.numbers:

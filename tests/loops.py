@@ -19,7 +19,7 @@ SHOWN = 10
 WIDTH = 100
 """Most characters of a case's name that are shown."""
 TAKES_ALL = os.environ.get("ALL_CASES") == "yes"
-"""Whether all cases run: `make test-exhaustive`."""
+"""True if all cases run: `make test-exhaustive`."""
 Case = TypeVar("Case")
 
 
@@ -117,13 +117,13 @@ def _directory(parent: Path, number: int) -> Path:
 def _report(failures: Sequence[tuple[object, BaseException]], count: int, file: str) -> str:
     lines = [f"{len(failures)} of {count} cases fail"]
     for name, error in failures[:SHOWN]:
-        lines.append(f"{_shortened(str(name))}: {_place(error, file)}: {type(error).__name__}: {error}")
+        lines.append(f"{_shorten(str(name))}: {_place(error, file)}: {type(error).__name__}: {error}")
     if len(failures) > SHOWN:
         lines.append(f"and {len(failures) - SHOWN} more")
     return "\n".join(lines)
 
 
-def _shortened(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= WIDTH else f"{name[: WIDTH - 1]}…"
 
 

@@ -31,7 +31,7 @@ def kseg(arguments: Sequence[str], directory: Path) -> Run:
     stdout, stderr = _stream(), _stream()
     with chdir(directory), redirect_stdout(stdout), redirect_stderr(stderr):
         status = main(list(arguments))
-    return Run(status, _written(stdout), _written(stderr))
+    return Run(status, _read_written(stdout), _read_written(stderr))
 
 
 def process(
@@ -81,7 +81,7 @@ def _stream() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
-def _written(stream: io.TextIOWrapper) -> bytes:
+def _read_written(stream: io.TextIOWrapper) -> bytes:
     stream.flush()
     buffer = stream.buffer
     assert isinstance(buffer, io.BytesIO)

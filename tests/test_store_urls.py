@@ -34,7 +34,7 @@ def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def line_of(arguments: list[str], directory: Path, **variables: str) -> str:
-    """Return the one line of a run that ends with status 2; `URL`: the subject of the message."""
+    """Return the single line of a run that ends with status 2; `URL`: the subject of the message."""
     with meant(NOWHERE) as patch:
         for name, value in variables.items():
             patch.setenv(name, value)

@@ -142,7 +142,7 @@ def shown(arguments: tuple[str, ...]) -> str:
 
 @for_each("arguments", CASES, ids=shown, shards=2)
 def test_nothing_of_a_file_controls_the_terminal(arguments: tuple[str, ...], disk: Path) -> None:
-    printed = in_terminal(disk, *arguments, columns=400)  # which fails on what is no UTF-8
+    printed = in_terminal(disk, *arguments, columns=400)  # fails on invalid UTF-8
     assert printed
     assert not set(plain(printed).replace("\r\n", "\n")) & HARMFUL
     assert STYLE not in printed

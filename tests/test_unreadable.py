@@ -50,14 +50,14 @@ def test_salvage_keeps_every_intact_batch_in_readable_blocks(
     shutil.copytree(log.parent, source)
     starts = [draw.randrange(0, -(-len(content) // BLOCK)) * BLOCK for _ in range(draw.randint(1, 5))]
     failing_disk.lose_blocks(source / log.name, *(range(start, start + BLOCK) for start in starts))
-    expected = [raw for start, raw in _placed(content) if not _touches(start, len(raw), starts)]
+    expected = [raw for start, raw in _place_batches(content) if not _touches(start, len(raw), starts)]
     plan = salvage([source], tmp_path / "saved")
     kept = [raw for path in (tmp_path / "saved").rglob("*.log") for raw in intact_batches(path.read_bytes())]
     assert sorted(set(kept)) == sorted(set(expected))
     assert not plan.is_whole
 
 
-def _placed(content: bytes) -> list[tuple[int, bytes]]:
+def _place_batches(content: bytes) -> list[tuple[int, bytes]]:
     placed, position = [], 0
     while position + 17 <= len(content):
         size = int.from_bytes(content[position + 8 : position + 12], "big", signed=True) + 12

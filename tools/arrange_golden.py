@@ -1,4 +1,4 @@
-"""Arranges recorded cases and their files as golden data, or adds them to what is there.
+"""Arranges recorded cases and their files as golden data, or adds them to existing data.
 
     python tools/arrange_golden.py SOURCE DEST    add SOURCE to DEST, which may be new
     python tools/arrange_golden.py DEST           rewrite DEST's indexes (cases, outputs, counts, MANIFEST)

@@ -2,7 +2,7 @@
 
 python tools/make_dist.py dist
 
-Times in them are that of the last commit, or SOURCE_DATE_EPOCH. Paths, the user and the umask leave no trace. Under
+Times in them are the last commit's, or SOURCE_DATE_EPOCH. Paths, the user and the umask leave no trace. Under
 Linux auditwheel names the wheel after the oldest C library that it runs with. Another compiler, Cython or setuptools
 may give other bytes.
 """

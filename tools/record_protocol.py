@@ -1,4 +1,4 @@
-"""Records what real clients and a real broker say to each other: `--out clients.pcap`.
+"""Records the messages between real clients and a real broker: `--out clients.pcap`.
 
 A broker (KRaft, on 127.0.0.1) names a small proxy as its address; the proxy passes bytes on and writes them down as the
 packets of a capture. Kafka's own tools (Java), aiokafka and librdkafka then make topics, write, read in groups and in

@@ -1,4 +1,4 @@
-"""Shows a golden case, or makes the copy of the files that its paths are meant for.
+"""Shows a golden case, or copies the files for its paths.
 
 python tools/show_case.py ID               how the real tool ran, and what it printed
 python tools/show_case.py --list TEXT      the cases whose line in cases/*.jsonl has the text

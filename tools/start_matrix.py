@@ -1,4 +1,4 @@
-"""Measures what a broker does at its start with a damaged disk: `--release 4.4.0`.
+"""Measures the starts of a broker with a damaged disk: `--release 4.4.0`.
 
 tools/start/cells.py lists files and their faults. Each fault is put into a copy of a base disk, a broker is started on
 the copy, and the consequence is written as a line of golden/start/RELEASE-ROLE.jsonl. Existing lines aren't measured

@@ -1,4 +1,4 @@
-"""Prints where kseg contradicts what brokers did at their starts: errors where all was well, or none where it wasn't.
+"""Prints contradictions between kseg and brokers' starts: errors without harm, or harm without errors.
 
 Each row of golden/start/ is tried: its fault is put into its base disk, which `kseg verify` and `kseg doctor` read.
 Needs what tests need, no Java.

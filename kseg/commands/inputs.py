@@ -36,7 +36,7 @@ def local_inputs(given: Given, parameters: Sequence[str], talk: Talk) -> Iterato
     parameters: the options and arguments with paths to read. talk: ends with 2 if something couldn't be unpacked, and
     with 1 if a segment of a tier can't be used.
     """
-    with _unpacked(given, parameters, talk) as unpacked, _placed(unpacked, parameters, talk) as placed:
+    with _unpack(given, parameters, talk) as unpacked, _place_tiers(unpacked, parameters, talk) as placed:
         yield placed
 
 
@@ -48,7 +48,7 @@ def _leads_inside(value: Any) -> bool:
 
 
 @contextmanager
-def _unpacked(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
+def _unpack(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
     if "max_unpacked" not in given or not any(_leads_inside(given[name]) for name in parameters):
         yield given
         return
@@ -131,7 +131,7 @@ def _is_tier(path: StrPath, given: Given) -> bool:
 
 
 @contextmanager
-def _placed(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
+def _place_tiers(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
     remotes = given.get("remotes", ())
     paths = {path for name in parameters for path in _sources(name, given)} if "private_keys" in given else set()
     tiers = {path for path in paths if remotes or _is_tier(path, given)}
@@ -196,18 +196,18 @@ class _Placing:
         if value is None:
             return None
         if not isinstance(value, tuple):
-            return self._placed(value)[0]
+            return self._place_all(value)[0]
         placed: list[StrPath] = []
         for each in value:
             try:
-                placed += self._placed(each)
+                placed += self._place_all(each)
             except OpenError as error:
                 self.refused.append(error)
         if self.refused and not self._has_placed:  # another input, such as a destination, isn't read
             raise self.refused[0]
         return tuple(placed)
 
-    def _placed(self, value: StrPath) -> list[StrPath]:
+    def _place_all(self, value: StrPath) -> list[StrPath]:
         paths = paths_in(value)
         return [*map(self._place, paths)] if self._tiers.intersection(paths) else [value]
 
@@ -224,7 +224,7 @@ def new_directory_of(
 ) -> AbstractContextManager[Path | None]:
     """Return the directory of --to, for `with`; None with --dry-run.
 
-    Raises UsageError without both, or if the directory exists, or is inside an input: `beside`.
+    Raises UsageError without both, or if the directory exists, or is inside an input, given as `beside`.
     """
     if directory is None and not dry_run:
         raise UsageError("give --to DIR, or --dry-run")

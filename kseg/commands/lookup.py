@@ -88,7 +88,7 @@ def lookup(options: LookupOptions) -> None:
         talk.end_with(1)
 
 
-def _stored(answer: Lookup) -> "StoredRecord | None":
+def _record_place(answer: Lookup) -> "StoredRecord | None":
     """Return the place of the found record; None without one."""
     from kseg.dump.record_line import StoredRecord
 
@@ -102,7 +102,7 @@ def _object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> dict
     from kseg.dump.record_line import record_json
     from kseg.output.rows import JsonText
 
-    stored = _stored(answer)
+    stored = _record_place(answer)
     record = None if stored is None else JsonText(record_json(stored, zone=zone, redaction=redaction))
     return lookup_object(answer, record)
 
@@ -111,7 +111,7 @@ def _write_way(answer: Lookup, redaction: "Redaction | None", zone: tzinfo, *, p
     from kseg.dump.record_line import record_line
 
     write_lines(lookup_lines(answer, zone))
-    stored = _stored(answer)
+    stored = _record_place(answer)
     if stored is not None:
         write_stdout(record_line(stored, print_data=print_data, redaction=redaction))
     elif answer.offset is not None:

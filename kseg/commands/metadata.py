@@ -32,7 +32,7 @@ from kseg.times import parse_zone, time_or_none, time_text
 
 
 class ScriptOptions(NamedTuple):
-    """Whether a script is printed instead of rows, and its cluster."""
+    """The choice between rows and a script, and the script's cluster."""
 
     as_commands: bool
     keep_brokers: bool

@@ -36,10 +36,10 @@ def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | No
         return
     replace = kernel.load().Replacer(redaction.redactor(), keeps_keys=True)
     for piece in pieces:
-        yield piece if isinstance(piece, Damage) else _redacted(piece, replace)
+        yield piece if isinstance(piece, Damage) else _redact(piece, replace)
 
 
-def _redacted(piece: Slice, replace: ReplaceContents) -> Slice:
+def _redact(piece: Slice, replace: ReplaceContents) -> Slice:
     rows, buffer = piece.run.rows, bytearray(piece.run.buffer)
     replace_contents = kernel.load().replace_contents
     bodies: list[bytes | None] = []

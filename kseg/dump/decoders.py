@@ -50,8 +50,8 @@ _CLASSES: dict[str, TextOf] = {
 def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
     """Return the printer of keys and values by these classes. Raises UsageError for an unknown class."""
     of_key, of_value = (
-        _class_named(key_class, "--key-decoder-class"),
-        _class_named(value_class, "--value-decoder-class"),
+        _find_class(key_class, "--key-decoder-class"),
+        _find_class(value_class, "--value-decoder-class"),
     )
 
     def decode(key: bytes | None, value: bytes | None, _: int, __: "Headers") -> tuple[bytes | None, bytes | None]:
@@ -60,7 +60,7 @@ def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
     return decode
 
 
-def _class_named(name: str | None, option: str) -> TextOf:
+def _find_class(name: str | None, option: str) -> TextOf:
     short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
     if short not in _CLASSES:
         raise UsageError(f"{option} {name}: kseg knows {', '.join(_CLASSES)}, also by their Kafka names")

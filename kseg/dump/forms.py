@@ -60,13 +60,13 @@ class Reports:
     def __init__(self, release: Release) -> None:
         self.release = release
         self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        """Offsets of .index entries, and offsets in the log."""
+        "Offsets of .index entries, and offsets in the log."
         self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        """Timestamps of .timeindex entries, and the largest timestamps of their batches."""
+        "Timestamps of .timeindex entries, and the largest timestamps of their batches."
         self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
-        """Timestamps of .timeindex entries, and timestamps of the preceding entries."""
+        "Timestamps of .timeindex entries, and timestamps of the preceding entries."
         self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
-        """Offsets of .timeindex entries, and last offsets of the batches found for them; -1 without a batch."""
+        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 without a batch."
         self.gaps: dict[str, list[tuple[int, int]]] = {}
 
     def lines(self, most: int | None = None) -> Iterator[str]:

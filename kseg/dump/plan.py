@@ -186,7 +186,7 @@ class _Planning:
     def _of_directory(self, path: StrPath, found: "FoundAt") -> "Iterator[DumpedDirectory]":
         """Yield the directories at a path with files to print; refuse the path if there are none."""
         folders = _partitions(found) if not self._options.choice.is_everything else _folders(found)
-        listed = [self._listed(*each) for each in folders if self._is_printed(each[0])]
+        listed = [self._printed_files(*each) for each in folders if self._is_printed(each[0])]
         has_files = any(each.files for each in listed)
         if self._options.takes_only_logs:
             listed = [each._replace(files=tuple(each.logs)) for each in listed]
@@ -231,7 +231,7 @@ class _Planning:
         own = os.path.realpath(path) if self._left_out else ""
         return any(each == own or each.startswith(f"{own}/") for each in self._left_out)
 
-    def _listed(self, directory: Path, names: "DirectoryNames | None") -> DumpedDirectory:
+    def _printed_files(self, directory: Path, names: "DirectoryNames | None") -> DumpedDirectory:
         """Return the files of a directory that are printed."""
         if names is None:
             from kseg.system.directory_names import list_names
@@ -278,13 +278,13 @@ def _directories_to_send(
         if logs:
             sent.append(each._replace(files=logs))
     if internal:
-        problems.note(f"not sent: {_listed(internal)}: a cluster has its own; --topic NAME sends one")
+        problems.note(f"not sent: {_list_first(internal)}: a cluster has its own; --topic NAME sends one")
     if aside:
-        problems.note(f"not sent: {_listed(aside)}: a broker put them aside; a PATH of its own sends one")
+        problems.note(f"not sent: {_list_first(aside)}: a broker put them aside; a PATH of its own sends one")
     return sent
 
 
-def _listed(names: Collection[StrPath]) -> str:
+def _list_first(names: Collection[StrPath]) -> str:
     """Return the first names, and the number of the others."""
     more = len(names) - SHOWN_NAMES
     first = ", ".join(map(str, islice(names, SHOWN_NAMES)))

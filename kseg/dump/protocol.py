@@ -234,14 +234,14 @@ def _wrong_damages(message: ApiMessage, damages: Iterable[Damage]) -> list[Damag
 def _structure(fields: tuple[Field, ...], version: int, value: Fields, records: Any) -> dict[str, object]:
     """Return a structure as JSON: the fields of the version, without tagged fields at their defaults."""
     shown: dict[str, object] = {}
-    for each in _present(fields, version, value):
+    for each in _present_fields(fields, version, value):
         shown[each.name] = _value(each, version, value[each.name], records)
     if UNKNOWN_TAGGED_FIELDS in value:
         shown[UNKNOWN_TAGGED_FIELDS] = _tags(value[UNKNOWN_TAGGED_FIELDS])
     return shown
 
 
-def _present(fields: tuple[Field, ...], version: int, value: Fields) -> Iterator[Field]:
+def _present_fields(fields: tuple[Field, ...], version: int, value: Fields) -> Iterator[Field]:
     for each in fields:
         if version not in version_range(each.versions):
             continue
@@ -356,7 +356,7 @@ class _TextWriter:
 
     def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
         """Add a structure's fields; the first line has the mark of an array's element."""
-        for each in _present(fields, version, value):
+        for each in _present_fields(fields, version, value):
             self._field(each, version, value[each.name], depth, mark)
             mark = ""
         for tag, content in value.get(UNKNOWN_TAGGED_FIELDS, {}).items():

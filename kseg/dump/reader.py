@@ -101,7 +101,7 @@ class DirectoryReader:
         with self._open(path) as log_file:
             source: Iterator[Run | Damage] | None = None
             if not self._options.selection.is_everything:
-                rendering, source = self._narrowed(log_file, rendering)
+                rendering, source = self._narrow(log_file, rendering)
             log = RenderedLog(log_file, rendering, output, source, self._show_progress)
             yield log
             if source is not None and rendering.is_deep:
@@ -113,7 +113,7 @@ class DirectoryReader:
             return LogFile(path, self._options.max_bytes, buffer_size=self._buffer_size)
         return self.directory.copies.open_log(as_path(path), self._options.max_bytes, buffer_size=self._buffer_size)
 
-    def _narrowed(self, log_file: LogFile, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
+    def _narrow(self, log_file: LogFile, rendering: Rendering) -> tuple[Rendering, Iterator[Run | Damage]]:
         """Return the rendering with a filter, and the parts to print."""
         selector = self.selector
         start = self._start if self._start is not None else selector.start_position(log_file)

@@ -1,4 +1,4 @@
-"""Text like that of Kafka's tool: a log's first line, batches, records and trailing bytes; entries of other files."""
+"""Text in the form of Kafka's tool: a log's first line, batches, records and trailing bytes; entries of other files."""
 
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TextForm(Form):
-    """Lines of text: the documentation's layout for logs, the latest release's for other files, or that of --like."""
+    """Lines of text: the documentation's layout for logs, the latest release's for others, or the layout of --like."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)

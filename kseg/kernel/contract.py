@@ -49,9 +49,9 @@ class Slot(IntEnum):
     CONTROL_VERSION = auto()
     COORDINATOR_EPOCH = auto()
     TIMESTAMP_DELTA = auto()
-    """As stored in a v2 record; with LogAppendTime it doesn't follow from the timestamp."""
+    "Stored in a v2 record; with LogAppendTime it doesn't follow from the timestamp."
     RECORD_ATTRIBUTES = auto()
-    """Attributes of a v2 record; Kafka writes 0."""
+    "Attributes of a v2 record; Kafka writes 0."
 
 
 STEADY = (
@@ -70,9 +70,9 @@ class Text(IntEnum):
     KEY = 0
     VALUE = 1
     DECODED = 2
-    """Text of `decode_control` for a control record; null for all others."""
+    "Text of `decode_control` for a control record; null for all others."
     KEY_DECODED = 3
-    """Further text of `decode` for a record, like the following members; null without one, and for control records."""
+    "Further text of `decode` for a record, like the following members; null without one, and for control records."
     VALUE_DECODED = 4
     KEY_ERROR = 5
     VALUE_ERROR = 6
@@ -86,15 +86,15 @@ class Op(IntEnum):
     INTEGER = 1
     "Slot a in decimal."
     WORD = 2
-    """The word of table b for slot a; the table's last word for unknown numbers."""
+    "The word of table b for slot a; the table's last word for unknown numbers."
     TEXT = 3
     "Text a as Java decodes UTF-8."
     HEADER_KEYS = 4
     "Keys of the headers, joined by commas."
     SKIP_IF_NULL = 5
-    """If text a is null, skips the next b operations."""
+    "If text a is null, skips the next b operations."
     SKIP_IF_ZERO = 6
-    """If slot a is 0, skips the next b operations."""
+    "If slot a is 0, skips the next b operations."
     JSON_TEXT = 7
     """Ends a JSON name and adds text a: `":"text"`, `Base64":"…"` if it is not UTF-8, or `":null`.
 
@@ -107,21 +107,21 @@ class Op(IntEnum):
     SKIP_UNLESS_NULL = 10
     SKIP_UNLESS_ZERO = 11
     SKIP_IF_NEGATIVE = 12
-    """If slot a is negative (the size of a null), skips the next b operations."""
+    "If slot a is negative (the size of a null), skips the next b operations."
     CSV_TEXT = 13
     """Text a as a field in quotes, nothing for null.
 
     Text that isn't UTF-8, or begins with `base64:` itself, is Base64 after `base64:`.
     """
     CSV_HEADERS = 14
-    """The headers' JSON list, as CSV_TEXT."""
+    "The headers' JSON list, as CSV_TEXT."
     TIME = 15
     "Slot a as JSON_TIME shows it, without quotes; nothing for null."
     CSV_SAFE_TEXT = 16
-    """As CSV_TEXT, after an apostrophe if a spreadsheet would evaluate the text as a formula because of its beginning.
+    """Like CSV_TEXT, after an apostrophe if a spreadsheet would take the beginning for a formula.
     """
     JSON_VALUE = 17
-    """Text a as a JSON string, escaped as JSON_TEXT, non-UTF-8 text in Base64 as in CSV_TEXT; null for null."""
+    "Text a as a JSON string, escaped as JSON_TEXT, non-UTF-8 text in Base64 as in CSV_TEXT; null for null."
 
 
 Zone: TypeAlias = tuple[tuple[int, int], ...]
@@ -170,7 +170,7 @@ class Program(NamedTuple):
     "By magic 0, 1, 2."
     record: tuple[Template | None, Template | None, Template | None]
     control: tuple[Template, ...] | None
-    """Templates of control records: CONTROL_TEMPLATES of them."""
+    "Templates of control records: CONTROL_TEMPLATES of them."
 
 
 ROW = 3
@@ -179,7 +179,7 @@ START, SIZE, VALID = range(ROW)
 
 Buffer = Any  # any object with the buffer protocol (collections.abc.Buffer from 3.12 on)
 Rows: TypeAlias = "array[int]"
-"""Of int64, ROW values per batch.
+"""Rows of ROW int64 values, one per batch.
 
 Entry points take the buffer that the rows describe, the first row and the end row, and the bodies of these rows. A body
 is None for an uncompressed or missing one; the list may be None, too. `first_body` is the row of the first body, by
@@ -236,7 +236,7 @@ DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 
 
 ReplaceContents = Callable[["bytes | None", "bytes | None"], tuple["bytes | None", "bytes | None"]]
-"""Key and value of a record or of a header → what takes their places: null for null, else as many bytes."""
+"""Function from key and value of a record or header to their substitutes: null for null, else as many bytes."""
 
 
 class _Replacer(Protocol):
@@ -251,10 +251,10 @@ class _Replacer(Protocol):
 
 
 class Stop(IntEnum):
-    """Why a scan stopped."""
+    """Reasons for a scan to stop."""
 
     END = 0
-    """The remaining bytes can't hold a complete batch: more are needed, or the file ends inside one."""
+    "The remaining bytes can't hold a complete batch: more are needed, or the file ends inside one."
     BAD_LENGTH = 1
     BAD_MAGIC = 2
     BAD_CRC = 3
@@ -281,9 +281,9 @@ class GapRule(IntEnum):
     NONE = 0
     ALL_RECORDS = 1
     PLAIN_MESSAGES = 2
-    """v0 and v1 messages that aren't compressed themselves, including shallow ones."""
+    "v0 and v1 messages that aren't compressed themselves, including shallow ones."
     FALLS = 3
-    """All records, but only offsets that aren't above the preceding one are noted: compaction never writes them."""
+    "All records, but only offsets that aren't above the preceding one are noted: compaction never writes them."
 
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -461,13 +461,13 @@ class Columns(Protocol):
     """
 
     count: int
-    """Number of records."""
+    "Number of records."
     header_count: int
-    """Number of headers of all records."""
+    "Number of headers of all records."
     rows: Buffer
     "int32: the row of the record's batch."
     places: Buffer
-    """int32: with a filter, the record's index among all read records, counted from 0; otherwise empty."""
+    "int32: with a filter, the record's index among all read records, counted from 0; otherwise empty."
     offsets: Buffer
     "int64"
     timestamps: Buffer
@@ -489,7 +489,7 @@ class Columns(Protocol):
     value_validity: Buffer
     value_data: Buffer
     header_offsets: Buffer
-    """int32: start of a record's headers among all headers."""
+    "int32: start of a record's headers among all headers."
     header_key_offsets: Buffer
     header_key_data: Buffer
     header_value_offsets: Buffer

@@ -21,7 +21,7 @@ class Event(IntFlag):
     """
 
     LEGACY = 1
-    """The batch is a v0 or v1 entry, and the fold doesn't pass these."""
+    "The batch is a v0 or v1 entry, and the fold doesn't pass these."
     INVALID = 2
     "Its CRC is wrong."
     BOUND = 4
@@ -29,16 +29,16 @@ class Event(IntFlag):
     CONTROL = 8
     TRANSACTIONAL = 16
     PRODUCER = 32
-    """It has a producer id that is unknown, has another epoch, or begins a transaction."""
+    "It has a producer id that is unknown, has another epoch, or begins a transaction."
     SEQUENCE = 64
-    """Its base sequence doesn't follow the last sequence of its producer."""
+    "Its base sequence doesn't follow the last sequence of its producer."
     GAP = 128
     "Its base offset is above the next one."
     FALL = 256
     "Its base offset is below the next one, or above its last offset."
     OFFSET = GAP | FALL
     SPARSE = 512
-    """It has fewer records than offsets, since compaction removes records."""
+    "It has fewer records than offsets, since compaction removes records."
     DELETE_HORIZON = 1024
     EPOCH = 2048
     "Its leader epoch isn't the largest so far."
@@ -50,13 +50,13 @@ class Event(IntFlag):
     Also a size that is negative other than null's -1.
     """
     INDEX = 32768
-    """An index entry up to this batch is wrong."""
+    "An index entry up to this batch is wrong."
     TRANSACTION = 65536
-    """It is transactional, and its producer is unknown, or has another epoch or no open transaction."""
+    "It is transactional, and its producer is unknown, or has another epoch or no open transaction."
     DISORDER = 131072
-    """Its last offset is below that of the preceding batch."""
+    "Its last offset is below the preceding batch's."
     ODD_NULL = 262144
-    """A size of its records is negative other than null's -1, also in v0 and v1 entries that aren't passed."""
+    "A size of its records is negative other than null's -1, also in v0 and v1 entries that aren't passed."
 
 
 class HeaderColumns(Protocol):

@@ -139,7 +139,7 @@ class Measure(IntEnum):
     """Measures that have a histogram."""
 
     BATCH_SIZE = 0
-    """Bytes of a batch, as stored; for v0 and v1 of a wrapper or a message. Control batches aren't counted."""
+    "Bytes of a batch, as stored; for v0 and v1 of a wrapper or a message. Control batches aren't counted."
     BATCH_RECORDS = 1
     KEY_SIZE = 2
     VALUE_SIZE = 3
@@ -148,7 +148,7 @@ class Measure(IntEnum):
     RECORD_SIZE = 5
     "Key, value and headers."
     LATENESS = 6
-    """Milliseconds of a record's timestamp before the largest so far, if it is before."""
+    "Milliseconds of a record's timestamp before the largest so far, if it is before."
 
 
 class OfHistogram(IntEnum):

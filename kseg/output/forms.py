@@ -29,9 +29,9 @@ class Form:
     name: ClassVar[str]
     is_for_people: ClassVar[bool] = False
     has_objects: ClassVar[bool] = False
-    """Whether it has objects of any kind, one after another; other forms have lines of text, or rows of columns."""
+    "True if it has objects of any kind, one after another; other forms have lines of text, or rows of columns."
     has_one_kind: ClassVar[bool] = False
-    "Whether all of its rows have the same columns."
+    "True if all of its rows have the same columns."
 
     color: bool | None = None
     csv: CsvStyle = PLAIN_CSV

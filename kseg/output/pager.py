@@ -91,7 +91,7 @@ _WIDTH, _NARROWEST, _WIDEST = 80, 40, 140
 
 
 class Fold(Enum):
-    """Where a long line is folded. Commands never are, so that they can be copied; in pipes only prose is."""
+    """Rules for folding long lines. Commands are never folded, so that they can be copied; in pipes only prose is."""
 
     NEVER = "never"
     ON_TERMINALS = "on terminals"

@@ -42,7 +42,7 @@ class CellKind(StrEnum):
     RATIO = "ratio"
     MONEY = "money"
     BAR = "bar"
-    """A share that is also drawn as a bar."""
+    "A share that is also drawn as a bar."
 
 
 class CellColumn(NamedTuple):

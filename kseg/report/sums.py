@@ -287,7 +287,7 @@ MOST_TOP_KEYS = 64
 """Most keys of a partition that are kept, those with the most records."""
 MOST_KEPT_PRODUCERS = 256
 _SHARES = (256, 1024, 4096)
-"""Shares of hot keys: a key is kept if it has one record of so many, which limits the number of such keys."""
+"""Shares of hot keys: a key is kept if it has at least one of this many records, which limits their number."""
 
 
 class CodecSums(NamedTuple):

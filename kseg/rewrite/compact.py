@@ -374,7 +374,7 @@ def retained_of(listing: PartitionListing, settings: RetentionSettings) -> list[
 
 
 class RetainedCopy(NamedTuple):
-    """A copy: base offsets of its segments; `rolled` is that of a new empty segment, None without one."""
+    """A copy: base offsets of its segments; `rolled`: base offset of a new empty segment, None without one."""
 
     base_offsets: tuple[int, ...]
     rolled: int | None

@@ -66,7 +66,7 @@ class _Finder:
         self._taken: set[int] = set()
 
     def ended(self) -> Iterator[LostEnd]:
-        lost = list(self._lost())
+        lost = list(self._find_lost())
         lost.sort(key=lambda each: each.event.end_offset is None)  # those without an offset can take any free one
         for event, begun, coordinator_epoch in lost:
             found = LostEnd(event.producer_id, event.first_offset or 0, OUTCOMES[event.is_aborted], event.evidence)
@@ -85,7 +85,7 @@ class _Finder:
         for producer_id in self._walk.maybe_ended:
             yield LostEnd(producer_id, self._walk.begun[producer_id], Outcome.UNKNOWN)
 
-    def _lost(self) -> Iterator[_Lost]:
+    def _find_lost(self) -> Iterator[_Lost]:
         begun, coordinator_epochs = dict[int, BatchHeader](), dict[int, int]()
         for event in self._walk.over(self._partition.segments):
             if isinstance(event, Begun):

@@ -226,7 +226,7 @@ class DeletedPartition(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it is omitted, in words."""
+        """The reason for omitting it, in words."""
         if self.deleted_at is None:
             return "the broker was deleting it, and will do so"
         return f"its topic was deleted at offset {self.deleted_at}: the broker will set it aside or delete it"

@@ -261,8 +261,8 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
 def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Path, tuple[Path, ...]]:
     """Copy the topic's id and intact metadata snapshots.
 
-    The id is that of the first readable file of a replica, else the known one. Returns the copied files with their
-    sources.
+    The id comes from the first readable file of a replica; otherwise it is the known one. Returns the copied files with
+    their sources.
     """
     sources: dict[Path, tuple[Path, ...]] = {}
     for replica in plan.replicas:

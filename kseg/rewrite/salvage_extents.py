@@ -349,7 +349,7 @@ class InnerProblems:
     def of(self, row: int, header: BatchHeader) -> InnerProblem | None:
         """Return the problem inside the batch of a row with the given header."""
         if header.is_control:
-            return next(iter(self._found(row, row + 1).values()), None)
+            return next(iter(self._find(row, row + 1).values()), None)
         run, piece = self._piece.run, self._piece
         stop, _ = self._usual.fold(run.buffer, run.rows, row, row + 1, run.position, piece.bodies, piece.first)
         return None if stop > row else self._all.get(header.position)
@@ -362,10 +362,10 @@ class InnerProblems:
         offsets = memoryview(columns.offsets).cast("B").cast("q")
         is_suspicious = columns.problems or piece.damages or b"\0" in bytes(columns.valid)
         if is_suspicious or any(map(ge, offsets, offsets[1:])) or _holds_strays(piece, columns):
-            return self._found(piece.first, piece.last)
+            return self._find(piece.first, piece.last)
         return {}
 
-    def _found(self, first: int, last: int) -> dict[int, InnerProblem]:
+    def _find(self, first: int, last: int) -> dict[int, InnerProblem]:
         batches = (each for each in checked_rows(self._log_file, self._piece, first, last))
         problems = (_problem_inside(batch) for batch in batches if isinstance(batch, CheckedBatch))
         return {problem.position: problem for problem in problems if problem is not None}

@@ -210,7 +210,7 @@ class _Kept:
         self._firsts[number] = block[0].first_offset
 
 
-# --- what is left over ------------------------------------------------------------------------------------------------
+# --- remaining batches ------------------------------------------------------------------------------------------------
 
 
 def judge_rest(rests: Iterable[list[Extent]], kept: list[Extent], batches: ExtentBatches) -> tuple[int, list[Extent]]:

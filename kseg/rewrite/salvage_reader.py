@@ -42,7 +42,7 @@ _WATCHED = (
     | Event.RECORDS
 )
 _NOWHERE = -1
-"""As position_bound: the fold stops at the next batch in any case."""
+"""Value of position_bound with which the fold stops at the next batch in any case."""
 
 
 class Loss(NamedTuple):

@@ -399,7 +399,7 @@ def _to_offset(row: _CopyRow) -> int | None:
     return None if row.truncation is None else row.truncation.to_offset
 
 
-def _lost(row: _CopyRow) -> int | None:
+def _lost_count(row: _CopyRow) -> int | None:
     return None if row.truncation is None else row.truncation.lost_records
 
 
@@ -421,7 +421,7 @@ COLUMNS: tuple[Column[_CopyRow], ...] = (
     Column(fields.FIRST_DIFFERENCE, "differs from", lambda row: row.diff.first_difference),
     Column(fields.DIVERGENCE_OFFSET, "diverged at", _divergence),
     Column(fields.TO_OFFSET, "truncates to", _to_offset),
-    Column(fields.LOST_RECORDS, "loses", _lost),
+    Column(fields.LOST_RECORDS, "loses", _lost_count),
 )
 """One row per copy of a partition."""
 

@@ -30,7 +30,7 @@ _FIRST_KINDS = 3
 _TOPICS = 5
 _GOOD = "1;32"
 _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD}
-"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green if there is no finding."""
+"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green without findings."""
 
 
 def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:

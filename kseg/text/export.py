@@ -133,7 +133,7 @@ def report_objects(report: "Report") -> Iterator[dict[str, Any]]:
 def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     """Yield a report as a table, then damages and notes, and commands that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
-    remade = _remade(report.partitions)
+    remade = _find_recreated(report.partitions)
     rare += [_TOPIC_ID] if remade else []
     yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
     for partition in report.partitions:
@@ -143,7 +143,7 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
-    yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
+    yield from (line for earlier, later in remade for line in _lines_about_recreated(earlier, later))
     sums = _sums(report)
     yield (
         f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
@@ -175,12 +175,12 @@ def _name(partition: "PartitionReport") -> str:
     return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
 
 
-def _remade(partitions: "Iterable[PartitionReport]") -> "list[tuple[PartitionReport, PartitionReport]]":
+def _find_recreated(partitions: "Iterable[PartitionReport]") -> "list[tuple[PartitionReport, PartitionReport]]":
     """Return pairs of accounts of same-named partitions whose topics followed one another."""
     return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
 
 
-def _lines_about_remade(earlier: "PartitionReport", later: "PartitionReport") -> Iterator[str]:
+def _lines_about_recreated(earlier: "PartitionReport", later: "PartitionReport") -> Iterator[str]:
     first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
     then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
     yield f"{_name(later)}: the topic was recreated: {first}, {then}; both are exported"

@@ -27,7 +27,7 @@ def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | 
     reasons = list(_absence(row.presence, zone))
     if isinstance(row, OffsetCommit):
         held_back, is_most = _held_back(row, end)
-        reasons += [*(held_back if is_most else ()), *_deleted(row, end)]
+        reasons += [*(held_back if is_most else ()), *_explain_deletion(row, end)]
         reasons = [*(reasons or [_no_commit(row, zone)]), *(() if is_most else held_back)]
     return "; ".join(reasons) or None
 
@@ -67,7 +67,7 @@ def _held_back(commit: OffsetCommit, end: LogEnd) -> tuple[list[str], bool]:
     return [f"{share}: last stable offset {end.last_stable_offset} of {end.log_end_offset}"], behind >= before
 
 
-def _deleted(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
+def _explain_deletion(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
     if commit.offset < end.log_start_offset:
         gone = counted(end.log_start_offset - commit.offset, "record")
         verb = "is" if gone.startswith("1 ") else "are"

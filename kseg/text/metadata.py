@@ -521,7 +521,7 @@ def _worst_first(section: Section[Any], rows: list[Any]) -> list[Any]:
 
 
 def write_script(script: Script, note: Callable[[str], object]) -> None:
-    """Write a script, and report how much it carries over and what it omits."""
+    """Write a script, and report its contents and omissions."""
     for line in script.lines:
         write_line(line)
     flush_stdout()

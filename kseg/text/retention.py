@@ -84,7 +84,7 @@ def _objects(plan: FreeingPlan, wanted: Wanted, bootstrap_server: str) -> Iterat
 
 
 def _share_lines(wanted: Wanted) -> Iterator[str]:
-    """Yield lines that say what the total of a share is."""
+    """Yield lines about the total of a share."""
     if wanted.of is not None:
         share = f"{wanted.percent}% of the {wanted.of} ({human_size(wanted.whole)})"
         other = "" if wanted.of is ShareOf.DISK else f"; disk:{wanted.percent}% is of the disk, as `df` shows it"
@@ -151,7 +151,7 @@ def keys_text(cleaning: Cleaning) -> str | None:
     return f"up to {counted(cleaning.most_records, 'key')} to clean, the cleaner takes {cleaning.most_keys} at once"
 
 
-def _cleanable(cleaning: Cleaning) -> str:
+def _cleanable_text(cleaning: Cleaning) -> str:
     is_by_lag = cleaning.is_overdue and (cleaning.dirty_ratio or 0.0) <= cleaning.min_ratio
     text = "cleanable, for max.compaction.lag.ms is over" if is_by_lag else "cleanable"
     if cleaning.stop is CleanerStop.ACTIVE_SEGMENT:
@@ -159,23 +159,23 @@ def _cleanable(cleaning: Cleaning) -> str:
     return f"{text}, up to offset {cleaning.end_offset - 1}: {_stop_text(cleaning)}"
 
 
-def _waits(cleaning: Cleaning) -> str:
+def _waits_text(cleaning: Cleaning) -> str:
     if not cleaning.cleanable_size:
         return "clean"
     return f"not cleanable: its dirty ratio isn't over {cleaning.min_ratio:g}"
 
 
-def _stopped(cleaning: Cleaning) -> str:
+def _stopped_text(cleaning: Cleaning) -> str:
     return f"not cleanable: {_stop_text(cleaning)}"
 
 
-def _uncleanable(cleaning: Cleaning) -> str:
+def _uncleanable_text(cleaning: Cleaning) -> str:
     damage = cleaning.damage
     place = "" if damage is None else f" at position {damage.position} of {damage.base_offset:020}.log"
     return f"uncleanable: damage{place}, where the cleaner would fail"
 
 
-def _unknown(cleaning: Cleaning) -> str:
+def _unknown_text(cleaning: Cleaning) -> str:
     if cleaning.is_policy_unknown:
         return "cleanable? Nothing tells whether cleanup.policy is still compact"
     return f"cleanable? Not if a transaction is open at offset {cleaning.stop_offset}, which --deep tells"
@@ -186,11 +186,11 @@ def _stop_text(cleaning: Cleaning) -> str:
 
 
 _TEXTS = {
-    CleanerVerdict.CLEANABLE: _cleanable,
-    CleanerVerdict.WAITS: _waits,
-    CleanerVerdict.STOPPED: _stopped,
-    CleanerVerdict.UNCLEANABLE: _uncleanable,
-    CleanerVerdict.UNKNOWN: _unknown,
+    CleanerVerdict.CLEANABLE: _cleanable_text,
+    CleanerVerdict.WAITS: _waits_text,
+    CleanerVerdict.STOPPED: _stopped_text,
+    CleanerVerdict.UNCLEANABLE: _uncleanable_text,
+    CleanerVerdict.UNKNOWN: _unknown_text,
 }
 _STOPS = {
     CleanerStop.ACTIVE_SEGMENT: "the active segment begins at offset {}",

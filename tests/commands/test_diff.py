@@ -21,7 +21,7 @@ def diffed(directory: Path, *arguments: str, said: bytes = b"") -> tuple[int, li
 
 
 def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
-    """Return the one partition that differs."""
+    """Return the only partition that differs."""
     status, (partition, summary) = diffed(directory, *arguments)
     assert status == 1
     assert summary["partitions"] == 1

@@ -204,7 +204,7 @@ def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
     assert run.kseg(["ls", "kafka-logs"], tmp_path).stderr.count(b"not read") == 1
 
 
-# --- what there is a line for, in which order, how many --------------------------------------------------------------
+# --- lines: their units, order and number ---------------------------------------------------------------------------
 
 
 def test_a_line_is_a_partitions_by_itself() -> None:

@@ -32,7 +32,7 @@ def printed(directory: Path, *arguments: str) -> str:
 
 
 def refused(directory: Path, *arguments: str) -> str:
-    """Return the one line of a run that ends with status 2."""
+    """Return the single line of a run that ends with status 2."""
     ran = kseg(["query", *arguments], directory)
     assert (ran.status, ran.stdout) == (2, b"")
     (line,) = ran.stderr.decode().splitlines()

@@ -39,8 +39,8 @@ UNSEEN = {("say", "screen"), ("note", "blocks"), ("notes", "blocks"), ("note", "
 UNSEEN |= {("ValueError", "kernel"), ("ValueError", "twin")}
 """Exceptions that aren't messages in a package.
 
-They are browse's own line on the screen, the contract of the kernel, the text of a report's page, and the words of a line
-about a request to a server.
+They are browse's own line on the screen, the contract of the kernel, the text of a report's page, and the words
+of a line about a request to a server.
 """
 FIELDS = {"detail", "reason", "failure", "problem", "why", "refusal", "warning", "hint", "says", "note", "notes"}
 """Fields of values with words for the user, such as a damage's detail."""

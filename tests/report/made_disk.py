@@ -69,7 +69,7 @@ def rows(found: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
 
 
 def row(found: list[dict[str, Any]], table: str, **cells: Any) -> dict[str, Any]:
-    """Return the one row of a table with these cells."""
+    """Return the only row of a table with these cells."""
     (only,) = (each for each in rows(found, table) if cells.items() <= each.items())
     return only
 

@@ -117,7 +117,7 @@ def _completion_of(values: Late | None, *, is_list: bool) -> Callable[..., list[
     if values is None:
         return None
 
-    def offered(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    def offer(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         from contextlib import suppress
 
         from kseg.errors import KsegError
@@ -131,7 +131,7 @@ def _completion_of(values: Late | None, *, is_list: bool) -> Callable[..., list[
             return [f"{before}{comma}{each}" for each in found[:_MOST_VALUES]]
         return []
 
-    return offered
+    return offer
 
 
 def variable_of(command: str, flag: str) -> str:

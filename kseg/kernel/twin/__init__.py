@@ -1,6 +1,6 @@
 """The Python twin of the compiled kernel: the same entry points, written for readability."""
 
-# ruff: noqa: F401  what is imported here are the entry points
+# ruff: noqa: F401  the imports are the entry points
 
 from kseg.kernel.twin.cleaning import Encoded, OffsetTable
 from kseg.kernel.twin.columns import Columns, columns

@@ -65,13 +65,13 @@ class Cursor:
 
     def varint(self) -> int:
         """Return a zig-zag int32. Kafka drops excess bits of the last byte."""
-        return from_zigzag(self._unsigned(LONGEST_VARINT) % 2**32)
+        return from_zigzag(self._read_unsigned(LONGEST_VARINT) % 2**32)
 
     def varlong(self) -> int:
         """Return a zig-zag int64."""
-        return from_zigzag(self._unsigned(LONGEST_VARLONG) % 2**64)
+        return from_zigzag(self._read_unsigned(LONGEST_VARLONG) % 2**64)
 
-    def _unsigned(self, longest: int) -> int:
+    def _read_unsigned(self, longest: int) -> int:
         start, self.at = self.at, min(self.at + longest, len(self.content))
         value, self.at = read_uvarint(self.content, start, longest)
         return value

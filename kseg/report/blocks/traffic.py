@@ -453,7 +453,7 @@ def _is_compacted(partition: PartitionFacts) -> bool:
 
 
 def _still_there(rate: float, day: int, retention_ms: int) -> float:
-    """Return the bytes written since, without those that have expired."""
+    """Return the bytes written since, without expired ones."""
     return rate * (day if retention_ms < 0 else min(day, retention_ms / DAY_MS))
 
 

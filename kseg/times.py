@@ -29,7 +29,7 @@ TIME_FORMS = (
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
-    """Return milliseconds since 1970 for such a number, a time in ISO 8601, an age (`-90s`, `now`), or a time of day.
+    """Return milliseconds since 1970 for milliseconds, ISO 8601, an age (`-90s`, `now`), or a time of day.
 
     `10:00` is today's, `yesterday` is its first moment, in the zone. Of bare numbers 4 digits are a year and 8 a date,
     if they begin with 1970 to 2999. With `ms` they always are milliseconds.
@@ -68,7 +68,7 @@ def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
 
 
 def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
-    """Return `parse_time` of an option, or None if it is missing."""
+    """Return the result of `parse_time` for an option; None if it is missing."""
     return None if text is None else parse_time(text, zone)
 
 

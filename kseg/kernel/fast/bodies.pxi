@@ -1,4 +1,4 @@
-# The bodies of rows: decompressed, kept, looked up; and the rows checked.
+# The bodies of rows: decompressed, kept, looked up; and checks of the rows.
 
 # Functions of the codecs' libraries, by their own names; each writes at most the capacity that it is given.
 ctypedef int (*lz4_decompress_safe)(const char* source, char* target, int size, int capacity) noexcept nogil
@@ -15,12 +15,12 @@ cdef enum:
 
 
 cdef struct Body:
-    int codec, magic  # codec 0: it isn't compressed
-    Cursor frame  # at is NULL where a wrapper has no value
+    int codec, magic  # codec 0: uncompressed
+    Cursor frame  # at is NULL for a wrapper without a value
 
 
 cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
-    """The compressed bytes of the row that begins there; see formats.body."""
+    """Return the compressed bytes of the row that begins there; see formats.body."""
     cdef Body body
     cdef Cursor entry
     cdef Bytes value
@@ -41,7 +41,7 @@ cdef Body compressed_body(const uint8_t* at, int64_t size) noexcept nogil:
 
 
 cdef tuple left_row(Py_ssize_t row, Body body, const uint8_t* base):
-    """What the Python interfaces of the libraries need to decompress a row."""
+    """Return the facts with which the libraries' Python interfaces decompress a row."""
     if body.frame.at == NULL:
         return row, body.codec, body.magic, -1, -1
     return row, body.codec, body.magic, body.frame.at - base, body.frame.end - base
@@ -49,7 +49,7 @@ cdef tuple left_row(Py_ssize_t row, Body body, const uint8_t* base):
 
 @cython.final
 cdef class Zstd:
-    """The way into libzstd of one call, which no thread shares; its context is NULL if the functions can't be had."""
+    """Access to libzstd for one call, which no thread shares; its context is NULL without the functions."""
 
     cdef void* context
     cdef zstd_free_context free
@@ -128,7 +128,7 @@ cdef class Bodies:
 
     def decompress(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, functions, int64_t limit,
                    int64_t enough):
-        """Decompresses the usual lz4 and zstd bodies of rows from `first` on; see the contract.
+        """Decompress the usual lz4 and zstd bodies of rows from `first` on; see the contract.
 
         Usual is what Kafka writes: of lz4 frames of independent blocks of up to 64 KiB with no checksums but the
         header's; of zstd, in v2 batches, frames that tell how large they may become. Everything else, damage too, is
@@ -168,7 +168,7 @@ cdef class Bodies:
         return first + end, left
 
     cdef int take_zstd(self, Body body, Zstd zstd, int64_t most) except -1 nogil:
-        """A body's frames into the arena; False for what the library refuses, or what may become too large."""
+        """Decompress a body's frames into the arena; return False for refused and possibly too large ones."""
         cdef size_t size = body.frame.end - body.frame.at
         cdef unsigned long long bound = zstd.bound(body.frame.at, size)  # an error is a number near the largest
         cdef size_t got
@@ -182,7 +182,7 @@ cdef class Bodies:
         return True
 
     cdef int take_lz4(self, Body body, lz4_decompress_safe decompress, int64_t most) except -1 nogil:
-        """A body's frame into the arena; False where it isn't usual."""
+        """Decompress a body's frame into the arena; return False for an unusual one."""
         cdef const uint8_t* header = take(&body.frame, LZ4_FRAME_HEADER)
         if header == NULL or memcmp(header, b"\x04\x22\x4d\x18\x60\x40", 6) != 0:
             return False
@@ -220,7 +220,7 @@ cdef class Bodies:
 
 
 cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last) except -1:
-    """Holds what all pointer arithmetic rests on: every row lies within its buffer."""
+    """Check the base of all pointer arithmetic: every row lies within its buffer."""
     cdef Py_ssize_t i
     if first < 0 or last < first or last * ROW > rows.shape[0]:
         raise IndexError("rows that aren't there")
@@ -231,7 +231,7 @@ cdef int check_rows(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t first,
 
 
 cdef Bytes* take_bodies(bodies, Py_ssize_t first, Py_ssize_t count) except NULL:
-    """Where bodies first … first + count - 1 lie. unsafe: `bodies` keeps them alive while they are read."""
+    """Return the places of bodies first … first + count - 1. unsafe: `bodies` keeps them alive while they are read."""
     if bodies is not None and not 0 <= first <= len(bodies) - count:
         raise IndexError("fewer bodies than rows")
     cdef Bytes* result = <Bytes*>malloc((count + 1) * sizeof(Bytes))

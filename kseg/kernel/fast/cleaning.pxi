@@ -1,15 +1,15 @@
-# Compaction: a table of the last offsets of keys, and the batches that it leaves whole or takes away.
+# Compaction: a table of the last offsets of keys, and the batches that it keeps or removes completely.
 
-# Computes a digest; NULL if it can't. MD5 of libcrypto is one.
+# Computes a digest; NULL on failure. MD5 of libcrypto is one.
 ctypedef const uint8_t* (*digest_function)(const uint8_t* content, size_t size, uint8_t* digest) noexcept nogil
 
 cdef enum:
     SLOT_SIZE = 24  # cleaning_contract.ENTRY_SIZE
     DIGEST_SIZE = 16
-    PROBES = DIGEST_SIZE - 4  # places in the digest that a number begins at, less one
+    PROBES = DIGEST_SIZE - 4  # places in the digest where a number can begin, minus one
 
 cdef enum:
-    # what becomes of a batch
+    # the results of cleaning for a batch
     LOOK = 0
     WHOLE = 1
     NOTHING_LEFT = 2
@@ -17,7 +17,10 @@ cdef enum:
 
 @cython.final
 cdef class OffsetTable:
-    """See the contract. A slot holds a digest, and the offset + 1 in the machine's byte order: 0 in a free one."""
+    """The offset table of the contract.
+
+    A slot has a digest, and the offset + 1 in the machine's byte order: 0 in a free one.
+    """
 
     cdef uint8_t[::1] memory
     cdef uint64_t slots, count, most
@@ -62,7 +65,7 @@ cdef class OffsetTable:
         return 0
 
     cdef uint8_t* find(self, const uint8_t* digest) noexcept nogil:
-        """The slot of a digest, or the free one for it: probes along the digest, then along the table."""
+        """Return the slot of a digest, or the free slot for it. Probes along the digest, then along the table."""
         cdef uint64_t probe = 0, start
         cdef uint8_t* slot
         while True:
@@ -73,7 +76,7 @@ cdef class OffsetTable:
             probe += 1
 
     cdef bint put_digest(self, const uint8_t* digest, int64_t offset) noexcept nogil:
-        """False if there is no room."""
+        """Return False if there is no room."""
         cdef uint8_t* slot
         cdef uint64_t stored = <uint64_t>offset + 1
         if self.slots == 0:
@@ -150,7 +153,7 @@ cdef class OffsetTable:
 
     cdef int judge(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t row, Bodies bodies,
                    Py_ssize_t body) except -1 nogil:
-        """What becomes of a row, and counts its records unless it has to be looked at."""
+        """Return the fate of a row; count its records unless the caller must handle it."""
         cdef RecordView* view = &self.view
         cdef int64_t kept = 0, superseded = 0, without_key = 0
         if rows[row * ROW + 2] == 0:
@@ -213,7 +216,7 @@ cdef class OffsetTable:
         return (<const char*>left.memory)[:left.used], kept, base, largest
 
     cdef bint header_stays(self) noexcept nogil:
-        """Whether the batch in the view stays without its records."""
+        """Return whether the batch in the view stays without its records."""
         cdef Producer* known
         cdef int64_t* slots = self.view.slots
         if slots[MAGIC] < 2:
@@ -223,7 +226,7 @@ cdef class OffsetTable:
 
 
 cdef int add_timed(Growing target, const uint8_t* at, const uint8_t* end, int64_t timestamp_delta) except -1:
-    """Adds a record that could be read, with another timestamp delta. Its attributes become 0, as Kafka writes them."""
+    """Add a readable record with another timestamp delta. Its attributes become 0, as Kafka writes them."""
     cdef Cursor record
     cdef uint8_t* out
     cdef uint8_t* start
@@ -258,7 +261,7 @@ cdef int check_range(int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, Bodie
 
 cdef int start_row_at(RowWalk* walk, RecordView* view, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t row,
                       Bodies bodies, Py_ssize_t body_number) except -1 nogil:
-    """Begins a walk over the records of a row of the table."""
+    """Begin a walk over the records of a row of the table."""
     cdef int64_t start = rows[row * ROW], size = rows[row * ROW + 1]
     cdef Bytes body
     check_whole(buffer.shape[0], rows, row)

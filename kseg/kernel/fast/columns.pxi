@@ -86,7 +86,7 @@ cdef class Columns:
         return self.header_keys.count
 
     cdef bint takes(self) except -1 nogil:
-        """Whether the record in the view is wanted; its place is kept then."""
+        """Return whether the filter takes the record in the view; keep its place then."""
         if self.is_full or not self.filter.takes(&self.view):
             return False
         if self.to_skip > 0:
@@ -97,7 +97,7 @@ cdef class Columns:
         return True
 
     cdef int add(self, int64_t row) except -1 nogil:
-        """The record in the view, if the filter takes it."""
+        """Add the record in the view, if the filter takes it."""
         cdef RecordView* view = &self.view
         cdef Cursor headers = view.headers
         cdef Bytes null
@@ -124,7 +124,7 @@ cdef class Columns:
         return 0
 
     cdef int add_row(self, int64_t row, RowWalk* walk) except -1 nogil:
-        """The records of a row, and what is wrong with them."""
+        """Add the records of a row, and its problem."""
         while next_of_row(walk, &self.view):
             self.add(row)
             if self.is_full:
@@ -137,7 +137,7 @@ cdef class Columns:
 
 def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
             record_filter=None, Py_ssize_t first_body=-1, int contents=7):
-    """The records of rows first … last - 1, control records too; see the contract."""
+    """Return the records of rows first … last - 1, including control records; see the contract."""
     cdef Columns result = Columns(record_filter, contents)
     cdef const uint8_t* base = &buffer[0]
     cdef RowWalk walk

@@ -29,7 +29,7 @@ cdef inline uint8_t* put_varint(uint8_t* out, int64_t value) noexcept nogil:
 
 
 cdef inline uint8_t* put_sized(uint8_t* out, Bytes content) noexcept nogil:
-    """Size and bytes; of null only the size, which is -1."""
+    """Write size and bytes; for null only the size, which is -1."""
     out = put_varint(out, content.size)
     if content.size > 0:
         memcpy(out, content.at, content.size)
@@ -46,7 +46,7 @@ cdef inline bint is_bytes(object content) noexcept:
 
 @cython.final
 cdef class Encoded:
-    """Records as they stand in a batch, one after another."""
+    """Encoded records of a batch, one after another."""
 
     cdef Growing memory
     cdef Py_ssize_t count
@@ -63,30 +63,30 @@ cdef class Encoded:
 
     @property
     def size(self):
-        """Bytes of all."""
+        """Bytes in total."""
         return self.memory.used
 
     def add(self, bytes record, int64_t offset_delta, int64_t timestamp):
-        """Adds what is encoded already."""
+        """Add an encoded record."""
         memcpy(self.memory.add(len(record)), PyBytes_AsString(record), len(record))
         self.count += 1
         self.max_timestamp = max(self.max_timestamp, timestamp)
         self.next_delta = offset_delta + 1
 
     def start(self, int64_t base_timestamp):
-        """Sets the time to which those of usual records are relative."""
+        """Set the time to which timestamps of usual records are relative."""
         self.is_started, self.base_timestamp = True, base_timestamp
 
     def body(self):
-        """All records."""
+        """Return all records."""
         return self.memory.memory[:self.memory.used] if self.memory.used else b""
 
     def append(self, timestamp, key, value, headers):
-        """Encodes a record at the next offset if it is usual; see the contract."""
+        """Encode a record at the next offset if it is usual; see the contract."""
         return self.add_usual(timestamp, key, value, headers)
 
     def extend(self, records):
-        """Encodes records without headers, of less than a gibibyte; see the contract."""
+        """Encode records without headers, of less than a gibibyte; see the contract."""
         for record in records:
             timestamp, key, value, headers = record
             if not self.add_usual(timestamp, key, value, headers):

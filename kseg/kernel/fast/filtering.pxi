@@ -1,7 +1,7 @@
-# The choice of records and of batches: a contract.RecordFilter in C's types, and the headers that it looks at.
+# The choice of records and of batches: a contract.RecordFilter in C's types, and conditions on headers.
 
 cdef inline bint is_part(const uint8_t* at, int64_t size, const uint8_t* part, int64_t part_size) noexcept nogil:
-    """Whether some bytes hold others."""
+    """Return whether some bytes contain others."""
     cdef const uint8_t* end = at + size - part_size + 1
     if part_size == 0:
         return True
@@ -20,7 +20,7 @@ cdef inline bint is_same(Bytes* text, Bytes* other) noexcept nogil:
 
 
 cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
-    """The number's bits mixed evenly: splitmix64."""
+    """Return the number's bits mixed evenly: splitmix64."""
     number += 0x9E3779B97F4A7C15U
     number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9U
     number = (number ^ (number >> 27)) * 0x94D049BB133111EBU
@@ -29,13 +29,13 @@ cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
 
 @cython.final
 cdef class Filter:
-    """A contract.RecordFilter in C's types; keeps what it points to alive."""
+    """A contract.RecordFilter in C's types; it keeps its pointers' targets alive."""
 
     cdef int64_t first_offset, last_offset, first_timestamp, last_timestamp
     cdef bint has_share, asks_python
     cdef uint64_t share
     cdef Bytes key, key_part, value_part
-    cdef Bytes* headers  # name and value of each; a value of size -1 asks nothing
+    cdef Bytes* headers  # name and value of each; a value of size -1 matches any
     cdef Py_ssize_t header_count
     cdef object predicate, owner
 
@@ -104,7 +104,7 @@ cdef class Filter:
 
 
 cdef object headers_of(RecordView* view):
-    """A record's headers as (key, value); very many are read when they are asked for."""
+    """Return a record's headers as (key, value); very many are read on access."""
     cdef Cursor headers = view.headers
     cdef int64_t i
     cdef list found = []
@@ -119,13 +119,13 @@ cdef object headers_of(RecordView* view):
 
 
 def has_csv_headers(program):
-    """Whether a template of the program shows headers as a field of CSV."""
+    """Return whether a template of the program shows headers as a field of CSV."""
     templates = [*program.batch, *program.record, *(program.control or ())]
     return any(CSV_HEADERS in template.ops[::3] for template in templates if template is not None)
 
 
 def select(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t count, wanted):
-    """Keeps of the first `count` rows those whose headers say what is wanted; see the contract."""
+    """Keep the rows among the first `count` whose headers meet the conditions; see the contract."""
     cdef int64_t first_offset = wanted.first_offset, last_offset = wanted.last_offset
     cdef int64_t first_timestamp = wanted.first_timestamp, last_timestamp = wanted.last_timestamp
     cdef bint has_producer = wanted.producer_id is not None

@@ -1,7 +1,7 @@
-# Goes over batches by their headers: finds them without their CRCs, and folds those in which nothing happens.
+# Reads batches by their headers: finds them without their CRCs, and folds batches without events.
 
 def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t room):
-    """Fills `rows` with batches whose headers lie in the buffer; see the contract."""
+    """Fill `rows` with batches whose headers are in the buffer; see the contract."""
     cdef Py_ssize_t capacity = rows.shape[0] // ROW, count = 0, end = buffer.shape[0], least
     cdef int64_t at = start, size
     cdef const uint8_t* header
@@ -28,7 +28,7 @@ def walk(const uint8_t[::1] buffer, Py_ssize_t start, int64_t[::1] rows, int64_t
 
 
 def end_marker(const uint8_t[::1] raw):
-    """The marker in a control batch of the usual form; see the contract."""
+    """Return the marker in a control batch of the usual form; see the contract."""
     cdef const uint8_t* at
     cdef RecordView view
     cdef Walk walk
@@ -56,7 +56,7 @@ def end_marker(const uint8_t[::1] raw):
 
 @cython.final
 cdef class HeaderColumns:
-    """See the contract. The columns lie one after another in `values`."""
+    """The columns of the contract, one after another in `values`."""
 
     cdef readonly bint has_wrappers
     cdef Growing values
@@ -67,12 +67,12 @@ cdef class HeaderColumns:
         self.values.add(8 * HEADER_VALUES * count)
 
     def column(self, name):
-        """The column of a name; see the contract."""
+        """Return the column of a name; see the contract."""
         cdef Py_ssize_t size = 8 * self.count, start = HEADER_NAMES.index(name) * size
         return memoryview(self.values)[start:start + size]
 
     cdef void put(self, Py_ssize_t row, const uint8_t* at, int64_t size, int64_t valid, int64_t position) noexcept nogil:
-        """unsafe: the header of the row's magic is there, and `row` is below `count`."""
+        """Set a row. unsafe: the header of the row's magic exists, and `row` is below `count`."""
         cdef int64_t* to = <int64_t*>self.values.memory + row
         cdef Py_ssize_t step = self.count, column
         if 2 <= at[MAGIC_AT] <= 127:
@@ -87,7 +87,7 @@ cdef class HeaderColumns:
         to[COLUMN_IS_VALID * step] = valid
 
     cdef void put_entry(self, const uint8_t* at, int64_t* to, Py_ssize_t step) noexcept nogil:
-        """The values that a v0 or v1 entry has; a wrapper's own base offset and records aren't known here."""
+        """Set the values of a v0 or v1 entry; a wrapper's own base offset and records aren't known here."""
         if entry_v0_attributes(at) & CODEC_MASK:
             self.has_wrappers = True
         else:
@@ -102,7 +102,7 @@ cdef class HeaderColumns:
 
 
 cdef int check_header(Py_ssize_t buffer_size, const uint8_t* base, int64_t[::1] rows, Py_ssize_t row) except -1 nogil:
-    """Holds what all reading of headers rests on: the header of a row's magic lies within the buffer, if not its bytes."""
+    """Check the base of all reading of headers: the header of a row's magic is within the buffer, if not its bytes."""
     cdef int64_t start = rows[row * ROW], size = rows[row * ROW + 1]
     cdef bint is_batch
     if start >= 0 and size >= LEAST_SIZE_V0 and start <= buffer_size - LOG_ENTRY_HEADER_V0_SIZE:
@@ -115,7 +115,7 @@ cdef int check_header(Py_ssize_t buffer_size, const uint8_t* base, int64_t[::1] 
 
 
 def header_columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position):
-    """The headers of rows first … last - 1; see the contract."""
+    """Return the headers of rows first … last - 1; see the contract."""
     cdef HeaderColumns columns
     cdef const uint8_t* base = NULL
     cdef Py_ssize_t row
@@ -133,7 +133,7 @@ def header_columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t firs
 
 
 cdef struct HeaderView:
-    # the facts of a v2 header that a fold looks at
+    # the facts of a v2 header that a fold reads
     int64_t base_offset, last_offset, leader_epoch, max_timestamp, producer_id, size, position, records_count
     uint32_t crc
     int attributes, last_offset_delta
@@ -143,7 +143,7 @@ cdef struct HeaderView:
 
 @cython.final
 cdef class OffsetEntries:
-    """See the contract."""
+    """The .index entries of the contract."""
 
     cdef const uint8_t[::1] content
     cdef Py_ssize_t count
@@ -158,7 +158,7 @@ cdef class OffsetEntries:
         self.passed_offset = -1
 
     cdef bint pass_batch(self, int64_t base_offset, int64_t position, int64_t largest_size) noexcept nogil:
-        """Passes the entry of the batch at a position, if there is one; False where an entry is wrong."""
+        """Pass the entry of the batch at a position, if there is one; return False if an entry is wrong."""
         cdef const uint8_t* at
         cdef int64_t offset
         if not 0 <= self.next < self.count:
@@ -176,7 +176,7 @@ cdef class OffsetEntries:
         return True
 
     cdef bint rises(self, const uint8_t* at) noexcept nogil:
-        """Whether the entry there is above the one before it."""
+        """Return whether the entry is above the preceding one."""
         cdef const uint8_t* before = at - OFFSET_INDEX_ENTRY_SIZE
         return self.next == 0 or (
             offset_entry_relative_offset(at) > offset_entry_relative_offset(before)
@@ -185,7 +185,7 @@ cdef class OffsetEntries:
 
 @cython.final
 cdef class TimeEntries:
-    """See the contract."""
+    """The .timeindex entries of the contract."""
 
     cdef const uint8_t[::1] content
     cdef Py_ssize_t count
@@ -201,7 +201,7 @@ cdef class TimeEntries:
         self.has_all_times = True
 
     cdef bint pass_batch(self, HeaderView* header) noexcept nogil:
-        """Passes the entries up to a batch, and its largest time; False where one is wrong."""
+        """Pass the entries up to a batch, and its largest timestamp; return False if one is wrong."""
         cdef int64_t base_offset = header.base_offset, last_offset = header.last_offset
         cdef int64_t largest = max(self.largest, header.max_timestamp), largest_of_records = self.largest_of_records
         if header.records_count:
@@ -239,7 +239,7 @@ cdef class TimeEntries:
 # --- the fold -------------------------------------------------------------------------------------------------------
 
 cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
-    """unsafe: a v2 header is there."""
+    """Read a header. unsafe: a v2 header exists."""
     header.base_offset = batch_base_offset(at)
     header.last_offset_delta = batch_last_offset_delta(at)
     header.last_offset = sum_of(header.base_offset, header.last_offset_delta)
@@ -252,7 +252,7 @@ cdef void view_batch(HeaderView* header, const uint8_t* at) noexcept nogil:
 
 
 cdef void view_entry(HeaderView* header, const uint8_t* at) noexcept nogil:
-    """unsafe: the header of a v0 or v1 entry is there."""
+    """Read a header. unsafe: the header of a v0 or v1 entry exists."""
     header.base_offset = header.last_offset = entry_v0_offset(at)
     header.last_offset_delta = 0
     header.leader_epoch = header.max_timestamp = header.producer_id = -1
@@ -266,14 +266,14 @@ cdef void view_entry(HeaderView* header, const uint8_t* at) noexcept nogil:
 
 @cython.final
 cdef class HeaderFold:
-    """See the contract."""
+    """The header fold of the contract."""
 
     cdef public int64_t next_offset, last_offset, leader_epoch, max_timestamp, offset_of_max_timestamp, append_time
     cdef public int64_t largest_size, end, batches, records, gaps, missing, codecs
     cdef public int64_t offset_bound, timestamp_bound, position_bound, offset_floor
     cdef public bint passes_legacy
     cdef public int watched
-    cdef int keyed  # -1: nobody looked
+    cdef int keyed  # -1: unknown
     cdef readonly ProducerTable producers
     cdef public OffsetEntries offset_entries
     cdef public TimeEntries time_entries
@@ -329,7 +329,7 @@ cdef class HeaderFold:
         return row, events
 
     cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) except -1 nogil:
-        """Passes a row if nothing happens in it; else the events. unsafe: its header is there."""
+        """Pass a row without events; otherwise return the events. unsafe: its header exists."""
         cdef HeaderView header
         cdef Producer* producer = NULL
         cdef int events
@@ -431,7 +431,7 @@ cdef class HeaderFold:
         return 0 if continues_sequence(at, known.last_sequence) else EVENT_SEQUENCE
 
     cdef bint records_agree(self, const uint8_t* at, HeaderView* header, Bytes body) noexcept nogil:
-        """Whether all records can be read, with rising offsets among the header's, its largest time, usual nulls."""
+        """Return whether all records are readable, with rising offsets in range, largest timestamp, usual nulls."""
         cdef Walk walk
         cdef int64_t largest = -MOST_INT64 - 1, offset
         cdef int64_t* slots = self.view.slots
@@ -457,7 +457,7 @@ cdef class HeaderFold:
         return True
 
     cdef bint finds_odd_null(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
-        """Whether one of the records that can be read has a negative size that isn't null's own. unsafe: as step."""
+        """Return whether a readable record has a negative size other than null's. unsafe: as step."""
         cdef RowWalk walk
         start_row(&walk, &self.view, at, size, size, True, position, body)
         if walk.has_messages and self.view.has_odd_null:

@@ -2,7 +2,7 @@
 
 @cython.final
 cdef class EntryWriter:
-    """See the contract."""
+    """The entry writer of the contract."""
 
     cdef int64_t base_offset, interval, entry_position, last_offset, last_timestamp
     cdef bint has_offset
@@ -61,7 +61,7 @@ cdef class EntryWriter:
         return 0
 
     cdef bint fits(self, int64_t offset) noexcept nogil:
-        """Whether an entry has room for the offset, relative to the segment's."""
+        """Return whether an entry has room for the offset, relative to the segment's."""
         return offset >= self.base_offset and <uint64_t>offset - <uint64_t>self.base_offset <= LARGEST_INT32
 
 

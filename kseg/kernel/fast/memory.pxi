@@ -1,4 +1,4 @@
-# Memory that grows, and is kept for the next one.
+# Memory that grows, and is kept for the next owner.
 
 # Bodies come and go with every piece of work. The allocator would give their memory back to the system each time, and the
 # system would clear it again: that costs more than a quick codec. Both arrays change under the GIL only.
@@ -14,11 +14,11 @@ cdef int spare_count = 0
 
 @cython.final
 cdef class Growing:
-    """Memory that grows, and that Arrow and numpy can look into."""
+    """Memory that grows, and that Arrow and numpy can read."""
 
     cdef uint8_t* memory
     cdef Py_ssize_t used, capacity
-    cdef bint is_kept  # the memory, for the next one of its kind
+    cdef bint is_kept  # the memory, for the next of its kind
 
     def __dealloc__(self):
         global spare_count
@@ -29,7 +29,7 @@ cdef class Growing:
             free(self.memory)
 
     cdef void keep(self) noexcept:
-        """Takes the memory of one that is gone, and leaves its own to a later one."""
+        """Take the memory of a freed object, and leave its own to a later one."""
         global spare_count
         self.is_kept = True
         if self.memory == NULL and spare_count:
@@ -37,7 +37,7 @@ cdef class Growing:
             self.memory, self.capacity = spare_memory[spare_count], spare_capacity[spare_count]
 
     cdef uint8_t* add(self, Py_ssize_t size) except NULL nogil:
-        """Room for `size` more bytes."""
+        """Make room for `size` more bytes."""
         cdef uint8_t* larger
         cdef Py_ssize_t capacity
         if size > self.capacity - self.used or self.memory == NULL:

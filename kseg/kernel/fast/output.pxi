@@ -1,8 +1,8 @@
-# The buffer that text is collected in; integers and times as text.
+# The buffer that collects text; integers and times as text.
 
 @cython.final
 cdef class Output:
-    """Collects bytes and hands them to `write` in large pieces."""
+    """Collects bytes and passes them to `write` in large pieces."""
 
     cdef uint8_t* buffer
     cdef Py_ssize_t used, capacity
@@ -15,7 +15,7 @@ cdef class Output:
         self.buffer = <uint8_t*><char*>self.storage  # the storage is never resized
 
     def write(self, bytes text):
-        """Adds bytes after what was rendered."""
+        """Add bytes after the rendered ones."""
         cdef Py_ssize_t size = PyBytes_Size(text)
         if size > self.capacity:
             self.flush()
@@ -26,7 +26,7 @@ cdef class Output:
         self.used += size
 
     def flush(self):
-        """Hands over what is collected."""
+        """Pass on the collected bytes."""
         self._flush()
 
     cdef int _flush(self) except -1:
@@ -37,7 +37,7 @@ cdef class Output:
         return 0
 
     cdef inline int need(self, Py_ssize_t size) except -1 nogil:
-        """Makes room for `size` bytes, at most the capacity, and SHORT more."""
+        """Make room for `size` bytes, at most the capacity, and SHORT more."""
         return self.make_room() if size > self.capacity - self.used else 0
 
     cdef int make_room(self) except -1 with gil:
@@ -54,7 +54,7 @@ cdef class Doubling:
         self.out = out
 
     def write(self, const uint8_t[::1] text):
-        """Takes some text."""
+        """Take some text."""
         cdef const uint8_t* at = &text[0]
         cdef const uint8_t* end = at + text.shape[0]
         cdef const uint8_t* stop
@@ -80,13 +80,13 @@ cdef inline void put_four(uint8_t* out, uint32_t value) noexcept nogil:
 
 
 cdef inline void put_eight(uint8_t* out, uint32_t value) noexcept nogil:
-    """Halves that don't wait for each other."""
+    """Write halves that don't wait for each other."""
     put_four(out, value // 10000)
     put_four(out + 4, value % 10000)
 
 
 cdef inline uint8_t* put_small(uint8_t* out, uint32_t value) noexcept nogil:
-    """Up to 8 digits. They are written where they belong: copying them from elsewhere would wait for these writes."""
+    """Write up to 8 digits in place: copying them from elsewhere would wait for these writes."""
     if value < 10:
         out[0] = c"0" + <uint8_t>value
         return out + 1
@@ -106,7 +106,7 @@ cdef inline uint8_t* put_small(uint8_t* out, uint32_t value) noexcept nogil:
 
 
 cdef inline uint8_t* put_integer(uint8_t* out, int64_t value) noexcept nogil:
-    """Decimal digits."""
+    """Write decimal digits."""
     cdef uint64_t rest = <uint64_t>value
     if value < 0:
         out[0] = c"-"
@@ -139,18 +139,18 @@ cdef inline uint8_t* put_two(uint8_t* out, uint32_t value) noexcept nogil:
 
 
 cdef int64_t END_OF_YEAR_9999 = 253402300799999
-cdef int64_t ZONE_CYCLE_START = 4102444800000  # as the contract has them
+cdef int64_t ZONE_CYCLE_START = 4102444800000  # as in the contract
 cdef int64_t ZONE_CYCLE = 146097 * <int64_t>86400000
 
 
 cdef struct Zone:
-    int64_t* starts  # milliseconds, rising
+    int64_t* starts  # milliseconds, ascending
     int32_t* offsets  # seconds east of UTC from there on
     Py_ssize_t count  # 0: UTC
 
 
 cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
-    """Seconds east of UTC at a time that isn't negative."""
+    """Return seconds east of UTC at a time that isn't negative."""
     cdef Py_ssize_t low = 0, high = zone.count, middle
     if zone.count == 0:
         return 0
@@ -166,12 +166,12 @@ cdef int32_t zone_offset(Zone* zone, int64_t ms) noexcept nogil:
 
 
 cdef inline bint has_time(Zone* zone, int64_t ms) noexcept nogil:
-    """Whether ISO 8601 has a year of four digits for it."""
+    """Return whether ISO 8601 has a year of four digits for the time."""
     return 0 <= ms <= END_OF_YEAR_9999 and ms + 1000LL * zone_offset(zone, ms) <= END_OF_YEAR_9999
 
 
 cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
-    """A JSON string, or null."""
+    """Write a JSON string, or null."""
     if not has_time(zone, ms):
         memcpy(out, b"null", 4)
         return out + 4
@@ -182,7 +182,7 @@ cdef uint8_t* put_json_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil
 
 
 cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
-    """ISO 8601. Civil date from days, Gregorian."""
+    """Write ISO 8601. Civil date from days, Gregorian."""
     cdef int32_t offset = zone_offset(zone, ms)
     cdef uint32_t days, rest, era, day_of_era, year_of_era, day_of_year, month, year
     cdef uint8_t* at = out
@@ -216,7 +216,7 @@ cdef uint8_t* put_time(uint8_t* out, Zone* zone, int64_t ms) noexcept nogil:
 
 
 cdef uint8_t* put_offset(uint8_t* at, int32_t offset) noexcept nogil:
-    """Hours and minutes east of UTC; and seconds, where a zone had such."""
+    """Write hours and minutes east of UTC, and seconds if the zone has some."""
     at[0] = c"-" if offset < 0 else c"+"
     offset = -offset if offset < 0 else offset
     at = put_two(at + 1, <uint32_t>offset // 3600)

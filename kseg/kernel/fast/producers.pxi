@@ -1,4 +1,4 @@
-# A table of producers: what a fold knows of each, found by its id.
+# A table of producers: a fold's facts about each, found by its id.
 
 cdef extern from "Python.h":
     unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 18446744073709551615ULL
@@ -7,13 +7,13 @@ cdef extern from "Python.h":
 cdef struct Producer:
     # index.producer_state.ProducerState
     int64_t id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset
-    int64_t batches, records  # passed since it was put in
-    int64_t continued  # whether a fold has passed a batch of its open transaction: NOT_CONTINUED, or who set the time
+    int64_t batches, records  # passed since its last put
+    int64_t continued  # NOT_CONTINUED if no batch of its open transaction was passed, or the source of the time
 
 
 @cython.final
 cdef class ProducerTable:
-    """See the contract."""
+    """The producer table of the contract."""
 
     cdef SumTable table  # a row is a Producer
 
@@ -24,7 +24,7 @@ cdef class ProducerTable:
         return self.table.count
 
     cdef inline Producer* find(self, int64_t producer_id) noexcept nogil:
-        """NULL for one that isn't known."""
+        """Return NULL for an unknown one."""
         return <Producer*>self.table.find(producer_id)
 
     def get(self, int64_t producer_id):
@@ -57,5 +57,5 @@ cdef class ProducerTable:
 
 
 cdef object wrapped(number):
-    """A sum as Java's long holds it."""
+    """Return a sum with the overflow of Java's long."""
     return <int64_t>PyLong_AsUnsignedLongLongMask(number)

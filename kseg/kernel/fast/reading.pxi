@@ -3,7 +3,7 @@
 cdef struct Cursor:
     const uint8_t* at
     const uint8_t* end
-    bint failed  # something was wanted that isn't there: what is read after it means nothing
+    bint failed  # a read went beyond the end: all later results mean nothing
 
 
 cdef struct Bytes:
@@ -25,7 +25,7 @@ cdef inline int32_t int32_at(const uint8_t* at) noexcept nogil:
 
 
 cdef inline const uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
-    """The next `size` bytes, or NULL (and failed) if there are fewer."""
+    """Return the next `size` bytes, or NULL (and set failed) if there are fewer."""
     cdef const uint8_t* at = cursor.at
     if size < 0 or size > cursor.end - at:
         cursor.failed = True
@@ -35,7 +35,7 @@ cdef inline const uint8_t* take(Cursor* cursor, int64_t size) noexcept nogil:
 
 
 cdef inline int64_t varlong(Cursor* cursor, int bytes_allowed) noexcept nogil:
-    """A zig-zag number of at most 5 (int32) or 10 (int64) bytes; Kafka drops what doesn't fit of the last byte."""
+    """Read a zig-zag number of at most 5 (int32) or 10 (int64) bytes; Kafka drops excess bits of the last byte."""
     cdef uint64_t value = 0
     cdef int shift = 0
     cdef uint8_t byte
@@ -71,18 +71,18 @@ cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
 
 
 cdef inline int64_t int32_of(Cursor* cursor) noexcept nogil:
-    """A size as v0 and v1 store them; -1 where it isn't there."""
+    """Read a size as v0 and v1 store them; -1 if it is missing."""
     cdef const uint8_t* at = take(cursor, 4)
     return int32_at(at) if at != NULL else -1
 
 
 cdef inline Bytes sized_by_int32(Cursor* cursor) noexcept nogil:
-    """Bytes after their size, as v0 and v1 store them; null for a negative one, and where it isn't there."""
+    """Read bytes after their size, as v0 and v1 store them; null for a negative size, and for a missing one."""
     return sized(cursor, int32_of(cursor))
 
 
 cdef inline const uint8_t* end_of(Bytes content) noexcept nogil:
-    """Where some bytes end. A null lies nowhere, and its size is none that could be added."""
+    """Return the end of some bytes. A null has no place, and its size must not be added."""
     return content.at + content.size if content.size > 0 else content.at
 
 

@@ -1,4 +1,4 @@
-# Records as objects, which show themselves as kernel.record.Record.
+# Records as objects, which look like kernel.record.Record.
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -40,13 +40,13 @@ cdef PyMemberDef members[4]
 @cython.no_gc
 @cython.freelist(256)
 cdef class Record:
-    """One record: what most programs ask for as objects, the rest as numbers, which become objects when asked for.
+    """One record: frequent values as objects, others as numbers, which become objects on access.
 
     Its objects hold no others, and so can't be part of a cycle: the garbage collector needs not know of it.
     """
 
     cdef object offset, timestamp, key, value
-    cdef object known_headers  # a tuple; as long as nobody has asked for it their bytes; None if there are none
+    cdef object known_headers  # a tuple; before the first access their bytes; None without headers
     cdef int64_t header_count, batch_position, stored_crc
     cdef int32_t own_sequence
     cdef int8_t time_type, validity
@@ -117,7 +117,7 @@ cdef inline object bytes_object(Bytes text):
 
 
 cdef tuple headers_in(bytes content, int64_t count):
-    """Headers out of their bytes, which were read before."""
+    """Return headers from their bytes, which were read before."""
     cdef Cursor headers
     cdef Bytes name
     cdef int64_t i
@@ -132,7 +132,7 @@ cdef tuple headers_in(bytes content, int64_t count):
 
 
 cdef int prepare_records() except -1:
-    """Gives the objects the face of kernel.record.Record; of a class of the limited API Python lets attributes be set."""
+    """Give the objects the attributes of kernel.record.Record; a class of the limited API allows setting them."""
     global record_class, header_class, timestamp_types
     from kseg.formats.codes import TimestampType
     from kseg.kernel import record as home
@@ -150,7 +150,7 @@ cdef int prepare_records() except -1:
 
 
 cdef int show_members() except -1:
-    """Shows the objects of a record as __slots__ are shown.
+    """Shows the objects of a record like __slots__.
 
     The interpreter reads these without a call: with properties a loop over all records takes a fifth longer.
     """
@@ -167,18 +167,18 @@ cdef int show_members() except -1:
 
 @cython.final
 cdef class RecordReader:
-    """Records of rows in lists, and what is wrong with a batch after its records; see the contract."""
+    """Records of rows in lists, and a batch's problem after its records; see the contract."""
 
     cdef const uint8_t[::1] buffer
     cdef int64_t[::1] rows
-    cdef object bodies  # keeps what `given` points to alive
+    cdef object bodies  # keeps the targets of `given` alive
     cdef Bytes* given
     cdef Py_ssize_t row, first, last
     cdef int64_t position
     cdef bint is_in_row
     cdef RowWalk walk
     cdef RecordView view
-    cdef object problem  # comes after the list that is being made
+    cdef object problem  # follows the list in progress
 
     def __dealloc__(self):
         free(self.given)
@@ -220,7 +220,7 @@ cdef class RecordReader:
 
 def records(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
             Py_ssize_t first_body=-1):
-    """The records of rows first … last - 1 as values; see the contract."""
+    """Return the records of rows first … last - 1 as values; see the contract."""
     cdef RecordReader reader = RecordReader.__new__(RecordReader)
     if record_class is None:
         prepare_records()

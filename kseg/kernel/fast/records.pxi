@@ -1,15 +1,15 @@
 # Batches, entries and records, read into a view; and walks over the records of a body.
 
 cdef struct RecordView:
-    # what a template can show
+    # the values that a template can show
     int64_t slots[SLOTS]
     Bytes texts[TEXTS]
     Cursor headers
-    bint has_odd_null  # whether one of the record's sizes is negative, but not null's own -1
+    bint has_odd_null  # whether one of the record's sizes is negative other than null's -1
 
 
 cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
-    """Passes over a record's headers and checks them; they are read again where a template shows them."""
+    """Skip a record's headers and check them; they are read again if a template shows them."""
     cdef int64_t count = varint(cursor), i, size
     view.headers.at = cursor.at
     view.headers.failed = False
@@ -29,7 +29,7 @@ cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
 
 
 cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
-    """One record of a v2 batch; False if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
+    """Read one record of a v2 batch; return False if Kafka can't read it. Source: DefaultRecord.readFrom."""
     cdef Cursor record
     cdef int64_t size = varint(body), timestamp_delta, offset_delta, key_size, value_size
     cdef const uint8_t* attributes
@@ -62,17 +62,17 @@ cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
 
 
 cdef inline int64_t sum_of(int64_t number, int64_t delta) noexcept nogil:
-    """Wraps around as Java's long does."""
+    """Return a sum with the overflow of Java's long."""
     return <int64_t>(<uint64_t>number + <uint64_t>delta)
 
 
 cdef inline int64_t difference_of(int64_t number, int64_t other) noexcept nogil:
-    """Wraps around likewise."""
+    """Return a difference with the same overflow."""
     return <int64_t>(<uint64_t>number - <uint64_t>other)
 
 
 cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
-    """Sequences run 0 … 2³¹-1 and begin again at 0. Source: DefaultRecordBatch.incrementSequence."""
+    """Return the sequence, which wraps from 2³¹-1 to 0. Source: DefaultRecordBatch.incrementSequence."""
     if base == -1:
         return -1
     base += delta
@@ -80,18 +80,18 @@ cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
 
 
 cdef inline int64_t last_sequence_of(const uint8_t* at) noexcept nogil:
-    """Sequence of a batch's last record; -1 for none."""
+    """Return the sequence of a batch's last record; -1 for none."""
     cdef int64_t base = batch_base_sequence(at)
     return -1 if base < 0 else (base + batch_last_offset_delta(at)) & LARGEST_SEQUENCE
 
 
 cdef inline bint continues_sequence(const uint8_t* at, int64_t last) noexcept nogil:
-    """Whether a batch's first sequence is the one after `last`, which is -1 if it isn't known."""
+    """Return whether a batch's first sequence is the one after `last`, which is -1 if unknown."""
     return last >= 0 and batch_base_sequence(at) == (last + 1) & LARGEST_SEQUENCE
 
 
 cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
-    """The message of a v0 or v1 entry into the record's slots; False if it is too short for what it says.
+    """Read the message of a v0 or v1 entry into the record's slots; return False if it is shorter than it says.
 
     unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there, and so a v1 message's timestamp.
     """
@@ -125,14 +125,14 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
 
 
 cdef inline void clear_record(RecordView* view) noexcept nogil:
-    """What stands for a record's values where there is none."""
+    """Set the values for a missing record."""
     view.slots[SEQUENCE] = view.slots[CONTROL_TYPE] = view.slots[CONTROL_VERSION] = -1
     view.slots[COORDINATOR_EPOCH] = view.slots[TIMESTAMP_DELTA] = view.slots[RECORD_ATTRIBUTES] = -1
     view.slots[HEADER_COUNT] = 0
 
 
 cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
-    """A v2 batch's slots. unsafe: BATCH_HEADER_SIZE bytes are there."""
+    """Set a v2 batch's slots. unsafe: BATCH_HEADER_SIZE bytes exist."""
     cdef int64_t attributes = batch_attributes(at)
     cdef int64_t* slots = view.slots
     clear_record(view)
@@ -164,7 +164,7 @@ cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t positi
 
 
 cdef void fill_entry_header(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
-    """A v0 or v1 entry's slots as a batch of one record. unsafe: the header of its magic is there, up to the key."""
+    """Set a v0 or v1 entry's slots as a batch of one record. unsafe: the header of its magic exists, up to the key."""
     cdef int64_t* slots = view.slots
     clear_record(view)
     slots[MAGIC] = entry_v0_magic(at)
@@ -182,7 +182,7 @@ cdef void fill_entry_header(const uint8_t* at, int64_t size, RecordView* view) n
 
 
 cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
-    """Likewise, and the slots of its message. unsafe: `size` >= LEAST_SIZE_V0 bytes are there."""
+    """Do the same, and set the slots of its message. unsafe: `size` >= LEAST_SIZE_V0 bytes exist."""
     fill_entry_header(at, size, view)
     view.slots[POSITION] = position
     view.slots[IS_VALID] = valid
@@ -193,10 +193,10 @@ cdef struct Walk:
     # over the records of a batch, or the messages of a wrapper
     Cursor body
     const uint8_t* start
-    int64_t index, count  # records read; and those that the header announces
-    int problem  # what ended it too early, or NO_PROBLEM
+    int64_t index, count  # records read; and their number in the header
+    int problem  # the reason for an early end, or NO_PROBLEM
     int magic  # of a wrapper's messages
-    int64_t shift  # what the stored offsets of a wrapper's messages lack
+    int64_t shift  # difference to the stored offsets of a wrapper's messages
 
 
 cdef inline void start_walk(Walk* walk, Bytes body, int64_t count) noexcept nogil:
@@ -209,12 +209,12 @@ cdef inline void start_walk(Walk* walk, Bytes body, int64_t count) noexcept nogi
 
 
 cdef inline int64_t body_position(Walk* walk) noexcept nogil:
-    """Where the walk stands, in bytes of the body."""
+    """Return the position of the walk, in bytes of the body."""
     return walk.body.at - walk.start
 
 
 cdef inline bint next_record(Walk* walk, RecordView* view) noexcept nogil:
-    """The next record into the view; False at the end, or where the records aren't what the header announces."""
+    """Read the next record into the view; return False at the end, or if the records contradict the header."""
     if walk.index >= walk.count:
         if walk.count < 0 or walk.body.at != walk.body.end:
             walk.problem = Problem.BAD_COUNT
@@ -230,7 +230,7 @@ cdef inline bint next_record(Walk* walk, RecordView* view) noexcept nogil:
 
 
 cdef void start_in_wrapper(Walk* walk, Bytes body, RecordView* view) noexcept nogil:
-    """Begins a walk over the messages of the wrapper in the view, which is given their base offset and their count.
+    """Begin a walk over the messages of the wrapper in the view, which gets their base offset and their count.
 
     v0 stores offsets absolute; v1 relative, so that the last one is the wrapper's, unless the wrapper's is 0.
     """
@@ -255,7 +255,7 @@ cdef void start_in_wrapper(Walk* walk, Bytes body, RecordView* view) noexcept no
 
 
 cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:
-    """The next message into the view; False at the end, where an entry is cut short, or at one that Kafka refuses."""
+    """Read the next message into the view; return False at the end, at an incomplete entry, or at a refused one."""
     cdef const uint8_t* at = walk.body.at
     cdef int64_t size, left = walk.body.end - at
     if walk.problem != NO_PROBLEM or left < LOG_OVERHEAD:
@@ -278,13 +278,13 @@ cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:
 cdef struct RowWalk:
     # over the records of a row, whatever its format
     Walk records
-    bint is_message, has_messages  # a v0 or v1 entry that is a message, or that holds some
-    bint lacks_body  # its records are compressed, and their body isn't there: none of them is read
+    bint is_message, has_messages  # a v0 or v1 entry that is a message, or that contains some
+    bint lacks_body  # its records are compressed, and their body is missing: none of them is read
 
 
 cdef inline void start_row(RowWalk* walk, RecordView* view, const uint8_t* at, int64_t size, int64_t room, bint valid,
                            int64_t position, Bytes body) noexcept nogil:
-    """Begins a walk over the records of a row, whose own facts are in the view then.
+    """Begin a walk over the records of a row, and read the row's own facts into the view.
 
     A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there.
     unsafe: `size` >= LEAST_SIZE_V0 bytes are there.
@@ -308,7 +308,7 @@ cdef inline void start_row(RowWalk* walk, RecordView* view, const uint8_t* at, i
 
 
 cdef inline bint next_of_row(RowWalk* walk, RecordView* view) noexcept nogil:
-    """The next record into the view; False at the end, or at a problem."""
+    """Read the next record into the view; return False at the end, or at a problem."""
     if walk.has_messages:
         return next_message(&walk.records, view)
     if walk.is_message:
@@ -318,18 +318,18 @@ cdef inline bint next_of_row(RowWalk* walk, RecordView* view) noexcept nogil:
 
 
 cdef inline bint has_all_records(RowWalk* walk) noexcept nogil:
-    """Whether the walk, which is over, has met all of the row's records."""
+    """Return whether the walk, which has ended, has met all of the row's records."""
     return walk.records.problem == NO_PROBLEM and not walk.lacks_body
 
 
 cdef object problem_of(RowWalk* walk, RecordView* view):
-    """What ended the walk too early."""
+    """Return the reason for the walk's early end."""
     return RecordProblem(
         view.slots[POSITION], ProblemValue(walk.records.problem), walk.records.index, body_position(&walk.records))
 
 
 cdef int check_whole(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t row) except -1 nogil:
-    """Holds what all reading of rows rests on: a row's bytes lie within the buffer."""
+    """Check the base of all reading of rows: a row's bytes are within the buffer."""
     if rows[row * ROW] < 0 or rows[row * ROW + 1] < LEAST_SIZE_V0 or rows[row * ROW + 1] > buffer_size - rows[row * ROW]:
         with gil:
             raise IndexError("a row outside the buffer")

@@ -2,7 +2,7 @@
 
 @cython.final
 cdef class Renderer:
-    """Renders batches of one file, and remembers what it met; see the contract."""
+    """Renders batches of one file, and records counts and problems; see the contract."""
 
     cdef Output out
     cdef list owners  # keep the templates alive
@@ -85,7 +85,7 @@ cdef class Renderer:
 
     def render(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
                bodies, Py_ssize_t first_body=-1):
-        """Prints rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
+        """Print rows from `first` on, up to `last` or through the first batch with a problem; see the contract."""
         cdef const uint8_t* base = &buffer[0]
         check_rows(buffer.shape[0], rows, first, last)
         cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
@@ -103,7 +103,7 @@ cdef class Renderer:
 
     cdef int one_batch(self, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
                        Bytes body) except -1 nogil:
-        """One row. A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there."""
+        """Print one row. Like Kafka, it reads a v2 header although the size is smaller, if `room` bytes exist."""
         cdef RecordView* view = &self.view
         cdef int8_t magic = batch_magic(at)
         if magic < 2 or room < BATCH_HEADER_SIZE:
@@ -235,7 +235,7 @@ cdef class Renderer:
         return 0
 
     cdef int put_batch(self, Template* template, bint is_deep) except -1 nogil:
-        """The batch's line; with a filter it waits for the first record taken, if records are looked at."""
+        """Print the batch's line; with a filter it waits for the first taken record, if records are read."""
         if not self.has_filter or not is_deep:
             return self.put(template)
         self.waiting = template
@@ -244,7 +244,7 @@ cdef class Renderer:
         return 0
 
     cdef bint takes(self) except -1 nogil:
-        """Whether the record is to be printed; if so, its batch's line comes before it."""
+        """Return whether the record is printed; if so, print its batch's line before it."""
         cdef RecordView record
         if self.is_full or not self.filter.takes(&self.view):
             return False
@@ -273,7 +273,7 @@ cdef class Renderer:
         return self.put(template)
 
     cdef int decode_texts(self) except -1:
-        """Puts the decoder's texts in the place of key and value; `decoded` keeps them alive while they are shown."""
+        """Replace key and value by the decoder's texts; `decoded` keeps them alive while they are shown."""
         cdef int i, place
         key, value = to_object(self.view.texts[KEY]), to_object(self.view.texts[VALUE])
         self.decoded = self.decode(key, value, self.view.slots[OFFSET], headers_of(&self.view))
@@ -288,7 +288,7 @@ cdef class Renderer:
         return 0 if template == NULL else self.run(template, self.out)
 
     cdef int run(self, Template* template, Output out) except -1 nogil:
-        """One line: the template's operations."""
+        """Print one line: the template's operations."""
         cdef RecordView* view = &self.view
         cdef Operation* op = template.ops
         cdef uint8_t* at
@@ -400,7 +400,7 @@ cdef class Renderer:
         return 0
 
     cdef int put_csv_headers(self, Output out) except -1 nogil:
-        """The JSON of the headers as a field: it is UTF-8 always."""
+        """Print the JSON of the headers as a field, which is always UTF-8."""
         out.need(LONGEST_NUMBER)
         out.buffer[out.used] = c'"'
         out.used += 1

@@ -1,14 +1,14 @@
 # Finds batches: their lengths and checksums, and the next header after damage.
 
 cdef inline bint crc_holds(const uint8_t* at, int64_t size) noexcept nogil:
-    # unsafe: scan() has checked that `size` bytes are there, and that they hold the magic's header
+    # unsafe: scan() has checked that `size` bytes exist, and that they include the magic's header
     if at[MAGIC_AT] == 2:
         return crc32c_of(at + BATCH_ATTRIBUTES_AT, size - BATCH_ATTRIBUTES_AT) == batch_crc(at)
     return crc32_of(at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(at)
 
 
 def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::1] rows, Py_ssize_t count):
-    """Fills `rows` from row `count` on with the intact batches from `start`; see the contract."""
+    """Fill `rows` from row `count` on with the intact batches from `start`; see the contract."""
     cdef Py_ssize_t capacity = rows.shape[0] // ROW, at = start
     cdef const uint8_t* base
     cdef int64_t size
@@ -47,7 +47,7 @@ def scan(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t[::
 
 
 def find_header(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int64_t base_offset, int64_t room):
-    """Where the next plausible header of a batch begins, or -1; see the contract."""
+    """Return the position of the next plausible header of a batch, or -1; see the contract."""
     cdef Py_ssize_t at, found = -1
     if start < 0 or end > buffer.shape[0]:
         raise IndexError("search beyond its buffer")
@@ -60,7 +60,7 @@ def find_header(const uint8_t[::1] buffer, Py_ssize_t start, Py_ssize_t end, int
 
 
 cdef bint is_plausible(const uint8_t* at, int64_t base_offset, int64_t room) noexcept nogil:
-    # unsafe: LEAST_SIZE_V0 bytes are there
+    # unsafe: LEAST_SIZE_V0 bytes exist
     cdef int64_t size = <int64_t>batch_length(at) + LOG_OVERHEAD
     cdef uint64_t distance = <uint64_t>batch_base_offset(at) - <uint64_t>base_offset
     cdef uint8_t magic = at[MAGIC_AT]
@@ -74,5 +74,5 @@ cdef bint is_plausible(const uint8_t* at, int64_t base_offset, int64_t room) noe
 
 
 def crc32c(const uint8_t[::1] data):
-    """CRC-32C of some bytes."""
+    """Return CRC-32C of some bytes."""
     return crc32c_of(&data[0], data.shape[0]) if data.shape[0] else 0

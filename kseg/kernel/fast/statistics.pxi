@@ -1,11 +1,11 @@
-# What batches and their records add up to: histograms; sums by codec, time and producer; keys.
+# Statistics of batches and their records: histograms; sums by codec, time and producer; keys.
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long number) noexcept nogil
 
 
 cdef inline Py_ssize_t bucket_of(int64_t number) noexcept nogil:
-    """The bucket of a number of 0 or more; see the contract."""
+    """Return the bucket of a number of 0 or more; see the contract."""
     cdef int doublings
     if number < EXACT_BUCKETS:
         return number
@@ -14,7 +14,7 @@ cdef inline Py_ssize_t bucket_of(int64_t number) noexcept nogil:
 
 
 cdef uint64_t hash_of(Bytes key) noexcept nogil:
-    """A hash of 64 bits: eight bytes at a time, little-endian."""
+    """Return a hash of 64 bits: eight bytes at a time, little-endian."""
     cdef uint64_t result = mixed(<uint64_t>key.size), word
     cdef int64_t at = 0
     cdef int i
@@ -31,13 +31,13 @@ cdef uint64_t hash_of(Bytes key) noexcept nogil:
 
 
 cdef int64_t floor_of(int64_t number, int64_t divisor) noexcept nogil:
-    """How often the divisor goes into the number, rounded down."""
+    """Return the quotient, rounded down."""
     cdef int64_t quotient = number // divisor
     return quotient - 1 if number < 0 and quotient * divisor != number else quotient
 
 
 cdef inline int64_t added(int64_t number, int64_t other) noexcept nogil:
-    """The sum, or the largest number if that is too large: sizes and times of strange batches add up to anything."""
+    """Return the sum, or the largest number on overflow: sizes and times of damaged batches are arbitrary."""
     return number + other if number <= MOST_INT64 - other else MOST_INT64
 
 
@@ -51,7 +51,7 @@ cdef struct KeyOfRecord:
 
 @cython.final
 cdef class Statistics:
-    """See the contract."""
+    """The statistics of the contract."""
 
     cdef int64_t histograms[MEASURES][OF_HISTOGRAM_VALUES + BUCKETS]
     cdef int64_t codec_sums[8][OF_CODEC_VALUES]
@@ -59,7 +59,7 @@ cdef class Statistics:
     cdef Largest largest_records[MOST_LARGEST]
     cdef int64_t lingers[LINGERS]
     cdef int largest_count, waiting_count
-    cdef KeyOfRecord waiting[MOST_WAITING]  # keys that weren't looked up yet
+    cdef KeyOfRecord waiting[MOST_WAITING]  # keys that aren't looked up yet
     cdef int64_t first_time, last_time
     cdef Py_ssize_t most_keys
     cdef SumTable time_sums, producer_sums, open_batches, known_keys
@@ -120,7 +120,7 @@ cdef class Statistics:
             free(given)
 
     cdef int take_row(self, const uint8_t* at, int64_t size, Bytes body) except -1 nogil:
-        """A batch, an entry or a wrapper, with its records."""
+        """Add a batch, an entry or a wrapper, with its records."""
         cdef RecordView* view = &self.view
         cdef int64_t walked = 0, stored
         cdef bint is_batch = batch_magic(at) >= 2 and size >= BATCH_HEADER_SIZE
@@ -145,7 +145,7 @@ cdef class Statistics:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     cdef int take_batch(self, int64_t count, int64_t stored, int64_t whole) except -1 nogil:
-        """The batch in the view: its records, the bytes of its body, and of that decompressed; -1 where unknown."""
+        """Add the batch in the view: its records, and the sizes of its stored and decompressed body; -1 if unknown."""
         cdef int64_t* slots = self.view.slots
         cdef int64_t* codec = self.codec_sums[slots[CODEC] & 7]
         cdef int64_t* producer
@@ -203,7 +203,7 @@ cdef class Statistics:
         return 0
 
     cdef int lengthen_times(self) except -1 with gil:
-        """Joins stretches of time to longer ones."""
+        """Join stretches of time to longer ones."""
         cdef SumTable before = self.time_sums
         cdef int64_t longer = min([step for step in TIME_STEPS if step > self.time_step], default=10 * self.time_step)
         self.time_sums = SumTable(OF_TIME_VALUES)
@@ -248,7 +248,7 @@ cdef class Statistics:
         return self.linger(producer)
 
     cdef int linger(self, int64_t* producer) except -1 nogil:
-        """Into how many batches a producer would have put its batches, had it waited."""
+        """Count the batches that a producer would have sent for each time of lingering."""
         cdef int64_t* slots = self.view.slots
         cdef int64_t* batch = self.open_batches.find(producer[OF_PRODUCER_ID])
         cdef int64_t waited, size = slots[SIZE]
@@ -269,7 +269,7 @@ cdef class Statistics:
     # --- records -----------------------------------------------------------------------------------------------------
 
     cdef inline void put(self, int measure, int64_t number) noexcept nogil:
-        """Adds a number of 0 or more to a histogram."""
+        """Add a number of 0 or more to a histogram."""
         cdef int64_t* histogram = self.histograms[measure]
         if histogram[OF_HISTOGRAM_COUNT] == 0:
             histogram[OF_HISTOGRAM_LEAST] = histogram[OF_HISTOGRAM_MOST] = number
@@ -332,7 +332,7 @@ cdef class Statistics:
             self.first_tombstone_time = time
 
     cdef void take_largest(self, int64_t size, int64_t offset) noexcept nogil:
-        """Keeps the largest records in order; of those of one size the first ones."""
+        """Keep the largest records in order; of equal sizes the first ones."""
         cdef int place = self.largest_count
         if place == MOST_LARGEST:
             if size <= self.largest_records[place - 1].size:
@@ -360,7 +360,7 @@ cdef class Statistics:
         return 0
 
     cdef int drop_keys(self) except -1 with gil:
-        """Drops the half of the keys, or more, that have the fewest records."""
+        """Drop half of the keys or more: those with the fewest records."""
         cdef SumTable keys = self.known_keys
         cdef int64_t least = 1
         cdef Py_ssize_t i, dropped = 0, left = 0
@@ -425,7 +425,7 @@ cdef class Statistics:
 
 
 cdef int64_t headers_size_of(RecordView* view) noexcept nogil:
-    """Bytes of the keys and values of a record's headers."""
+    """Return bytes of the keys and values of a record's headers."""
     cdef Cursor headers = view.headers
     cdef int64_t size = 0, i
     for i in range(view.slots[HEADER_COUNT]):

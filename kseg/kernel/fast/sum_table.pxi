@@ -1,4 +1,4 @@
-# Rows of sums or values, each found by its first.
+# Rows of sums or values, each found by its first value.
 
 cdef extern from *:
     void prefetch "__builtin_prefetch"(const void* at) noexcept nogil
@@ -13,7 +13,7 @@ cdef Py_ssize_t spare_row_room = 0, spare_place_room = 0
 
 @cython.final
 cdef class SumTable:
-    """Rows of integers in the order of arrival, each found by its first; a free place is probed for one after another.
+    """Rows of integers in the order of arrival, each found by its first; free places are probed in order.
 
     A place has a row's number + 1 and, above it, bits of the hash: they spare the look at most rows that are others.
     Where rows lie is salted: whoever makes up keys doesn't know which of them would be probed for long.
@@ -22,7 +22,7 @@ cdef class SumTable:
     cdef int64_t* rows
     cdef uint64_t* places  # 0: free; `place_count` is a power of two
     cdef Py_ssize_t width, count, capacity, place_count
-    cdef Py_ssize_t row_room, place_room  # integers that there is memory for
+    cdef Py_ssize_t row_room, place_room  # allocated integers
     cdef uint64_t salt
 
     def __cinit__(self, Py_ssize_t width):
@@ -39,7 +39,7 @@ cdef class SumTable:
         free(self.places)
 
     cdef int take_spare(self) except -1 with gil:
-        """Takes over the memory of a table that is gone."""
+        """Take over the memory of a freed table."""
         global spare_rows, spare_places, spare_row_room, spare_place_room
         if spare_rows == NULL:
             return 0
@@ -53,7 +53,7 @@ cdef class SumTable:
         return 0
 
     cdef int64_t* find(self, int64_t first) noexcept nogil:
-        """NULL for one that isn't there."""
+        """Return NULL for a missing row."""
         cdef uint64_t hashed = mixed(<uint64_t>first ^ self.salt)
         cdef uint64_t place = hashed, found
         cdef int64_t* row
@@ -71,12 +71,12 @@ cdef class SumTable:
             place += 1
 
     cdef void expect(self, int64_t first) noexcept nogil:
-        """Has memory fetched that `find` will look at soon: many such looks at once take little longer than one."""
+        """Prefetch memory that `find` will read soon: many such reads at once take little longer than one."""
         if self.place_count:
             prefetch(&self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)])
 
     cdef int64_t* add(self, int64_t first) except NULL nogil:
-        """A new row of zeros behind its first; there mustn't be one."""
+        """Add a row of zeros after its first value, which must be new."""
         cdef int64_t* row
         if self.count == self.capacity:
             self.grow(max(4 * self.capacity, 16) if self.capacity < MANY_ROWS else 2 * self.capacity)
@@ -88,7 +88,7 @@ cdef class SumTable:
         return row
 
     cdef int grow(self, Py_ssize_t capacity) except -1 nogil:
-        """Makes room; at most half of the places are ever taken."""
+        """Make room; at most half of the places are ever taken."""
         cdef int64_t* rows
         cdef uint64_t* places
         if capacity >= WORTH_KEEPING and spare_rows != NULL and spare_row_room > self.count * self.width:
@@ -111,7 +111,7 @@ cdef class SumTable:
         raise MemoryError()
 
     cdef void expect_row(self, int64_t first) noexcept nogil:
-        """The same for the row that is most likely the one."""
+        """Do the same for the most likely row."""
         cdef uint64_t found
         if self.place_count:
             found = self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)]

@@ -1,7 +1,7 @@
 # Templates of lines, checked and compiled to C's memory.
 
 cdef struct Operation:
-    # a literal, and what follows it; of operations that pass over others, b is where to go on
+    # a literal, and the operation after it; for operations that skip others, b is where to continue
     int32_t literal, literal_size, code, a, b
 
 
@@ -12,7 +12,7 @@ cdef struct WordTable:
 
 
 cdef struct Memo:
-    # numbers of a line that seldom change, as they were in the line before, and their text with the literals before them
+    # numbers of a line that seldom change, as they were in the preceding line, and their text with preceding literals
     int32_t slots[MEMO_SLOTS]
     int32_t count, size  # of the slots; of the text, -1 before the first
     int64_t values[MEMO_SLOTS]
@@ -25,8 +25,8 @@ cdef struct Template:
     Memo* memos  # as they are at first: each renderer has its own
     int32_t memo_count
     const uint8_t* literals
-    Py_ssize_t fixed_size  # bytes that the line takes at most, its texts aside
-    bint is_raw  # texts are given as they are
+    Py_ssize_t fixed_size  # most bytes of the line without its texts
+    bint is_raw  # texts are given unchanged
     Zone zone
 
 
@@ -36,7 +36,7 @@ SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSO
 
 
 def joined(flat):
-    """Operations (literal, its size, code, a, b) that each begin with the literal before them; an END_OF_LINE last.
+    """Return operations (literal, its size, code, a, b) that each begin with their literal; the last is END_OF_LINE.
 
     And the slots of each memo: neighbours that change as seldom stand between a SAME and a KEEP.
     """
@@ -71,7 +71,7 @@ def joined(flat):
 
 
 def neighbours(given, targets):
-    """Indexes of two or more operations that show numbers which change as seldom, and of the literals between them.
+    """Return indexes of two or more operations about numbers that change equally seldom, and their literals.
 
     Nothing leads from elsewhere to one after the first.
     """
@@ -182,7 +182,7 @@ cdef class CompiledTemplate:
 
 @lru_cache(maxsize=256)
 def compiled(template):
-    """The template in C's memory; the same one for all files."""
+    """Return the template in C's memory; the same for all files."""
     return CompiledTemplate(template)
 
 
@@ -194,7 +194,7 @@ cdef inline uint8_t* put_word(uint8_t* out, const uint8_t* literals, WordTable* 
 
 
 cdef inline bint holds(Memo* memo, int64_t* slots) noexcept nogil:
-    """Whether its numbers are the line's."""
+    """Return whether its numbers are the line's."""
     cdef int64_t different = memo.size >> 31
     cdef int32_t i
     for i in range(memo.count):
@@ -203,7 +203,7 @@ cdef inline bint holds(Memo* memo, int64_t* slots) noexcept nogil:
 
 
 cdef inline uint8_t* put_memo(uint8_t* out, Memo* memo) noexcept nogil:
-    # unsafe: SHORT bytes are there after the text, and in the output
+    # unsafe: SHORT bytes exist after the text, and in the output
     cdef int32_t done = 0
     while done < memo.size:
         memcpy(out + done, memo.text + done, SHORT)
@@ -212,7 +212,7 @@ cdef inline uint8_t* put_memo(uint8_t* out, Memo* memo) noexcept nogil:
 
 
 cdef inline void keep(Memo* memo, int64_t* slots, const uint8_t* text, Py_ssize_t size) noexcept nogil:
-    """Remembers the line's numbers and their text, if it isn't unusually long."""
+    """Keep the line's numbers and their text, if it isn't unusually long."""
     cdef int32_t i
     memo.size = -1
     if size > MEMO_SIZE:

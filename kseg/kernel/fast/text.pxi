@@ -1,7 +1,7 @@
 # Bytes as text: as Java decodes them, as JSON, as CSV.
 
 cdef inline const uint8_t* ascii_end(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """Where the first byte over 127 stands, or the end."""
+    """Return the position of the first byte over 127, or the end."""
     cdef uint64_t word
     while end - at >= 8:
         memcpy(&word, at, 8)
@@ -14,7 +14,7 @@ cdef inline const uint8_t* ascii_end(const uint8_t* at, const uint8_t* end) noex
 
 
 cdef inline int sequence_size(const uint8_t* at, const uint8_t* end, bint* good) noexcept nogil:
-    """Bytes of the UTF-8 sequence at `at` (a byte over 127); if not good, bytes that Java replaces by one U+FFFD.
+    """Return bytes of the UTF-8 sequence at `at` (a byte over 127); if invalid, bytes that become one U+FFFD.
 
     Java takes what could have begun a sequence as one error, and an encoded surrogate whole.
     """
@@ -49,7 +49,7 @@ for _byte in range(256):
 
 
 cdef bint is_control(const uint8_t* at) noexcept nogil:
-    """Whether a valid sequence of several bytes is a character that JSON escapes."""
+    """Return whether a valid sequence of several bytes is a character that JSON escapes."""
     cdef uint8_t second = at[1]
     if at[0] == 0xC2:
         return second <= 0x9F
@@ -67,7 +67,7 @@ cdef bint is_control(const uint8_t* at) noexcept nogil:
 
 
 cdef int text_kind(const uint8_t* at, const uint8_t* end) noexcept nogil:
-    """NOT_UTF8, PLAIN or CONTROLLING."""
+    """Return NOT_UTF8, PLAIN or CONTROLLING."""
     cdef bint good
     cdef int size, kind = PLAIN
     at = ascii_end(at, end)
@@ -82,7 +82,7 @@ cdef int text_kind(const uint8_t* at, const uint8_t* end) noexcept nogil:
 
 
 cdef inline bint copy_sixteen(uint8_t* out, const uint8_t* at) noexcept nogil:
-    """Copies 16 bytes if none is over 127. unsafe: they are there."""
+    """Copy 16 bytes if none is over 127. unsafe: they exist."""
     cdef uint64_t first, second
     memcpy(&first, at, 8)
     memcpy(&second, at + 8, 8)
@@ -94,7 +94,7 @@ cdef inline bint copy_sixteen(uint8_t* out, const uint8_t* at) noexcept nogil:
 
 
 cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) noexcept nogil:
-    """Copies up to the first byte over 127; gives how many."""
+    """Copy up to the first byte over 127; return the count."""
     cdef int64_t done = 0
     while size - done >= 16 and copy_sixteen(out + done, at + done):
         done += 16
@@ -107,7 +107,7 @@ cdef inline int64_t copy_ascii(uint8_t* out, const uint8_t* at, int64_t size) no
 
 
 cdef inline uint8_t* put_java_text(uint8_t* out, const uint8_t** text, const uint8_t* stop, const uint8_t* end) noexcept nogil:
-    """Decodes and encodes again, up to `stop` or just over it; a sequence may reach up to `end`."""
+    """Decode and encode again, up to `stop` or slightly over it; a sequence may reach up to `end`."""
     cdef const uint8_t* at = text[0]
     cdef bint good
     cdef int64_t size
@@ -132,24 +132,24 @@ cdef enum:
     WORD_SIZE = 8
 
 cdef inline uint64_t each(uint8_t byte) noexcept nogil:
-    """A word of that byte eight times."""
+    """Return a word of that byte eight times."""
     return byte * <uint64_t>0x0101010101010101U
 
 
 cdef inline uint64_t zeros(uint64_t word) noexcept nogil:
-    """Marks the bytes that are zero, by their highest bit."""
+    """Mark the bytes that are zero, by their highest bit."""
     return ~(((word & each(0x7F)) + each(0x7F)) | word | each(0x7F))
 
 
-cdef uint8_t json_letters[256]  # what a byte is written as: itself, or the letter after a backslash
-cdef uint8_t json_escapes[256]  # 1 if a backslash comes before it, 2 if it takes the form \\u00xx
+cdef uint8_t json_letters[256]  # the written form of a byte: itself, or the letter after a backslash
+cdef uint8_t json_escapes[256]  # 1 if a backslash precedes it, 2 if it takes the form \\u00xx
 for _byte in range(256):
     json_letters[_byte] = {ord("\n"): ord("n"), ord("\t"): ord("t"), ord("\r"): ord("r")}.get(_byte, _byte)
     json_escapes[_byte] = 1 if _byte in b'"\\\n\t\r' else 2 if _byte < 0x20 or _byte == 0x7F else 0
 
 
 cdef inline uint8_t* put_json_byte(uint8_t* out, uint8_t byte) noexcept nogil:
-    """Without a branch for all but rare bytes: whether a quote comes next is nothing that can be foretold."""
+    """Escape without a branch for all but rare bytes: the next quote can't be predicted."""
     cdef uint8_t escape = json_escapes[byte]
     if escape == 2:
         memcpy(out, b"\\u00", 4)
@@ -162,7 +162,7 @@ cdef inline uint8_t* put_json_byte(uint8_t* out, uint8_t byte) noexcept nogil:
 
 
 cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
-    """Escapes UTF-8 for a JSON string: quotes, backslashes, control characters.
+    """Escape UTF-8 for a JSON string: quotes, backslashes, control characters.
 
     unsafe: there is room for WIDEST bytes for each byte, and for 16 more.
     """
@@ -188,7 +188,7 @@ cdef Py_ssize_t put_json_text(uint8_t* out, const uint8_t* at, const uint8_t* st
 
 
 cdef uint8_t* put_json_unit(uint8_t* out, uint32_t unit) noexcept nogil:
-    """A unit of UTF-16 as \\uxxxx."""
+    """Write a unit of UTF-16 as \\uxxxx."""
     cdef int i
     memcpy(out, b"\\u", 2)
     for i in range(4):
@@ -197,7 +197,7 @@ cdef uint8_t* put_json_unit(uint8_t* out, uint32_t unit) noexcept nogil:
 
 
 cdef uint8_t* put_json_control(uint8_t* out, const uint8_t* at, int size) noexcept nogil:
-    """A character of several bytes by its number; above U+FFFF as two halves."""
+    """Write a character of several bytes by its number; above U+FFFF as two halves."""
     cdef uint32_t number = at[0] & (0xFF >> (size + 1))
     cdef int i
     for i in range(1, size):
@@ -252,7 +252,7 @@ cdef Py_ssize_t put_base64(uint8_t* out, const uint8_t* at, Py_ssize_t size) noe
 
 
 cdef int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
-    """A text as Java decodes it, or as it is."""
+    """Write a text as Java decodes it, or unchanged."""
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
     cdef Py_ssize_t size
@@ -269,7 +269,7 @@ cdef int put_text(Output out, Bytes text, bint is_raw) except -1 nogil:
 
 
 cdef int put_json(Output out, Bytes text) except -1 nogil:
-    """What follows an open JSON name: its end, a colon and the text; or Base64 in the name if it isn't UTF-8."""
+    """Write the text after an open JSON name: its end, a colon and the value; or Base64 if it isn't UTF-8."""
     cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
@@ -286,7 +286,7 @@ cdef int put_json(Output out, Bytes text) except -1 nogil:
 
 
 cdef int put_json_value(Output out, Bytes text) except -1 nogil:
-    """A JSON string; null for null. What isn't UTF-8, or begins as if it weren't, is Base64 after `base64:`."""
+    """Write a JSON string; null for null. Non-UTF-8 text, or text with the mark, is Base64 after `base64:`."""
     cdef int kind
     out.need(LONGEST_NUMBER)
     if text.size < 0:
@@ -302,7 +302,7 @@ cdef inline bint has_base64_mark(Bytes text) noexcept nogil:
 
 
 cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False) except -1 nogil:
-    """A text in quotes, in Base64 if it is of the kind NOT_UTF8: is_marked puts `base64:` before that."""
+    """Write a text in quotes, in Base64 for the kind NOT_UTF8: is_marked puts `base64:` before that."""
     cdef const uint8_t* at = text.at
     cdef const uint8_t* end = end_of(text)
     cdef const uint8_t* stop
@@ -327,14 +327,14 @@ cdef int put_json_string(Output out, Bytes text, int kind, bint is_marked=False)
 
 
 cdef bint is_formula(const uint8_t* at, Py_ssize_t size) noexcept nogil:
-    """Whether it begins as one, as the contract's FORMULA_STARTS say: the last of them have three bytes."""
+    """Return whether it begins like a formula, by the contract's FORMULA_STARTS: the last of them have three bytes."""
     if size >= 3 and at[0] == 0xEF and at[1] == 0xBC:
         return at[2] in (0x9D, 0x8B, 0x8D, 0xA0)
     return size > 0 and at[0] in (c"=", c"+", c"-", c"@", c"\t", c"\r", c"\n")
 
 
 cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
-    """A field in quotes; nothing for null. What isn't UTF-8, or begins as if it weren't, is Base64 after `base64:`.
+    """Write a field in quotes; nothing for null. Non-UTF-8 text, or text with the mark, is Base64 after `base64:`.
 
     is_safe: an apostrophe comes before what a spreadsheet would take for a formula.
     """
@@ -366,7 +366,7 @@ cdef int put_csv(Output out, Bytes text, bint is_safe) except -1 nogil:
 
 
 cdef Py_ssize_t put_doubled(uint8_t* out, const uint8_t* at, const uint8_t* stop) noexcept nogil:
-    """Text with its quotes doubled."""
+    """Write text with its quotes doubled."""
     cdef uint8_t* start = out
     while at < stop:
         out[0] = c'"'

@@ -261,7 +261,7 @@ class Directories(Logs):
         return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
 
     def metadata_changes(self, *, from_time: Time | None = None, to_time: Time | None = None) -> "MetadataChanges":
-        """What changed in the cluster's metadata, one change after another, as `kseg metadata --changes` prints it.
+        """Yield the changes of the cluster's metadata in order, as `kseg metadata --changes` prints them.
 
         If topics or partitions were chosen, only their changes. After the last change, `reach` and `base` say what was
         looked through, and before which snapshot nothing is known. Raises OpenError if `__cluster_metadata` isn't here.

@@ -21,7 +21,7 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
 
 class ChangeChoice(NamedTuple):
-    """Which changes are wanted: of these topics and partitions, of a kind, from a time on and before another.
+    """A choice of changes: topics and partitions, a kind, and bounds of time.
 
     Times are milliseconds since 1970. None: of all kinds, without an end.
     """
@@ -32,12 +32,12 @@ class ChangeChoice(NamedTuple):
     to_ms: int | None = None
 
     def has_time(self, timestamp: int) -> bool:
-        """Whether a record's time is among the wanted ones."""
+        """Return whether a record's time is within the bounds."""
         is_early = self.from_ms is not None and timestamp < self.from_ms
         return not is_early and (self.to_ms is None or timestamp < self.to_ms)
 
     def takes(self, change: Change) -> bool:
-        """Whether a change is wanted."""
+        """Return whether a change is chosen."""
         return self.has_time(change.timestamp) and self.kind in (None, change.kind) and change.is_of(self.choice)
 
 
@@ -45,7 +45,7 @@ EVERY_CHANGE = ChangeChoice()
 
 
 class Reach(NamedTuple):
-    """What was looked through: offsets and times of the first and the last record."""
+    """Offsets and times of the first and the last record that was read."""
 
     first_offset: int
     first_timestamp: int

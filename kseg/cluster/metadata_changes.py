@@ -72,7 +72,7 @@ class Change:
 
     @property
     def thing(self) -> Thing:
-        """What changed, as it is after the change or, if it is gone, as it was."""
+        """The changed thing after the change, or before it if it is gone."""
         found = self.before if self.after is None else self.after
         assert found is not None
         return found
@@ -84,7 +84,7 @@ class Change:
 
     @property
     def action(self) -> str:
-        """What happened, in a word: created, set, fenced, …."""
+        """The change in a word: created, set, fenced, …."""
         begin, end = _FIRST_AND_LAST.get(type(self.thing), ("added", "removed"))
         if self.before is None:
             return begin
@@ -97,7 +97,7 @@ class Change:
         return "changed"
 
     def is_of(self, choice: PartitionChoice) -> bool:
-        """Whether it is about chosen topics or partitions; if some are chosen, what is about no topic isn't."""
+        """Return whether it is about chosen topics or partitions; a change without a topic never is."""
         match self.thing:
             case ClusterPartition(topic=topic, partition=number):
                 return choice.takes(topic, number)
@@ -132,7 +132,7 @@ Key: TypeAlias = tuple[object, ...]
 
 
 def key_of(thing: Thing) -> Key:
-    """What makes two things the same one, at two times or in two clusters."""
+    """Return the key by which a thing is found again at another time or in another cluster."""
     match thing:
         case ClusterPartition(topic=topic, partition=number):
             return topic, number
@@ -156,7 +156,7 @@ def in_order(thing: Thing) -> Thing:
 
 
 def is_same(before: Thing, after: Thing) -> bool:
-    """Whether nothing changed that counts: a partition's epoch rises with every record about it."""
+    """Return whether both are equal but for a partition's epoch, which rises with every record about it."""
     match before, after:
         case ClusterPartition(), ClusterPartition():
             return before == after._replace(partition_epoch=before.partition_epoch, topic_id=before.topic_id)
@@ -167,7 +167,7 @@ def is_same(before: Thing, after: Thing) -> bool:
 
 
 def changes_between(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Change]:
-    """What differs between two states, by kinds and names; what came or went with its topic isn't told apart."""
+    """Yield the differences between two states, by kinds and names. A topic that came or went includes its parts."""
     old, new = _things_of(before), _things_of(after)
     moved = {topic.name for topic in before.topics} ^ {topic.name for topic in after.topics}
     configs: dict[str, list[Config]] = {name: [] for name in moved}

@@ -50,7 +50,7 @@ class Quota(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """That a user can log in by SCRAM; `mechanism` SCRAM-SHA-256 or SCRAM-SHA-512.
+    """A user's SCRAM credential; `mechanism` SCRAM-SHA-256 or SCRAM-SHA-512.
 
     digest: of salt and keys. It changes with the password, and tells nothing about it.
     """

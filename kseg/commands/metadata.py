@@ -41,7 +41,7 @@ class ScriptOptions(NamedTuple):
 
 
 class ChangeOptions(NamedTuple):
-    """Whether changes are printed instead of rows, and which; or what differs from another state."""
+    """Options of printed changes and differences, which take the place of rows."""
 
     changes: bool
     diff: str | None

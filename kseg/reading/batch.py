@@ -395,7 +395,7 @@ class Batch:
 
     @cached_property
     def body(self) -> Body:
-        """What a compressed body holds, as far as it can be decompressed; empty without a codec."""
+        """Decompressed body as far as it can be read; empty without a codec."""
         if self.codec == Codec.NONE:
             return Body(b"")
         raw = memoryview(self.raw)

@@ -47,7 +47,7 @@ _LARGEST_FILE = 256 << 20
 
 
 class RedactSettings(NamedTuple):
-    """What replaces contents, which names stay, and how many partitions the topics of coordinators have.
+    """Settings of a redaction: its key, the kinds of kept names, and the coordinators' numbers of partitions.
 
     is_key_known: whether somebody has the key, and can go on with a run that was stopped.
     """
@@ -59,7 +59,7 @@ class RedactSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells the key from others; None of one that nobody knows."""
+        """Fingerprint of the key; None for a key that nobody knows."""
         return self.redaction.fingerprint if self.is_key_known else None
 
 
@@ -76,12 +76,12 @@ class RedactOrder(NamedTuple):
 
     @property
     def target(self) -> Path:
-        """Where it is written."""
+        """Path of the new directory."""
         return self.directory / self.place
 
 
 class RedactedDirectory(NamedTuple):
-    """What was done in a directory: its new name, what was replaced, and what became noise or zeros, by bytes."""
+    """A redacted directory: its new name, replaced parts, and bytes that became noise or zeros."""
 
     source: Path
     place: PurePath
@@ -227,7 +227,7 @@ def _logs_first(name: str) -> tuple[bool, str]:
 
 
 def _stem(name: str) -> str:
-    """What a log and its indexes have in common: all but the extension, with a suffix such as `.deleted`."""
+    """Return the part of a name that a log and its indexes share: no extension, but a suffix such as `.deleted`."""
     suffix = parse_file_name(name).suffix or ""
     return f"{name.removesuffix(suffix).rpartition('.')[0]}{suffix}"
 
@@ -255,7 +255,7 @@ class Unfinished(NamedTuple):
     journal: Path | None = None
 
     def is_done(self, order: RedactOrder) -> bool:
-        """Whether an earlier run has written all files of a directory."""
+        """Return whether an earlier run has written all files of a directory."""
         return order.place.as_posix() in self.done
 
     def note(self, redacted: RedactedDirectory) -> None:

@@ -45,7 +45,7 @@ _LARGEST_POSITION = (1 << 31) - 1
 
 
 class Surroundings(NamedTuple):
-    """What a file's new bytes depend on: its noise, the names, and where the batches of its log have gone."""
+    """Inputs of a file's new bytes: its noise, the names, and the new positions of its log's batches."""
 
     noise: Noise
     names: Names

@@ -74,7 +74,7 @@ class Noise:
 
 
 class Places(NamedTuple):
-    """Where batches and damages of a log began, and where they begin now, in order."""
+    """Old and new positions of a log's batches and damages, in order."""
 
     old: list[int]
     new: list[int]
@@ -86,7 +86,7 @@ class Places(NamedTuple):
 
 
 class LogTally(NamedTuple):
-    """What was done to a log: batches whose contents were replaced, their records, and bytes that became noise."""
+    """Counts of a redacted log: replaced batches and records, and bytes that became noise."""
 
     batches: int
     records: int
@@ -277,14 +277,14 @@ _LEAST_LENGTH = -256
 
 
 def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
-    """Whether an entry that can't be read has the fields that its magic says; else they are pieces of its content."""
+    """Return whether an unreadable entry has the fields of its magic; otherwise its bytes are pieces of content."""
     length = _KEY_LENGTHS[magic]
     is_null = not has_key and length.end <= len(raw) and _LEAST_LENGTH <= length.read(raw) < 0
     return (has_key or is_null) and (magic == 0 or 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS)
 
 
 def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:
-    """Which of a damage's first bytes stay: numbers of a header, or too few to be read."""
+    """Yield ranges of a damage's first bytes that stay: numbers of a header."""
     if kind in (DamageKind.TORN_TAIL, DamageKind.BAD_CRC):
         magic = head[MAGIC_POSITION] if len(head) > MAGIC_POSITION else 0
         yield 0, {1: ENTRY_V1_TIMESTAMP.end, 2: BATCH_HEADER_SIZE}.get(magic, ENTRY_V0_ATTRIBUTES.end)
@@ -305,7 +305,7 @@ def _sized(raw: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _end_of_records(body: bytes, count: int) -> int:
-    """Where the first records of a v2 body end."""
+    """Return the end of the first records of a v2 body."""
     at = 0
     for _ in range(count):
         number, at = read_uvarint(body, at, LONGEST_VARINT)

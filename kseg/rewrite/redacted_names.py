@@ -67,12 +67,12 @@ class Names:
         self._known: dict[tuple[NameKind, str], str] = {}
 
     def is_kept(self, kind: NameKind) -> bool:
-        """Whether names of a kind stay."""
+        """Return whether names of a kind stay."""
         return kind in self._kept
 
     @property
     def replaced(self) -> Mapping[NameKind, frozenset[str]]:
-        """What stands for names, by kind."""
+        """Substitutes of names, by kind."""
         found: dict[NameKind, set[str]] = {}
         for (kind, name), other in self._known.items():
             if name != other:
@@ -146,5 +146,5 @@ class Names:
 
 
 def _has_form(name: str) -> bool:
-    """Whether a name has words between signs, as an address or a topic has."""
+    """Return whether a name has words between signs, as an address or a topic has."""
     return all(_WORDS.fullmatch(part) for part in _SIGNS.split(name)[::2] if part)

@@ -157,7 +157,7 @@ def is_readable(text: str) -> bool:
 
 
 class Redacted(NamedTuple):
-    """How records of a topic are replaced: keys with values, keys of headers with values, and control records."""
+    """Replacements for a topic's records: keys with values, keys of headers with values, and control records."""
 
     record: ReplaceContents
     header: ReplaceContents

@@ -136,7 +136,7 @@ class ChangeRow(NamedTuple):
         return cls(change, before, after, columns)
 
     def members(self, row: Any) -> dict[str, object] | None:
-        """What JSON has of the thing before or after: all of one that came or went, otherwise what differs."""
+        """Return the members of the thing before or after: all if it came or went, otherwise those that differ."""
         if row is None:
             return None
         found = {each.name: each.value(row) for each in self.columns}
@@ -145,7 +145,7 @@ class ChangeRow(NamedTuple):
         return found
 
     def details(self, zone: tzinfo) -> str:
-        """What changed, for people: from what to what, or what it is that came or went."""
+        """Return the change for people: old and new values, or the thing that came or went."""
         columns = [each if each.in_zone is None else each.in_zone(zone) for each in self.columns]
         if self.before is None or self.after is None:
             row = self.before if self.after is None else self.after
@@ -321,7 +321,7 @@ def _unknown_text(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -
 
 
 def change_notes(changes: MetadataChanges) -> Iterator[str]:
-    """What couldn't be read, and which changes may be undone."""
+    """Yield notes about unread records and changes that may be undone."""
     yield from changes.found.notes()
     if changes.uncommitted:
         many = counted(changes.uncommitted, "change is", "changes are")

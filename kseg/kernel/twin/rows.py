@@ -135,7 +135,7 @@ class Replacer:
         self._replace, self._keeps_keys = redactor.replace, keeps_keys
 
     def __call__(self, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
-        """What stands for a key and its value."""
+        """Return the substitutes of a key and its value."""
         return key if self._keeps_keys else self._replace(key), self._replace(value)
 
 

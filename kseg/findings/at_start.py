@@ -20,7 +20,9 @@ class AtStart(StrEnum):
     HIDES = "hides"
     """Partitions' directories become `-stray` ones, and the partitions begin as empty ones."""
     LOSES = "loses"
-    """No consumer gets some records: they are deleted, or are after unreadable bytes."""
+    "No consumer gets them: the start deletes them, or nothing of them is left to read."
+    UNSERVED = "unserved"
+    "Consumers don't get beyond damage that the start doesn't cut off: the records stay in the files."
     NO_GROUPS = "no-groups"
     """A partition of `__consumer_offsets` can't be loaded."""
     WRONG = "serves-wrong"
@@ -67,10 +69,16 @@ _IF_RECOVERED = {"offset-below-base": AtStart.REFUSES}
 """The consequence if the start recovers the log."""
 
 
-def at_start(finding_id: str, *, is_recovered: bool) -> AtStart:
-    """Return the consequence of a finding at a start; is_recovered: it recovers the log, as after a kill."""
+def at_start(finding_id: str, *, is_recovered: bool | None) -> AtStart:
+    """What a start makes of a finding.
+
+    is_recovered: whether it recovers the segment, as it does after a kill from the recovery point on; None if that
+    isn't known. It cuts no other segment. Source: LogLoader.recoverLog; 2.8: Log.recoverLog.
+    """
     usual = AT_START.get(finding_id, AtStart.WELL)
-    return _IF_RECOVERED.get(finding_id, usual) if is_recovered else usual
+    if is_recovered:
+        return _IF_RECOVERED.get(finding_id, usual)
+    return AtStart.UNSERVED if is_recovered is False and finding_id in BAD_BYTES else usual
 
 
 def refusal(finding: Finding) -> str | None:

@@ -1,6 +1,6 @@
 """Sentences about the forecast of a start, for people and for JSON."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kseg.errors import counted
 from kseg.findings.at_start import AtStart, refusal
@@ -59,28 +59,31 @@ def _all(harms: Sequence[str]) -> str:
 
 
 def _harms(node: NodeStart) -> Iterator[str]:
-    """Yield the consequences for records."""
-    for consequence in (AtStart.LEADERLESS, AtStart.HIDES, AtStart.LOSES, AtStart.NO_GROUPS, AtStart.WRONG):
-        places = node.harmed.get(consequence)
-        if places:
-            yield _harm(node, consequence, places)
+    """What becomes of records."""
+    for consequence in sorted(node.harmed, key=lambda each: each.rank):
+        yield _harm(node, consequence)
 
 
-def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> str:
-    partitions = counted(len(places), "partition")
+def _harm(node: NodeStart, consequence: AtStart) -> str:
+    partitions = counted(len(node.harmed[consequence]), "partition")
     match consequence:
         case AtStart.LEADERLESS:
             return f"leads few partitions or none ({partitions} with another topic's id)"
         case AtStart.HIDES:
             return f"renames {partitions} to `-stray` and starts empty ones instead"
         case AtStart.LOSES:
-            most = node.lost_records
-            records = "records" if most is None else f"up to {counted(most, 'record')}"
-            return f"loses {records} of {partitions}"
+            return f"loses {_records(node, consequence)} of {partitions}"
+        case AtStart.UNSERVED:
+            return f"can't serve {_records(node, consequence)} of {partitions}, which stay on disk"
         case AtStart.NO_GROUPS:
             return f"doesn't load the groups of {partitions} of __consumer_offsets"
         case _:
             return f"serves wrong records of {partitions}"
+
+
+def _records(node: NodeStart, consequence: AtStart) -> str:
+    most = node.lost_records(consequence)
+    return "records" if most is None else f"up to {counted(most, 'record')}"
 
 
 def assumptions(forecast: StartForecast) -> str:

@@ -15,13 +15,15 @@ from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.tiered.placed_tiers import placed_at
 from kseg.verify.start_judgement import recovered_from
-from kseg.verify.stops import Stop, stop_at
+from kseg.verify.stops import Stop, stop_at, stop_of
 
 Lost = tuple[int | None, int | None]
 """The first and the last offset that no consumer gets; None if unknown."""
 
 _STUCK = frozenset({*BAD_BYTES, *UNREADABLE_RECORDS, "record-offsets"})
-"""Findings that block consumers, or at which a recovery cuts the log."""
+"""Consumers don't get beyond these, or a recovery cuts the log there."""
+_COUNTED = (AtStart.LOSES, AtStart.UNSERVED)
+"""Consequences with a count of records."""
 
 
 class StartEffect(NamedTuple):
@@ -39,20 +41,21 @@ class StartEffect(NamedTuple):
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
     """Yield the harmful effects of a partition's findings at a start."""
     recovered = recovered_from(partition)
+    is_stop_known = stop_of(partition) is not Stop.UNKNOWN
     losses = _Losses(partition)
     for each in found:
         base = parse_file_name(each.file).base_offset
         is_recovered = recovered is not None and (base is None or base >= recovered)
-        consequence = at_start(each.id, is_recovered=is_recovered)
+        consequence = at_start(each.id, is_recovered=is_recovered if is_stop_known else None)
         if consequence is AtStart.REFUSES or (consequence is not AtStart.WELL and partition.state is None):
-            lost = losses.of(each) if consequence is AtStart.LOSES else (None, None)
+            lost = losses.of(each) if consequence in _COUNTED else (None, None)
             yield StartEffect(each, consequence, partition.path, lost)
 
 
 def effects_on_node(found: Iterable[Finding]) -> Iterator[StartEffect]:
     """Yield the harmful effects of a log directory's own findings at a start."""
     for each in found:
-        consequence = at_start(each.id, is_recovered=False)
+        consequence = at_start(each.id, is_recovered=None)
         if consequence is not AtStart.WELL:
             yield StartEffect(each, consequence, _partition_of(each.file))
 
@@ -97,17 +100,15 @@ class _Losses:
 class NodeStart:
     """The result of a node's start, by the effects so far.
 
-    log_dirs: its given log directories. stops: the kind of its last stop, by each of them. refusal: the reason why it
-    doesn't start. harmed: partitions' directories by the start's effect on them. lost: the lost records of each
-    directory that loses some.
+    log_dirs: its log directories that were given. stops: how it was stopped, by each of them. refusal: why it doesn't
+    start. harmed: partitions' directories, by what a start does to them, with the offsets that consumers don't get.
     """
 
     log_dirs: list[LogDir] = field(default_factory=list)
     stops: set[Stop] = field(default_factory=set)
     refusal: Finding | None = None
     is_empty: bool = False
-    harmed: dict[AtStart, dict[Path, None]] = field(default_factory=dict)
-    lost: dict[Path, list[Lost]] = field(default_factory=dict)
+    harmed: dict[AtStart, dict[Path, list[Lost]]] = field(default_factory=dict)
 
     @property
     def consequence(self) -> AtStart:
@@ -116,10 +117,9 @@ class NodeStart:
             return AtStart.REFUSES
         return AtStart.EMPTY if self.is_empty else min(self.harmed, key=lambda each: each.rank, default=AtStart.WELL)
 
-    @property
-    def lost_records(self) -> int | None:
-        """The most records that are lost; None if unknown."""
-        counts = [_count(found) for found in self.lost.values()]
+    def lost_records(self, consequence: AtStart) -> int | None:
+        """The most records that consumers don't get by a consequence; None if that can't be told."""
+        counts = [_count(found) for found in self.harmed[consequence].values()]
         return None if None in counts else sum(each for each in counts if each is not None)
 
     def take(self, effect: StartEffect) -> None:
@@ -131,9 +131,7 @@ class NodeStart:
                 self.is_empty = True
             case consequence:
                 place = effect.place or effect.finding.file
-                self.harmed.setdefault(consequence, {})[place] = None
-                if consequence is AtStart.LOSES:
-                    self.lost.setdefault(place, []).append(effect.lost)
+                self.harmed.setdefault(consequence, {}).setdefault(place, []).append(effect.lost)
 
 
 def _count(lost: Sequence[Lost]) -> int | None:

@@ -16,6 +16,7 @@ from tests.log import edits
 from tests.loops import TAKES_ALL, for_each, some
 
 sys.path.insert(0, str(golden.ROOT.parent / "tools"))
+from start.cells import topics
 from start.classes import EMPTY, HIDES, LOSES, REFUSES, WRONG
 from start.rows import Row
 from start.verdicts import Answer, answer, contradicts, faulty_disk, rows, sound_disk, verdict
@@ -64,8 +65,8 @@ ENDS = {
     REFUSES: ("refuses", "empty"),
     EMPTY: ("empty", "refuses"),
     HIDES: ("hides", "loses"),
-    LOSES: ("loses", "serves-wrong", "leaderless"),
-    WRONG: ("serves-wrong", "loses"),
+    LOSES: ("loses", "unserved", "serves-wrong", "leaderless"),
+    WRONG: ("serves-wrong", "loses", "unserved"),
 }
 """How a start ends, and what the sentence may say then: between two of them it may be the reader who decides."""
 OTHERWISE = {
@@ -145,7 +146,7 @@ def is_forecast(row: Row, said: Answer) -> bool:
     """Whether the sentence says what the start did: how it ended, with which words, and no fewer records lost."""
     if said.start not in ENDS.get(row["class"], ("well",)):
         return False
-    match = re.search(r"loses up to (\d+) records?", said.sentence)
+    match = re.search(r"(?:loses|can't serve) up to (\d+) records?", said.sentence)
     if row["class"] == LOSES and match is not None:
         return int(match[1]) >= row["before"]["read_uncommitted"] - row["after"]["read_uncommitted"]
     if row["class"] == REFUSES and said.start == "refuses" and not row["file"].endswith("metadata .checkpoint"):
@@ -183,6 +184,22 @@ def test_sentence_ends_as_the_words_of_the_broker_do(file: str, fault: str, word
     row = next(row for row in rows() if (row["file"], row["fault"], row["class"]) == (file, fault, REFUSES))
     with faulty_disk(row, sound_disk(row, disks)) as disk:
         assert answer("verify", disk).sentence == f"A broker doesn't start: {words}"
+
+
+@pytest.mark.parametrize(
+    ("recovery_point", "sentence"),
+    [
+        (0, "A broker starts, but loses up to 30 records of 1 partition."),
+        (104, "A broker starts, but loses up to 30 records of 1 partition."),
+        (105, "A broker starts, but can't serve up to 30 records of 1 partition, which stay on disk."),
+    ],
+)
+def test_damage_below_the_recovery_point_is_not_cut_off(recovery_point: int, sentence: str, disks: Path) -> None:
+    """As 4.3.1 does: it leaves such a segment alone, and consumers that seek beyond the damage get the rest."""
+    killed = next(row for row in rows() if (row["release"], row["stop"], row["kind"]) == ("4.3.1", "killed", "plain"))
+    with faulty_disk({**killed, "file": "middle .log", "fault": "one bit changed"}, sound_disk(killed, disks)) as disk:
+        edits.write_checkpoint(disk / f"{topics('plain')[0]}-0", "recovery-point-offset-checkpoint", recovery_point)
+        assert answer("doctor", disk).sentence == sentence
 
 
 def test_every_error_has_its_end() -> None:

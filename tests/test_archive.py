@@ -148,6 +148,25 @@ def test_each_form_is_read_also_where_all_lies_in_a_folder_of_its_own(form: str,
         assert shown.stdout.decode() == expected.replace('"logs/', f'"{place}/')
 
 
+def test_folder_named_like_a_partition_may_have_the_disks(plain: Path, tmp_path: Path) -> None:
+    """And far below it: a support bundle has the hosts, and their paths."""
+    disk = shutil.copytree(plain, tmp_path / "plain" / "case-123" / "host-1" / "var" / "lib" / "kafka" / "data")
+    (tmp_path / "bundle.tar").write_bytes(packed(tmp_path / "plain", "tar"))
+    expected = kseg(disk, "ls", ".", "-o", "json").stdout.count(b'"partition"')
+    assert expected > 0
+    for path in ("bundle.tar", "plain", "plain/case-123"):
+        assert kseg(tmp_path, "ls", path, "-o", "json").stdout.count(b'"partition"') == expected
+
+
+@for_each("form", ["tar", "zip"])
+def test_empty_directories_are_kept(form: str, plain: Path, tmp_path: Path) -> None:
+    disk = shutil.copytree(plain, tmp_path / "disk")
+    (disk / "lost+found").mkdir()
+    (tmp_path / f"bundle.{form}").write_bytes(packed(disk, form, "disk"))
+    found = kseg(tmp_path, "doctor", f"bundle.{form}", "--quick").stdout.decode()
+    assert f"bundle.{form}/disk/lost+found: its name isn't a topic and a number" in found
+
+
 def test_only_what_is_needed_is_unpacked(plain: Path, tmp_path: Path) -> None:
     big = plain.parent / "big"
     shutil.copytree(plain, big)

@@ -166,7 +166,7 @@ def _order(path: Path) -> tuple[str, int, str]:
     return (path.name, -1, "") if name is None else (name.topic, name.partition, name.unique_id or "")
 
 
-MOST_LEVELS = 5
+MOST_LEVELS = 7
 """The depth of the search for log directories below a path: a support bundle has brokers with disks."""
 
 

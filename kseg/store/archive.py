@@ -373,14 +373,20 @@ def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
 def _innermost(directory: str) -> str:
     """Return the first directory with more than one entry.
 
-    Archives often have everything in a folder of their own name.
+    Archives often have everything in a folder of their own name, which may be like a partition's: `case-123`.
     """
     while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
         inner = f"{directory}/{names[0]}"
-        if not os.path.isdir(inner) or parse_partition_directory(inner) is not None:  # noqa: PTH112
+        if not os.path.isdir(inner) or (parse_partition_directory(inner) is not None and not _has_directory(inner)):  # noqa: PTH112
             break
         directory = inner
     return directory
+
+
+def _has_directory(path: str) -> bool:
+    """Return whether a directory has another one in it, as no partition's has."""
+    with os.scandir(path) as entries:
+        return any(entry.is_dir(follow_symlinks=False) for entry in entries)
 
 
 def _default_limit(directory: str) -> int:
@@ -409,7 +415,7 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
         if not any(inner == each or inner.startswith(f"{each}/") for each in wanted):
             return False
     if is_directory:
-        return parse_partition_directory(name) is not None
+        return True  # an empty one may keep a broker from its start
     return parse_partition_directory(parent) is not None or parse_file_name(name).kind is not FileKind.UNKNOWN
 
 

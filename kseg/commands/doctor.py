@@ -92,8 +92,8 @@ def doctor(options: DoctorOptions) -> None:
     disk, what retention would delete now, and what is left over from deletions, moves and cleanings.
 
     The first line says how a broker's start on these disks would end: it starts well; it starts, but loses or hides
-    records, or serves wrong ones; or it doesn't start, with the words that it would most likely log. The second line
-    says what was assumed, such as how the broker was stopped.
+    records, or serves wrong ones; or it doesn't start, with the words that it would most likely log. It also tells of
+    records that were lost before. The second line says what was assumed, such as how the broker was stopped.
 
     It reads every byte of the logs, once. --quick reads what `kseg ls` reads, so it can't see damage within logs,
     open transactions, or who wrote a time. The commands that it prints change nothing by themselves.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
 from kseg.doctor.steps import Step, steps_of
 from kseg.errors import counted
-from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.listing_rows import counted_directories
@@ -47,7 +46,7 @@ def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[Styled
 
 
 def _forecast_lines(forecast: StartForecast, *, is_all: bool) -> Iterator[StyledLine]:
-    is_good = forecast.consequence is AtStart.WELL
+    is_good = all(each.is_well for each in forecast.nodes)
     style = (_GOOD if is_all and forecast.is_of_all else BOLD) if is_good else _STYLES[Severity.ERROR]
     yield StyledLine(0, forecast_sentence(forecast, is_all=is_all), style=style)
     yield StyledLine(0, "", f"assumed: {assumptions(forecast)}", FAINT)

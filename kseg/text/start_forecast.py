@@ -1,10 +1,11 @@
 """Sentences about the forecast of a start, for people and for JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from kseg.errors import counted
 from kseg.findings.at_start import AtStart, refusal
-from kseg.verify.start_effects import NodeStart, StartForecast
+from kseg.verify.start_effects import Lost, NodeStart, StartForecast, most_records
 from kseg.verify.stops import Stop
 
 _STOPS = {
@@ -25,11 +26,11 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     bound = "" if is_known else ", by what was read"
     if len(nodes) == 1:
         return _close_sentence(f"A broker {_end(worst)}{bound}")
-    if worst.consequence is AtStart.WELL:
+    if all(each.is_well for each in nodes):
         return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
-    bad = [each for each in nodes if each.consequence is not AtStart.WELL]
+    bad = [each for each in nodes if not each.is_well]
     told = " ".join(_close_sentence(f"{_name(each)} {_end(each)}") for each in bad)
-    well = len(nodes) - len(bad)
+    well = sum(each.consequence is AtStart.WELL for each in nodes)
     return f"{told} {well} of {counted(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
 
 
@@ -45,17 +46,30 @@ def _name(node: NodeStart) -> str:
 
 
 def _end(node: NodeStart) -> str:
-    harms = list(_harms(node))
-    if node.refusal is not None:
-        said = refusal(node.refusal) or node.refusal.kind.meaning.rstrip(".")
-        return f"doesn't start: {said}" + (f"; when it does, it {_all(harms)}" if harms else "")
+    harms, lost = list(_harms(node)), _all(list(_lost_before(node)))
+    if not (node.refusals or node.is_empty or harms):
+        return f"starts well, but {lost}" if lost else "starts well"
+    after = f"; {lost}" if lost else ""
+    if node.refusals:
+        first, *others = node.refusals.values()
+        said = refusal(first) or first.kind.meaning.rstrip(".")
+        too = f"; {counted(len(others), 'more finding')} would stop it too" if others else ""
+        return f"doesn't start: {said}{too}" + (f"; when it does, it {_all(harms)}" if harms else "") + after
     if node.is_empty:
-        return "starts as an empty cluster if it is a controller: it renames all partitions to `-stray`"
-    return f"starts, but {_all(harms)}" if harms else "starts well"
+        return f"starts as an empty cluster if it is a controller: it renames all partitions to `-stray`{after}"
+    return f"starts, but {_all(harms)}{after}"
+
+
+def _lost_before(node: NodeStart) -> Iterator[str]:
+    """Records that are lost whatever a start does."""
+    for finding_id, places in node.lost_before.items():
+        what = f"{_records(places)} of {counted(len(places), 'partition')}"
+        is_of_end = finding_id == "checkpoint-beyond-end"
+        yield f"{what} were lost before" if is_of_end else f"the cluster abandoned {what}"
 
 
 def _all(harms: Sequence[str]) -> str:
-    return " and ".join((", ".join(harms[:-1]), harms[-1])) if len(harms) > 1 else harms[0]
+    return " and ".join((", ".join(harms[:-1]), harms[-1])) if len(harms) > 1 else "".join(harms)
 
 
 def _harms(node: NodeStart) -> Iterator[str]:
@@ -72,17 +86,17 @@ def _harm(node: NodeStart, consequence: AtStart) -> str:
         case AtStart.HIDES:
             return f"renames {partitions} to `-stray` and starts empty ones instead"
         case AtStart.LOSES:
-            return f"loses {_records(node, consequence)} of {partitions}"
+            return f"loses {_records(node.harmed[consequence])} of {partitions}"
         case AtStart.UNSERVED:
-            return f"can't serve {_records(node, consequence)} of {partitions}, which stay on disk"
+            return f"can't serve {_records(node.harmed[consequence])} of {partitions}, which stay on disk"
         case AtStart.NO_GROUPS:
             return f"doesn't load the groups of {partitions} of __consumer_offsets"
         case _:
             return f"serves wrong records of {partitions}"
 
 
-def _records(node: NodeStart, consequence: AtStart) -> str:
-    most = node.lost_records(consequence)
+def _records(places: Mapping[Path, Sequence[Lost]]) -> str:
+    most = most_records(places)
     return "records" if most is None else f"up to {counted(most, 'record')}"
 
 

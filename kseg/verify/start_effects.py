@@ -1,6 +1,6 @@
 """Forecasts of nodes' starts from all findings on their disks: the most severe consequence for each node."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,8 @@ Lost = tuple[int | None, int | None]
 
 _STUCK = frozenset({*BAD_BYTES, *UNREADABLE_RECORDS, "record-offsets"})
 """Consumers don't get beyond these, or a recovery cuts the log there."""
+LOST_BEFORE = ("checkpoint-beyond-end", "copies-diverged")
+"""Findings of records that are lost whatever a start does: after the log's end, or of an abandoned lineage."""
 _COUNTED = (AtStart.LOSES, AtStart.UNSERVED)
 """Consequences with a count of records."""
 
@@ -39,7 +41,7 @@ class StartEffect(NamedTuple):
 
 
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
-    """Yield the harmful effects of a partition's findings at a start."""
+    """What a start makes of the findings in a partition; of those alone that do harm, or tell of lost records."""
     recovered = recovered_from(partition)
     is_stop_known = stop_of(partition) is not Stop.UNKNOWN
     losses = _Losses(partition)
@@ -50,6 +52,8 @@ def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> I
         if consequence is AtStart.REFUSES or (consequence is not AtStart.WELL and partition.state is None):
             lost = losses.of(each) if consequence in _COUNTED else (None, None)
             yield StartEffect(each, consequence, partition.path, lost)
+        elif each.id in LOST_BEFORE and partition.state is None:
+            yield _lost_before(each, partition.path)
 
 
 def effects_on_node(found: Iterable[Finding]) -> Iterator[StartEffect]:
@@ -58,6 +62,12 @@ def effects_on_node(found: Iterable[Finding]) -> Iterator[StartEffect]:
         consequence = at_start(each.id, is_recovered=None)
         if consequence is not AtStart.WELL:
             yield StartEffect(each, consequence, _partition_of(each.file))
+        elif each.id in LOST_BEFORE:
+            yield _lost_before(each, _partition_of(each.file))
+
+
+def _lost_before(finding: Finding, place: Path | None) -> StartEffect:
+    return StartEffect(finding, AtStart.WELL, place, (finding.first_offset, finding.last_offset))
 
 
 def _partition_of(path: Path) -> Path | None:
@@ -100,38 +110,51 @@ class _Losses:
 class NodeStart:
     """The result of a node's start, by the effects so far.
 
-    log_dirs: its log directories that were given. stops: how it was stopped, by each of them. refusal: why it doesn't
+    log_dirs: its log directories that were given. stops: how it was stopped, by each of them. refusals: why it doesn't
     start. harmed: partitions' directories, by what a start does to them, with the offsets that consumers don't get.
+    lost_before: the same by each of LOST_BEFORE.
     """
 
     log_dirs: list[LogDir] = field(default_factory=list)
     stops: set[Stop] = field(default_factory=set)
-    refusal: Finding | None = None
+    refusals: dict[tuple[str, Path], Finding] = field(default_factory=dict)
     is_empty: bool = False
     harmed: dict[AtStart, dict[Path, list[Lost]]] = field(default_factory=dict)
+    lost_before: dict[str, dict[Path, list[Lost]]] = field(default_factory=dict)
 
     @property
     def consequence(self) -> AtStart:
-        """The most severe consequence."""
-        if self.refusal is not None:
+        """The gravest one."""
+        if self.refusals:
             return AtStart.REFUSES
         return AtStart.EMPTY if self.is_empty else min(self.harmed, key=lambda each: each.rank, default=AtStart.WELL)
 
-    def lost_records(self, consequence: AtStart) -> int | None:
-        """The most records that consumers don't get by a consequence; None if that can't be told."""
-        counts = [_count(found) for found in self.harmed[consequence].values()]
-        return None if None in counts else sum(each for each in counts if each is not None)
+    @property
+    def is_well(self) -> bool:
+        """Whether it starts well, and no records were lost before."""
+        return self.consequence is AtStart.WELL and not self.lost_before
 
     def take(self, effect: StartEffect) -> None:
         """Add the effect of another finding."""
         match effect.consequence:
             case AtStart.REFUSES:
-                self.refusal = self.refusal or effect.finding
+                self.refusals.setdefault((effect.finding.id, effect.finding.file), effect.finding)
             case AtStart.EMPTY:
                 self.is_empty = True
+            case AtStart.WELL:
+                _add(self.lost_before.setdefault(effect.finding.id, {}), effect)
             case consequence:
-                place = effect.place or effect.finding.file
-                self.harmed.setdefault(consequence, {}).setdefault(place, []).append(effect.lost)
+                _add(self.harmed.setdefault(consequence, {}), effect)
+
+
+def _add(places: dict[Path, list[Lost]], effect: StartEffect) -> None:
+    places.setdefault(effect.place or effect.finding.file, []).append(effect.lost)
+
+
+def most_records(places: Mapping[Path, Sequence[Lost]]) -> int | None:
+    """The most records that are lost in some partitions; None if that can't be told."""
+    counts = [_count(found) for found in places.values()]
+    return None if None in counts else sum(each for each in counts if each is not None)
 
 
 def _count(lost: Sequence[Lost]) -> int | None:

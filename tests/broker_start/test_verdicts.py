@@ -69,6 +69,10 @@ ENDS = {
     WRONG: ("serves-wrong", "loses", "unserved"),
 }
 """How a start ends, and what the sentence may say then: between two of them it may be the reader who decides."""
+OWN_WORDS = (
+    r"; (?:\d+ more findings? would stop|when it does|(?:up to .*|records) of .* were lost|the cluster abandoned)"
+)
+"""What the sentence adds to a broker's words."""
 OTHERWISE = {
     ("log directory", "with an unformatted second log directory"): "kseg refuses that directory: it has no partition",
     ("last metadata .log", "another's"): "the log is in order, but for what the broker writes next",
@@ -156,7 +160,7 @@ def is_forecast(row: Row, said: Answer) -> bool:
 
 def is_logged(sentence: str, log: Iterable[str]) -> bool:
     """Whether a line of a log has the words of a sentence, whatever stands where names are."""
-    words = sentence.partition("doesn't start: ")[2].partition("; when it does")[0].rstrip(".")
+    words = re.split(OWN_WORDS, sentence.partition("doesn't start: ")[2])[0].rstrip(".")
     words = re.sub(r" \d+ of \d+ nodes starts? well$", "", words)
     parts = [part.strip(" :") for part in re.split(r"…|disk(?:-second)?[^\s,\]]*|[a-z]+-\d\d-0", words)]
     return any(all(part in line for part in parts) for line in log)
@@ -200,6 +204,23 @@ def test_damage_below_the_recovery_point_is_not_cut_off(recovery_point: int, sen
     with faulty_disk({**killed, "file": "middle .log", "fault": "one bit changed"}, sound_disk(killed, disks)) as disk:
         edits.write_checkpoint(disk / f"{topics('plain')[0]}-0", "recovery-point-offset-checkpoint", recovery_point)
         assert answer("doctor", disk).sentence == sentence
+
+
+def test_all_that_stops_a_start_is_counted(disks: Path) -> None:
+    row = next(
+        row for row in rows() if (row["release"], row["file"], row["stop"]) == ("4.3.1", "log directory", "clean")
+    )
+    with faulty_disk({**row, "fault": "with an unknown folder"}, sound_disk(row, disks)) as disk:
+        (disk / "plain-00-0.bak").mkdir()
+        (disk / "cleaner-offset-checkpoint").write_text("?\n")
+        assert "; 2 more findings would stop it too." in answer("verify", disk).sentence
+
+
+def test_records_that_are_lost_already_are_told_of_a_start_that_ends_well(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    edits.write_checkpoint(partition, "replication-offset-checkpoint", 165)
+    page = run.kseg(["doctor", "."], partition.parent).stdout.decode()
+    assert page.startswith("A broker starts well, but up to 5 records of 1 partition were lost before.")
 
 
 def test_every_error_has_its_end() -> None:

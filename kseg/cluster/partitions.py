@@ -8,6 +8,8 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
+from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import CopyStatus, PartitionReplicas, in_sync_replicas
 from kseg.errors import FileError, UsageError
@@ -15,6 +17,7 @@ from kseg.formats.codes import TAIL_KINDS
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
 from kseg.log.lineage import latest_epoch
+from kseg.log.lookup import Absence
 from kseg.log.partition import PartitionEnd, PartitionLog, remote_tier_of
 from kseg.log.segments import read_index_end, tail_of
 
@@ -114,6 +117,12 @@ class UnknownEnd(Enum):
     OF_SEVERAL = "copies of several clusters here"
 
 
+class UnreadableOffset(NamedTuple):
+    """An offset that consumers can't get past, since its batch is damaged; next_good: where they can read on."""
+
+    next_good: int | None
+
+
 class PartitionsBeside:
     """The partitions of some log directories; the ends of logs are read when needed."""
 
@@ -150,6 +159,21 @@ class PartitionsBeside:
             except UsageError:
                 self._ends[key] = UnknownEnd.OF_SEVERAL
         return self._ends[key]
+
+    def unreadable_at(self, topic: str, partition: int, offset: int) -> UnreadableOffset | None:
+        """Return why consumers fail at an offset, looked up by the index in all copies; None if nothing tells so."""
+        replicas = self._replicas.get((topic, partition))
+        if replicas is None:
+            return None
+        try:
+            found = look_up_in_copies(replicas, offset, beside=self._metadata)
+        except FileError:
+            return None
+        return UnreadableOffset(found.next_good_offset) if found.absence is Absence.DAMAGED else None
+
+    @cached_property
+    def _metadata(self) -> MetadataBeside:
+        return MetadataBeside(cluster=self._cluster)
 
     def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | UnknownEnd:
         replicas = self._replicas.get(own)

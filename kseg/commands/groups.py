@@ -30,6 +30,7 @@ from kseg.text.groups import (
     lag_charts,
     member_rows,
     share_partition_rows,
+    unreadable_notes,
 )
 from kseg.text.retention import total_object
 from kseg.times import parse_zone, time_or_none
@@ -93,10 +94,11 @@ def groups(options: GroupsOptions) -> None:
     --chart draws the lags of each group's partitions as bars, largest first.
 
     Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
-    says why a commit lags: its group has no members, an open transaction holds records back, or retention deleted some.
-    A group has the reason of the commit that lags most, and who left last if older records still know it. Ages are
-    counted to --now; by default that is the clock's time while a broker runs on the disks, and else the newest time
-    that a broker wrote to them, as WHY then says.
+    says why a commit lags: its batch can't be read (stderr has the command that moves the group past it), its group has
+    no members, an open transaction holds records back, or retention deleted some. A group has the reason of the
+    commit that lags most, and who left last if older records still know it. Ages are counted to --now; by default that
+    is the clock's time while a broker runs on the disks, and else the newest time that a broker wrote to them, as WHY
+    then says.
 
     The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups.
 
@@ -145,6 +147,7 @@ def groups(options: GroupsOptions) -> None:
         *(unreadable.line() for unreadable in view.unreadable),
         *view.notes,
         *beyond_end_notes(found),
+        *unreadable_notes(found),
         *plan.notes,
     )
     if not writer.count and not plan.lines and not charted:

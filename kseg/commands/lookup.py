@@ -1,5 +1,6 @@
 """`kseg lookup`: finds an offset or a time, and shows how."""
 
+from collections.abc import Iterator
 from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -85,7 +86,19 @@ def lookup(options: LookupOptions) -> None:
     if answer.absence is not None:
         asked = f": {asked_text(selection, zone)}" if answer.absence is Absence.NOT_SELECTED else ""
         talk.warn(f"{answer.partition.path}: {absence_line(answer, zone)}{asked}")
+        talk.note(*_ways_on(answer))
         talk.end_with(1)
+
+
+def _ways_on(answer: Lookup) -> Iterator[str]:
+    """Yield the command that moves a consumer group past an unreadable offset."""
+    if answer.absence is not Absence.DAMAGED or answer.next_good_offset is None:
+        return
+    from kseg.text.salvage import reset_command
+
+    command = reset_command(answer.partition.topic, answer.partition.partition, answer.next_good_offset)
+    if command is not None:
+        yield f"to move a consumer group past it: {command}"
 
 
 def _record_place(answer: Lookup) -> "StoredRecord | None":

@@ -157,9 +157,18 @@ def _complete_group(group: Group, beside: PartitionsBeside | None, now: Now | No
         end = None if beside is None else beside.end_of(each.topic, each.partition, each.topic_id)
         return each._replace(log_end=end, presence=presence)
 
+    def with_examination(commit: OffsetCommit) -> OffsetCommit:
+        """Look the offset up if there is more to read after it."""
+        found = with_end(commit)
+        if beside is None or found.known_end is None or not found.known_end.log_start_offset <= found.offset:
+            return found
+        is_behind = (found.lag or 0) > 0
+        problem = beside.unreadable_at(found.topic, found.partition, found.offset) if is_behind else None
+        return found._replace(unreadable=problem)
+
     return replace(
         group,
-        commits=tuple(map(with_end, group.commits)),
+        commits=tuple(map(with_examination, group.commits)),
         pending_commits=tuple(map(with_end, group.pending_commits)),
         share_partitions=tuple(map(with_end, group.share_partitions)),
     )

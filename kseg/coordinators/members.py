@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from kseg.cluster.now import Now
-from kseg.cluster.partitions import LogEnd, PartitionsBeside, UnknownEnd
+from kseg.cluster.partitions import LogEnd, PartitionsBeside, UnknownEnd, UnreadableOffset
 from kseg.coordinators.departures import Departure
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
 from kseg.errors import FileError, counted
@@ -40,7 +40,7 @@ class OffsetCommit(NamedTuple):
     Timestamps are milliseconds since 1970. Fields that a version doesn't have are -1, None for `topic_id`.
     `record_offset`: the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of its
     transaction, not ended yet; None if it counts. `log_end`: of the partition, or the reason why it is unknown; None
-    at an earlier time. `presence`: of its group.
+    at an earlier time. `presence`: of its group. `unreadable`: why its consumer can't read on from it; None if it can.
     """
 
     group: str
@@ -56,6 +56,7 @@ class OffsetCommit(NamedTuple):
     producer_id: int | None = None
     log_end: LogEnd | UnknownEnd | None = None
     presence: Presence = Presence()
+    unreadable: UnreadableOffset | None = None
 
     @property
     def known_end(self) -> LogEnd | None:
@@ -399,7 +400,7 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
     commits = [commit for group in groups for commit in group.commits]
     kept = [commit for commit in commits if LINE_END not in f"{commit.group}{commit.topic}"]
     lines = tuple(",".join(_csv_fields(commit, names_groups=names_groups)) for commit in kept)
-    whose = " ".join(map(_group_option, dict.fromkeys(commit.group for commit in kept)))
+    whose = " ".join(map(group_option, dict.fromkeys(commit.group for commit in kept)))
     use = (f"try it: {_TOOL} {whose} --reset-offsets --from-file FILE --dry-run",) if lines else ()
     return ResetPlan(lines, (*_omitted_groups(groups), *_omitted_details(commits, kept), *use))
 
@@ -411,7 +412,7 @@ def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
     yield str(commit.offset)
 
 
-def _group_option(name: str) -> str:
+def group_option(name: str) -> str:
     """Return the option that names a group: --all-groups takes only the cluster's groups, no new one."""
     return f"--group{'=' if name.startswith('-') else ' '}{_shell_word(name)}"
 

@@ -41,7 +41,8 @@ def damage_text(damage: Damage) -> str:
 class LogSummary(NamedTuple):
     """Counts and damages of a log, in file order. With a selection only selected data counts.
 
-    gaps: neighbouring offsets that should not follow one another, by the rendering's rule.
+    gaps: neighbouring offsets that should not follow one another, by the rendering's rule. invalid_size: bytes of
+    batches with a wrong CRC, which are printed, but which no consumer gets.
     """
 
     batches: int
@@ -49,11 +50,13 @@ class LogSummary(NamedTuple):
     size: int
     damages: list[Damage]
     gaps: list[tuple[int, int]]
+    invalid_size: int = 0
 
     @property
     def lost(self) -> int:
-        """Bytes that no batch holds, except the unwritten tail of a preallocated file."""
-        return sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
+        """Bytes that no valid batch holds; what a preallocated file hasn't been written to yet isn't lost."""
+        outside = sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
+        return outside + self.invalid_size
 
     def is_wrong(self, path: StrPath) -> bool:
         """Return whether a damage in the log at a path requires an exit status of 1."""
@@ -71,8 +74,9 @@ class LogSummary(NamedTuple):
         return lines
 
     def _inside_text(self) -> str:
-        """Return the text about batches whose records can't all be read: no bytes count as lost there."""
-        count = len({damage.position for damage in self.damages if damage.kind in _INSIDE})
+        """Batches that are there, but whose records can't all be read: no bytes count as lost there."""
+        invalid = {damage.position for damage in self.damages if damage.kind is DamageKind.BAD_CRC}
+        count = len({damage.position for damage in self.damages if damage.kind in _INSIDE} - invalid)
         return f", records lost inside {count} batch{'es' if count > 1 else ''}" if count else ""
 
     def falls(self) -> list[str]:
@@ -151,6 +155,7 @@ class RenderedLog:
         self._renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
         self._batches = 0
         self._damages: list[Damage] = []
+        self._invalid_size = 0
 
     def events(self) -> Iterator[Damage | None]:
         """Print piece after piece; yield each damage at its place in the output, and None after a piece."""
@@ -164,6 +169,8 @@ class RenderedLog:
             for damage in _render(self._renderer, self._log_file, item):
                 if not _is_cut_by_limit(damage, self._log_file):
                     self._damages.append(damage)
+                    if isinstance(item, Slice) and damage.kind is DamageKind.BAD_CRC:
+                        self._invalid_size += item.run.rows[SIZE]
                     yield damage
             yield None
 
@@ -171,7 +178,12 @@ class RenderedLog:
     def summary(self) -> "LogSummary":
         """The summary of the printed part."""
         return LogSummary(
-            self._batches, self._renderer.records, self._log_file.size, self._damages, self._renderer.gaps
+            self._batches,
+            self._renderer.records,
+            self._log_file.size,
+            self._damages,
+            self._renderer.gaps,
+            self._invalid_size,
         )
 
 

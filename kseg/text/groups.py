@@ -14,6 +14,7 @@ from kseg.coordinators.members import (
     SharePartition,
     beyond_end_sentence,
     commits_beyond_end,
+    group_option,
 )
 from kseg.errors import counted
 from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, bar
@@ -96,6 +97,23 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
             f"{counted(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end: negative"
             " lags of -o json"
         )
+
+
+def unreadable_notes(groups: Iterable[Group]) -> Iterator[str]:
+    """Yield the commands that move groups past offsets that can't be read."""
+    found = [commit for group in groups for commit in group.commits if commit.unreadable is not None]
+    for commit in found[:MOST_TOLD]:
+        from kseg.text.salvage import reset_command
+
+        place = f"group {commit.group}: {commit.topic}-{commit.partition}: offset {commit.offset} can't be read"
+        next_good = commit.unreadable and commit.unreadable.next_good
+        command = None
+        if next_good is not None:
+            command = reset_command(commit.topic, commit.partition, next_good, group_option(commit.group))
+        yield place if command is None else f"{place}; to move the group past it: {command}"
+    if len(found) > MOST_TOLD:
+        more = counted(len(found) - MOST_TOLD, "more commit", "more commits")
+        yield f"{more} at offsets that can't be read: `can't be read` in WHY"
 
 
 def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None], rank: int = 1) -> Column[Row]:

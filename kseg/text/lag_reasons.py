@@ -26,6 +26,7 @@ def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | 
         return f"beyond the log end by {-row.lag}: records were lost, or the topic was re-created"
     reasons = list(_absence(row.presence, zone))
     if isinstance(row, OffsetCommit):
+        reasons = [*_unreadable(row), *reasons]
         held_back, is_most = _held_back(row, end)
         reasons += [*(held_back if is_most else ()), *_explain_deletion(row, end)]
         reasons = [*(reasons or [_no_commit(row, zone)]), *(() if is_most else held_back)]
@@ -33,11 +34,17 @@ def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | 
 
 
 def group_lag_reason(group: Group, zone: tzinfo = UTC) -> str | None:
-    """Return why the commit with the largest lag lags, and who left a group without members last."""
+    """Return why the commit with the largest lag lags, and who left a group without members last.
+
+    A commit that its consumer can't read on from comes first, whatever its lag.
+    """
     rows: tuple[OffsetCommit | SharePartition, ...]
     rows = (*group.commits, *group.share_partitions, *group.pending_commits)
     worst = max(rows, key=_largest, default=None)
     reason = None if worst is None else lag_reason(worst, zone)
+    stuck = next((each for each in group.commits if each.unreadable is not None and each is not worst), None)
+    if stuck is not None:
+        reason = "; ".join(filter(None, (f"{stuck.topic}-{stuck.partition}: {next(_unreadable(stuck))}", reason)))
     left = group.presence.last_left
     if reason is None or worst is None or not (worst.lag or 0) > 0 or left is None or left.client_id is None:
         return reason
@@ -50,6 +57,13 @@ def _largest(row: OffsetCommit | SharePartition) -> tuple[int, int]:
     if lag is None:
         return 0, 0
     return (1, -lag) if lag < 0 else (2, lag)
+
+
+def _unreadable(commit: OffsetCommit) -> Iterator[str]:
+    if commit.unreadable is not None:
+        next_good = commit.unreadable.next_good
+        following = "" if next_good is None else f", next good offset {next_good}"
+        yield f"the batch with offset {commit.offset} can't be read{following}"
 
 
 def _absence(presence: Presence, zone: tzinfo) -> Iterator[str]:

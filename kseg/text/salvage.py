@@ -49,18 +49,23 @@ def advice_on_loss(topic: str) -> str:
     return f"{topic}: no consumer group reads it, so none can be moved past the loss; {_AFTER_A_LOSS[topic]}"
 
 
-def reset_command(salvage: Salvage, offset: int) -> str | None:
-    """Return the command that moves a consumer group to an offset.
+def reset_command(topic: str | None, partition: int | None, offset: int, group: str = "--group GROUP") -> str | None:
+    """Return the command that moves a consumer group to an offset; None for an internal topic.
 
-    None for an internal topic, and if there is no log. Source: ConsumerGroupCommand.
+    Source: ConsumerGroupCommand. group: the option that names it.
     """
-    if salvage.topic in _AFTER_A_LOSS or salvage.is_foreign:
+    if topic in _AFTER_A_LOSS:
         return None
-    topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
     return (
-        "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP"
-        f" --topic {topic} --reset-offsets --to-offset {offset} --execute"
+        f"kafka-consumer-groups.sh --bootstrap-server HOST:9092 {group}"
+        f" --topic {topic or 'TOPIC'}:{partition or 0} --reset-offsets --to-offset {offset} --execute"
     )
+
+
+def _hole_command(salvage: Salvage, hole: Hole) -> str | None:
+    """Return the command that moves a consumer group past a hole; None if there is no log."""
+    offset = hole.first if hole.next_good is None else hole.next_good
+    return None if salvage.is_foreign else reset_command(salvage.topic, salvage.partition, offset)
 
 
 def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
@@ -169,7 +174,7 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
         count = hole.last - hole.first + 1
         follows = f"the log ends at {hole.first}" if hole.next_good is None else f"next good offset {hole.next_good}"
         yield f"  offsets lost: {hole.first} to {hole.last}, {count} of them ({hole.reason}); {follows}"
-    command = reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)
+    command = _hole_command(salvage, hole)
     if command is not None:
         yield f"    {command}"
 
@@ -254,7 +259,7 @@ def _hole_object(salvage: Salvage, hole: Hole) -> dict[str, object]:
         "lastOffset": hole.last,
         "nextGoodOffset": hole.next_good,
         "reason": hole.reason,
-        "resetCommand": reset_command(salvage, hole.first if hole.next_good is None else hole.next_good),
+        "resetCommand": _hole_command(salvage, hole),
     }
 
 

@@ -118,6 +118,31 @@ def test_many_commits_beyond_the_log_end_are_counted(tmp_path: Path) -> None:
     assert "kseg: 5 more commits are beyond the log end: negative lags of -o json" in said
 
 
+def test_commit_whose_batch_cant_be_read_names_the_command_that_moves_on(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 6), commit("b", 1)])])
+    batches = [NewBatch([NewRecord(b"k", b"v")] * 5, start) for start in (0, 5, 10)]
+    for topic in "ab":
+        write_segment(tmp_path / f"{topic}-0", batches)
+    log = tmp_path / "a-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[len(data) * 2 // 3 - 1] ^= 1
+    log.write_bytes(data)
+    why = {row.get("topic"): row["lagReason"] for row in objects(["."], tmp_path)}
+    assert why["a"] == "the batch with offset 6 can't be read, next good offset 10"
+    assert why["b"].startswith("no commit since ")
+    assert why[None].startswith("a-0: the batch with offset 6 can't be read, next good offset 10; ")
+    command = (
+        "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group g --topic a:0 --reset-offsets --to-offset 10"
+        " --execute"
+    )
+    said = kseg(["groups", "."], tmp_path).stderr.decode()
+    assert f"kseg: group g: a-0: offset 6 can't be read; to move the group past it: {command}\n" in said
+    looked_up = kseg(["lookup", "a-0", "--offset", "6"], tmp_path).stderr.decode()
+    assert looked_up.endswith(f"to move a consumer group past it: {command.replace('--group g', '--group GROUP')}\n")
+    dumped = kseg(["dump", "a-0"], tmp_path).stderr.decode()
+    assert f"{len(data)} bytes, {len(data) // 3} of them lost; batch count is 3" in dumped
+
+
 def test_rows_with_the_largest_lag_come_first_in_all_forms(tmp_path: Path) -> None:
     records = [
         *(commit("a", 4, group="small"), commit("a", 1, group="large"), commit("b", 4, group="large")),

@@ -58,6 +58,8 @@ def explain(options: ExplainOptions) -> None:
     choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.chosen(explain_file(path)))
     write_file(path, seen, options.output, options.color)
+    if path.is_file() and not path.stat().st_size:
+        options.talk.note(f"{path}: the file is empty")
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
         asked = (("--offset", options.offset), ("--position", options.position), ("--batch", options.batch))

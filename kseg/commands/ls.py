@@ -132,7 +132,7 @@ def ls(options: LsOptions) -> None:
     a lookup by time finds the preceding segment.
 
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
-    bytes, and their offsets and times.
+    bytes, and their offsets and times. --limit is such a selection: it counts records. --top limits the lines.
     """
     work, selected, talk = options.work, options.selected, options.talk
     zone, by = parse_zone(selected.zone), options.by
@@ -175,6 +175,8 @@ def ls(options: LsOptions) -> None:
             write_listings(listings, rows, columns, writer, None if talk.is_quiet else now)
     flush_stdout()
     talk.note(*now.sentences())
+    if selected.limit is not None and options.top is None:
+        talk.note("--limit selects records; --top N limits the lines")
     searched = [] if selection.is_everything else [place.path for place in cluster.directories(options.choice)]
     if searched and not rows.total.partitions:
         talk.note(no_match_line(selection, searched, zone))

@@ -45,13 +45,15 @@ def redact(options: RedactOptions) -> None:
     \b
     Examples:
       kseg redact kafka-logs/ --to shared
+      kseg redact support.tar.gz --to shared
       kseg redact kafka-logs/ --to shared --keep topics,groups
       kseg redact broker1/ broker2/ --to shared --key-file key.txt
 
-    PATHS are directories: a broker's log directory, a partition, or a parent of these. All files below them are
-    written anew: logs, indexes, snapshots, checkpoints, and the records of Kafka's own topics, in which only names are
-    replaced. What can't be read becomes noise that gives the same damage; a file that isn't Kafka's, zeros. Equal
-    contents and names stay equal, in all directories of a run. A group or transactional id stays in its partition.
+    PATHS are directories: a broker's log directory, a partition, a parent of these, or an archive of them. kseg writes
+    new versions of all files below them: logs, indexes, snapshots, checkpoints, and the records of Kafka's own topics,
+    in which only names are replaced. Bytes that can't be read become noise that gives the same damage; files that
+    aren't Kafka's become zeros. Equal contents and names stay equal in all directories of a run. A group or
+    transactional id stays in its partition.
 
     Nobody can tell the contents from what stands for them without the key. By default nobody knows it; with --key-file
     two runs give the same bytes, and a run that was stopped goes on when it is started again.

@@ -16,7 +16,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
-from kseg.rewrite.reindex import partition_folder, reindex_partition
+from kseg.rewrite.reindex import Comparison, partition_folder, reindex_partition
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.text.salvage import reindexed_lines, side_file_line
 
@@ -64,6 +64,7 @@ def reindex(options: ReindexOptions) -> None:
     told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
     intervals = IndexIntervals(options.index_interval_bytes, told)
     topic_ids, is_damaged, written = TopicIds(cluster, options.cluster_metadata), False, 0
+    is_fixable = False
     with target as unfinished, talk.bar() as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
@@ -81,9 +82,12 @@ def reindex(options: ReindexOptions) -> None:
                     write_lines(report.lines)
                 is_damaged |= report.is_damaged
                 written += report.written
+                is_fixable |= report.is_fixable
     if not options.dry_run and not talk.is_quiet:
         write_line(f"{counted(written, 'file')} written to {options.directory}")
     flush_stdout()
+    if options.dry_run and is_fixable:
+        talk.note("`--to DIR` instead of --dry-run writes the rebuilt files")
     talk.end_with(is_damaged)
 
 
@@ -97,12 +101,16 @@ class _ReindexOrder(NamedTuple):
 
 
 class _ReindexReport(NamedTuple):
-    """The report on one partition for stderr and stdout, and whether a log is damaged."""
+    """What is said of a piece of the work: on stderr, on stdout; and whether a log is damaged.
+
+    is_fixable: whether an existing file is wrong, unreadable or missing, and there is a rebuilt one.
+    """
 
     notes: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     is_damaged: bool = False
     written: int = 0
+    is_fixable: bool = False
 
 
 def _orders(
@@ -126,8 +134,11 @@ def _reindex_one(keep_cache: bool, order: _ReindexOrder, on_read: OnRead) -> Ite
         )
     for each in reindex_partition(partition, folder, interval=interval.size, keep_cache=keep_cache):
         lines = tuple(reindexed_lines(each))
-        yield _ReindexReport(lines=lines, is_damaged=each.damage is not None, written=len(each.files))
+        is_fixable = not {*each.compared.values()} <= {Comparison.SAME, Comparison.RIGHT}
+        damaged = each.damage is not None
+        yield _ReindexReport(lines=lines, is_damaged=damaged, written=len(each.files), is_fixable=is_fixable)
         on_read(each.segment.size)
     for file in rebuilt_side_files(partition, topic_id, folder):
         line = side_file_line(partition, file, is_dry_run=folder is None)
-        yield _ReindexReport(lines=(line,), written=file.content is not None)
+        has_content = file.content is not None
+        yield _ReindexReport(lines=(line,), written=has_content, is_fixable=has_content)

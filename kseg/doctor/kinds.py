@@ -142,13 +142,8 @@ def _homes(place: Place) -> list[Path]:
     return list(dict.fromkeys([*homes, place.file]))
 
 
-def list_homes(place: Place) -> Words:
-    """Return the listing of one partition's directories on several disks of a broker."""
-    return ["ls", *map(path_word, _homes(place))]
-
-
 def compare_copies(place: Place) -> Words:
-    """Return the comparison of one partition's copies on several brokers."""
+    """The copies of one partition on several brokers, or on several disks of one."""
     return ["diff", *map(path_word, _homes(place))]
 
 
@@ -426,14 +421,14 @@ CARE: dict[str, NextStep] = {
     "disk-full": free_space,
     "identity-missing": show_metadata("brokers"),
     "identity-differs": show_metadata("brokers"),
-    "bootstrap-checkpoint": show_metadata("directories"),
+    "bootstrap-checkpoint": show_metadata("brokers"),
     "unpadded-name": explain,
     "misnamed-file": explain,
     "unclean-index": explain,
-    "metadata-missing": show_metadata("directories"),
-    "metadata-checkpoint": show_metadata("directories"),
+    "metadata-missing": show_metadata("brokers"),
+    "metadata-checkpoint": show_metadata("brokers"),
     "other-owner": explain,
-    "partition-twice": list_homes,
+    "partition-twice": compare_copies,
     "foreign-directory": explain,
     "copy-missing": show_metadata("partitions"),
     "time-index-zeros": reindex,
@@ -486,8 +481,8 @@ CARE: dict[str, NextStep] = {
     "copies-diverged": compare_copies,
     "other-topic-id": list_ends,
     "not-in-metadata": list_ends,
-    "metadata-log": show_metadata("directories"),
-    "metadata-checkpoint-old": show_metadata("directories"),
+    "metadata-log": show_metadata("brokers"),
+    "metadata-checkpoint-old": show_metadata("brokers"),
     "hanging-transaction": open_transactions,
     "checkpoint-beyond-end": list_ends,
     "snapshot-beyond-end": list_ends,

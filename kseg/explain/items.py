@@ -78,9 +78,13 @@ def explain_file(path: Path) -> Iterator[Item]:
     else:
         from kseg.reading.other_files import refusal_of
 
-        raise KsegError(
-            refusal_of(path, "if it is Kafka's, name its kind: `kseg explain - --input-kind log < {path}`"), path
-        )
+        raise KsegError(refusal_of(path, _unknown_step(kind)), path)
+
+
+def _unknown_step(kind: FileKind) -> str:
+    if kind is FileKind.LOCK:
+        return "there is nothing to explain"
+    return "if it is Kafka's, name its kind: `kseg explain - --input-kind log < {path}`"
 
 
 def _log_items(path: Path) -> Iterator[Item]:

@@ -116,6 +116,8 @@ def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partiti
 
     unknown_step: the next step for unknown bytes.
     """
+    if parse_file_name(path).kind is FileKind.LOCK:
+        return _refusal("empty, and only locks the directory while a broker runs", unknown_step, path)
     kafkas = _kafkas_file(path)
     if kafkas is not None:
         return _refusal(f"{kafkas}, where a directory is expected", _DUMP, path)

@@ -123,8 +123,8 @@ class CoordinatorRow(NamedTuple):
 
 
 Judged = TypeVar("Judged", TransactionRow, CoordinatorRow)
-MOST_SOONER = 20
-"""Most transactions ending by timeout whose abort commands are shown."""
+MOST_SOONER = 5
+"""Transactions that end by their timeouts of which the commands that end them sooner are shown."""
 MOST_HELD = 100_000
 """Most ended transactions that are held back until the open ones are known."""
 

@@ -1,5 +1,6 @@
 """Checks of a node's disks before its logs are read: identities, and the directories that the metadata expect."""
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -312,8 +313,19 @@ def _check_node(
         findings.add(
             "copy-missing",
             home.path / f"{expected.topic}-{expected.partition}",
-            f"{sentence}, and no other replica in sync; {elsewhere}",
+            f"{sentence}, and no other replica in sync; {elsewhere}{_way_back(home, expected)}",
         )
+
+
+def _way_back(home: LogDir, expected: "ClusterPartition") -> str:
+    """Return the command that makes a directory that was put aside the partition's again; empty without one."""
+    name = f"{expected.topic}-{expected.partition}"
+    aside = [path for path in home.directories if path.name.startswith(f"{name}.")]
+    aside = [path for path in aside if path.name.endswith(("-delete", "-stray"))]
+    if len(aside) != 1:
+        return ""
+    words = " ".join(shlex.quote(str(path)) for path in (aside[0], home.path / name))
+    return f"; before the broker starts, `mv {words}` puts it back"
 
 
 def _as_of(metadata: "ClusterMetadata") -> str:

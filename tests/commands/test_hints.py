@@ -42,3 +42,15 @@ def test_each_command_of_a_finding_is_taken(hint: str, tmp_path: Path) -> None:
         places = [*places, "--dry-run"]
     ran = run.kseg([command, *words, *places], tmp_path)
     assert ran.status in STATUSES.get(command, (0, 1)), ran.stderr
+
+
+def test_empty_files_are_said_to_be_empty_and_not_sent_round_in_circles(tmp_path: Path) -> None:
+    log = tmp_path / f"{0:020}.log"
+    log.touch()
+    ran = run.kseg(["explain", log.name], tmp_path)
+    assert (ran.status, ran.stderr) == (0, f"kseg: {log.name}: the file is empty\n".encode())
+    (tmp_path / ".lock").touch()
+    for command in ("explain", "dump"):
+        said = run.kseg([command, ".lock"], tmp_path).stderr
+        assert b"it is empty, and only locks the directory" in said
+        assert b"kseg dump" not in said

@@ -155,6 +155,16 @@ def test_disk_stays_what_it_is_without_its_contents(release: str, restored: Path
     assert not [content for content in texts if content in stored]
 
 
+def test_archives_are_redacted_like_their_contents(restored: Path, tmp_path: Path) -> None:
+    source = restored / "logs" / "2.4.1"
+    archive = shutil.make_archive(str(tmp_path / "support"), "gztar", source)
+    key = tmp_path / "key"
+    key.write_text("a key of our own")
+    for name, path in (("unpacked", source), ("archive", Path(archive))):
+        redact(path, tmp_path / name, "--key-file", str(key))
+    assert records(tmp_path / "archive") == records(tmp_path / "unpacked")
+
+
 @for_each("directory", CHOSEN, shards=4)
 def test_damage_stays(directory: str, restored: Path, tmp_path: Path) -> None:
     source, target = restored / "damaged" / directory, tmp_path / directory

@@ -65,8 +65,8 @@ def findings_block(known: Gathered) -> Block:
 def _finding_verdicts(known: Gathered) -> list[Sentence]:
     serious = [each for each in known.check_up.troubles if each.severity is not Severity.NOTE]
     if not serious:
-        seen = "nothing wrong was seen" if known.choices.is_quick else "nothing is wrong"
-        return [Sentence(f"{seen.capitalize()} in {counted(known.check_up.partitions, 'partition')}.")]
+        seen = "No error or warning was seen" if known.choices.is_quick else "No errors or warnings"
+        return [Sentence(f"{seen} in {counted(known.check_up.partitions, 'partition')}.")]
     kinds = Counter(each.id for each in serious)
     first: dict[str, Trouble] = {}
     for each in serious:

@@ -101,7 +101,8 @@ INPUT = (
     Option("--response-to", "protocol", "Read all messages as responses to this, such as Fetch:17; not for captures.",
         metavar="API:VERSION"),
     Option("--input-kind", f"{READING} redact",
-        f"Kind of -: {', '.join(KINDS_WITH_OFFSET)}, checkpoint or a file name.", metavar="KIND", default="log", name="input_name"),
+        f"Kind of -: {', '.join(KINDS_WITH_OFFSET)}, checkpoint or a file name.", metavar="KIND", default="log",
+        name="input_name"),
     Option("--max-unpacked", f"{READING} redact",
         "Limit the space that archives and standard input take in TMPDIR."
         f" [default: {size_text(MAX_UNPACKED)}, but no more than a quarter of the free space in TMPDIR]",

@@ -32,6 +32,8 @@ class NowSource(Enum):
     GIVEN = "given"
     CLOCK = "clock"
     DISK = "disk"
+    FILES = "files"
+    "The newest time of a log's file, where no broker wrote a time: a copy may have set it."
 
 
 class Now(NamedTuple):
@@ -47,15 +49,17 @@ class Now(NamedTuple):
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence about the time, if it is neither given nor the clock's."""
+        time = iso_time(self.ms)
         if self.source is NowSource.DISK:
-            time = iso_time(self.ms)
             yield f"now is {time}, the newest time a broker wrote: none uses the disk; --now chooses another"
+        elif self.source is NowSource.FILES:
+            yield f"now is {time}, a log file's newest time, which copying may have set: no broker wrote one; see --now"
 
 
 def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
     """Return the given time, or else the clock's while a broker uses the disk or has just written to it.
 
-    On an unused disk it is the newest time that a broker wrote, never a producer's.
+    On an unused disk it is the newest time that a broker wrote, else of its files, never a producer's.
     """
     if given_ms is not None:
         return Now(given_ms, NowSource.GIVEN)
@@ -63,13 +67,11 @@ def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
     log_dirs = {path.absolute() for path in cluster.metadata_dirs() if not is_far(path)}
     if any(is_locked(path / LOCK_FILE) for path in log_dirs):
         return Now(clock_ms, NowSource.CLOCK)
-    newest_ms = newest_written(cluster)
-    if newest_ms < 0 or clock_ms - newest_ms <= FRESH_MS:
-        return Now(clock_ms, NowSource.CLOCK)
-    return Now(newest_ms, NowSource.DISK)
+    newest = newest_written(cluster)
+    return Now(clock_ms, NowSource.CLOCK) if newest.ms < 0 or clock_ms - newest.ms <= FRESH_MS else newest
 
 
-def newest_written(cluster: Cluster) -> int:
+def newest_written(cluster: Cluster) -> Now:
     """Return the newest time that brokers wrote, -1 without any.
 
     It is from the metadata and from coordinators. Without them, it is from batches with LogAppendTime, else from the
@@ -78,10 +80,12 @@ def newest_written(cluster: Cluster) -> int:
     own = _partitions(cluster, PartitionChoice(_BROKERS_OWN))
     newest_ms = max((_last_ms(each, has_own_clock=True) for each in own), default=NO_TIMESTAMP)
     if newest_ms >= 0:
-        return newest_ms
+        return Now(newest_ms, NowSource.DISK)
     others = list(_partitions(cluster, EVERY_PARTITION))
     newest_ms = max((_last_ms(each, has_own_clock=False) for each in others), default=NO_TIMESTAMP)
-    return newest_ms if newest_ms >= 0 else max(map(_modified_ms, others), default=NO_TIMESTAMP)
+    if newest_ms >= 0:
+        return Now(newest_ms, NowSource.DISK)
+    return Now(max(map(_modified_ms, others), default=NO_TIMESTAMP), NowSource.FILES)
 
 
 def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionLog]:

@@ -203,8 +203,12 @@ def _source(text: str) -> str:
 def _about(report: DiskReport) -> Iterator[str]:
     about = report.about
     yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
-    origin = ", the newest time a broker wrote" if about.now.source is NowSource.DISK else ""
-    entries = [("Read", about.read), ("Judged at", f"{about.time_text}{origin}"), ("Made by", about.version)]
+    origin = {NowSource.DISK: ", the newest time a broker wrote", NowSource.FILES: ", the newest time of a log file"}
+    entries = [
+        ("Read", about.read),
+        ("Judged at", f"{about.time_text}{origin.get(about.now.source, '')}"),
+        ("Made by", about.version),
+    ]
     for source in about.sources[:6]:
         names = [
             f"cluster {source.cluster_id}" if source.cluster_id else "",

@@ -18,6 +18,7 @@ _SOURCES = MappingProxyType(
         NowSource.GIVEN: "given by --now",
         NowSource.CLOCK: "the clock of the machine that made this",
         NowSource.DISK: "the newest time that a broker wrote, since none uses the disk",
+        NowSource.FILES: "the newest time of a log file, which copying may have set, since no broker wrote one",
     }
 )
 _MOST_PROBLEMS, _MOST_TOPICS = 5, 5

@@ -172,7 +172,9 @@ def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
 def _disk_text(disk: Disk) -> str:
     used = 100 * (disk.size - disk.available) // disk.size
     places = ", ".join(map(str, disk.log_dirs[:2])) + (" …" if len(disk.log_dirs) > 2 else "")
-    return f"{places}: {used} % of {human_size(disk.size)} in use, {human_size(disk.available)} free"
+    return (
+        f"{places}: this machine's disk, {used} % of {human_size(disk.size)} in use, {human_size(disk.available)} free"
+    )
 
 
 def _topic_text(use: TopicUse, largest: int) -> str:

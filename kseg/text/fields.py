@@ -140,7 +140,11 @@ LARGEST_TIMESTAMP = Field("largestTimestamp", Kind.INTEGER, "Largest timestamp o
 BASE_TIMESTAMP = Field("baseTimestamp", Kind.INTEGER, "Base timestamp of the batch.", Unit.TIMESTAMP)
 MAX_TIMESTAMP = Field("maxTimestamp", Kind.INTEGER, "Largest timestamp of the batch, or of the token.", Unit.TIMESTAMP)
 NOW = Field("now", Kind.TEXT, "Time that ages, retention and cleaning are judged by.", Unit.ISO_TIME)
-NOW_SOURCE = Field("nowSource", Kind.TEXT, "Origin of `now`: `given`, `clock`, or `disk`, the newest a broker wrote.")
+NOW_SOURCE = Field(
+    "nowSource",
+    Kind.TEXT,
+    "Origin of `now`: `given`, `clock`, `disk` (the newest a broker wrote), or `files` (no broker wrote one).",
+)
 MAX_TIME = Field("maxTime", Kind.TEXT, "Latest time of the token's expiration.", Unit.ISO_TIME)
 STATE_TIMESTAMP, STATE_TIME = _times("state", "the group's change of state")
 COMMIT_TIMESTAMP, COMMIT_TIME = _times("commit", "the commit")

@@ -100,5 +100,5 @@ def _since(then_ms: int, now: Now | None, zone: tzinfo) -> str:
     time = time_text(then_ms, zone)
     if now is None or now.ms < then_ms:
         return time
-    before = " before the newest time here" if now.source is NowSource.DISK else ""
+    before = " before the newest time here" if now.source in (NowSource.DISK, NowSource.FILES) else ""
     return f"{time} ({duration_text(now.ms - then_ms)}{before})"

@@ -117,8 +117,9 @@ def test_times_of_files_count_where_no_broker_wrote_one(disk: Path) -> None:
     for path in plain.iterdir():
         os.utime(path, (1_700_000_000, 1_700_000_000))
     cluster = Cluster([plain])
-    assert newest_written(cluster) == 1_700_000_000_000
-    assert settle_now(None, cluster) == Now(1_700_000_000_000, NowSource.DISK)
+    assert settle_now(None, cluster) == newest_written(cluster) == Now(1_700_000_000_000, NowSource.FILES)
+    said = run.kseg(["retain", str(plain)], disk.parent).stderr.decode()
+    assert "now is 2023-11-14T22:13:20.000Z, a log file's newest time, which copying may have set" in said
 
 
 def test_page_says_by_what_it_was_judged(disk: Path) -> None:

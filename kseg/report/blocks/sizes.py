@@ -103,7 +103,9 @@ def disk_verdicts(known: Gathered) -> list[Sentence]:
     for disk in known.check_up.disks:
         used = (disk.size - disk.available) / disk.size
         places = ", ".join(map(str, disk.log_dirs))
-        sentence = f"The disk of {places} is {share_text(used)} full: {human_size(disk.available)} are free."
+        sentence = (
+            f"The disk of {places} on this machine is {share_text(used)} full: {human_size(disk.available)} are free."
+        )
         verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
     return verdicts
 

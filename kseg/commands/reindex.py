@@ -101,7 +101,7 @@ class _ReindexOrder(NamedTuple):
 
 
 class _ReindexReport(NamedTuple):
-    """What is said of a piece of the work: on stderr, on stdout; and whether a log is damaged.
+    """The report on one partition for stderr and stdout, and whether a log is damaged.
 
     is_fixable: whether an existing file is wrong, unreadable or missing, and there is a rebuilt one.
     """

@@ -70,7 +70,7 @@ _IF_RECOVERED = {"offset-below-base": AtStart.REFUSES}
 
 
 def at_start(finding_id: str, *, is_recovered: bool | None) -> AtStart:
-    """What a start makes of a finding.
+    """Return the consequence of a finding at a start.
 
     is_recovered: whether it recovers the segment, as it does after a kill from the recovery point on; None if that
     isn't known. It cuts no other segment. Source: LogLoader.recoverLog; 2.8: Log.recoverLog.

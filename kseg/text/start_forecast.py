@@ -73,7 +73,7 @@ def _all(harms: Sequence[str]) -> str:
 
 
 def _harms(node: NodeStart) -> Iterator[str]:
-    """What becomes of records."""
+    """Yield the consequences for records."""
     for consequence in sorted(node.harmed, key=lambda each: each.rank):
         yield _harm(node, consequence)
 

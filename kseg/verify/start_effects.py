@@ -41,7 +41,7 @@ class StartEffect(NamedTuple):
 
 
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
-    """What a start makes of the findings in a partition; of those alone that do harm, or tell of lost records."""
+    """Yield the effects at a start of a partition's findings that do harm, or tell of lost records."""
     recovered = recovered_from(partition)
     is_stop_known = stop_of(partition) is not Stop.UNKNOWN
     losses = _Losses(partition)
@@ -131,7 +131,7 @@ class NodeStart:
 
     @property
     def is_well(self) -> bool:
-        """Whether it starts well, and no records were lost before."""
+        """Return whether the node starts well, and no records were lost before."""
         return self.consequence is AtStart.WELL and not self.lost_before
 
     def take(self, effect: StartEffect) -> None:

@@ -143,7 +143,7 @@ class Redactor:
 
     def replace_text(self, text: str) -> str:
         """Return the substitute for a text, of as many bytes; control characters become characters of words."""
-        replaced = self.replace_bytes(text.encode())
+        replaced = self.replace_bytes(text.encode("utf-8", "surrogateescape"))
         return (replaced.translate(_TO_WORD) if _kind(replaced) is _ANY else replaced).decode()
 
     def _replace_hashed(self, content: bytes) -> bytes:

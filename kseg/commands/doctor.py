@@ -151,7 +151,7 @@ def doctor(options: DoctorOptions) -> None:
         report.is_complete = not talk.status
     flush_stdout()
     talk.note(*now.sentences())
-    if bundle is not None:
+    if bundle is not None and plan.orders:
         write_bundle(bundle, found.result(), plan, now, options)
     talk.end_with(not found.result().is_well)
 

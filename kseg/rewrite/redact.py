@@ -20,8 +20,11 @@ from kseg.coordinators.home_partition import home_of_state
 from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    KIND_OF_EXTENSION,
     LOG_KINDS,
     FileKind,
+    FileName,
     parse_file_name,
     parse_partition_directory,
 )
@@ -190,7 +193,7 @@ def redact_directory(
     zeros: list[str] = []
     for name in sorted(order.files, key=_logs_first):
         parsed, source = parse_file_name(name), order.source / name
-        target = order.target / (name if parsed.kind is not FileKind.UNKNOWN else names.path(name))
+        target = order.target / _file_name(name, parsed, names)
         target.unlink(missing_ok=True)
         own_noise = Noise(settings.redaction.key, (order.place / target.name).as_posix())
         if parsed.kind in LOG_KINDS:
@@ -224,6 +227,20 @@ def redact_directory(
 
 def _logs_first(name: str) -> tuple[bool, str]:
     return parse_file_name(name).kind not in LOG_KINDS, name
+
+
+def _file_name(name: str, parsed: FileName, names: Names) -> str:
+    """Return a file's new name: Kafka's own stays, and of others the extension that tells the kind."""
+    if parsed.kind is FileKind.UNKNOWN:
+        return names.path(name)
+    suffix = parsed.suffix or ""
+    stem, dot, extension = name.removesuffix(suffix).rpartition(".")
+    is_own = parsed.base_offset is not None or f"{dot}{extension}" not in KIND_OF_EXTENSION
+    return (
+        name
+        if is_own or f"{stem}{dot}{extension}" == BOOTSTRAP_CHECKPOINT
+        else f"{names.path(stem)}{dot}{extension}{suffix}"
+    )
 
 
 def _stem(name: str) -> str:

@@ -286,7 +286,9 @@ def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
 def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:
     """Yield ranges of a damage's first bytes that stay: numbers of a header."""
     if kind in (DamageKind.TORN_TAIL, DamageKind.BAD_CRC):
-        magic = head[MAGIC_POSITION] if len(head) > MAGIC_POSITION else 0
+        if len(head) <= MAGIC_POSITION:
+            return  # too few bytes for a header, whatever they are
+        magic = head[MAGIC_POSITION]
         yield 0, {1: ENTRY_V1_TIMESTAMP.end, 2: BATCH_HEADER_SIZE}.get(magic, ENTRY_V0_ATTRIBUTES.end)
     elif kind in (DamageKind.BAD_LENGTH, DamageKind.BAD_MAGIC):
         yield SIZE_POSITION, SIZE_POSITION + LENGTH.size

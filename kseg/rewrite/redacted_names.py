@@ -47,6 +47,13 @@ _SIGNS = re.compile(r"([./:*@,= ]+)")
 """What gives addresses, topics and principals their form: it stays where it is."""
 _MOST_STEPS = 1 << 14
 """Names that are tried for one that may take another's place: one in some thousands does for any."""
+EXTENSIONS = frozenset(
+    (
+        *("bak", "conf", "csv", "gz", "hprof", "json", "log", "lock", "out", "properties", "sh", "sql", "tar", "tmp"),
+        *("txt", "xml", "yaml", "yml", "zip", "zst"),
+    )
+)
+"""Extensions that tell a file's kind and nothing of its owner: they stay."""
 _WORDS = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -109,6 +116,7 @@ class Names:
             stem, dot, extension = name, "", ""
         if self.is_kept(NameKind.PATH) or _SIGNS.sub("", stem) == "":
             return name
+        extension = extension if extension.lower() in EXTENSIONS else self.name(NameKind.PATH, extension)
         if _has_form(stem) and "/" not in stem:
             return f"{self.name(NameKind.PATH, stem)}{dot}{extension}"
         digest = self._redactor.replace_bytes(blake2b(stem.encode(errors="surrogateescape"), digest_size=20).digest())

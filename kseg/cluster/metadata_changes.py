@@ -167,8 +167,13 @@ def is_same(before: Thing, after: Thing) -> bool:
 
 
 def changes_between(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Change]:
-    """Yield the differences between two states, by kinds and names. A topic that came or went includes its parts."""
-    old, new = _things_of(before), _things_of(after)
+    """Yield the differences between two states, by kinds and names.
+
+    A topic that came or went includes its parts. Voters of a static quorum stand beside the log, as of now: they are
+    left out where the other state has none.
+    """
+    has_voters = all(state.kraft_version or state.voters for state in (before, after))
+    old, new = _things_of(before, has_voters), _things_of(after, has_voters)
     moved = {topic.name for topic in before.topics} ^ {topic.name for topic in after.topics}
     configs: dict[str, list[Config]] = {name: [] for name in moved}
     for config in (*before.configs, *after.configs):
@@ -193,11 +198,11 @@ def _order(place: tuple[type, Key]) -> tuple[int, str]:
     return [*KINDS].index(kind), "\0".join(numbers)
 
 
-def _things_of(found: ClusterMetadata) -> dict[tuple[type, Key], Thing]:
+def _things_of(found: ClusterMetadata, has_voters: bool) -> dict[tuple[type, Key], Thing]:
     kraft = (Feature(KRAFT_VERSION, found.kraft_version),) if found.kraft_version else ()
     kinds: tuple[Iterable[Thing], ...] = (
         (*found.features, *kraft),
-        found.voters,
+        [each for each in found.voters if has_voters or found.kraft_version],
         found.controllers,
         found.brokers,
         found.topics,

@@ -215,6 +215,21 @@ def test_two_moments_differ_in_what_is_left_of_the_changes_between_them() -> Non
     assert same.stderr.startswith(b"kseg: no difference between offset 320, ")
 
 
+def test_voters_beside_the_log_are_compared_only_with_others_there(tmp_path: Path) -> None:
+    state = {"data_version": 0, "clusterId": "", "leaderId": 1, "leaderEpoch": 1, "votedId": -1, "appliedOffset": 0}
+    for name, voters in (("a", [1]), ("b", [1, 2])):
+        write_metadata(tmp_path / name, {}, [])
+        quorum = {**state, "currentVoters": [{"voterId": each} for each in voters]}
+        (tmp_path / name / "__cluster_metadata-0/quorum-state").write_text(json.dumps(quorum))
+    for moment in ("0", "now"):
+        same = kseg(["metadata", "a", "--diff", moment], tmp_path)
+        assert (same.status, same.stdout) == (0, b"")
+    ran = kseg(["metadata", "a", "--diff", "b", "-o", "json"], tmp_path)
+    assert [(each["kind"], each["action"], each["resource"]) for each in map(json.loads, ran.stdout.splitlines())] == [
+        ("voter", "added", "2")
+    ]
+
+
 def test_a_disk_in_an_archive_is_compared(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "backup.tar", "w") as archive:
         archive.add(LOGS / "3.3.2", "backup")

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg.cluster.directories import Refuse
-from kseg.cluster.metadata import TOPIC_RESOURCE, Effective, MetadataReplay, Until, metadata_records, quota_entity
+from kseg.cluster.metadata import TOPIC_RESOURCE, Effective, Hole, MetadataReplay, Until, metadata_records
+from kseg.cluster.metadata_access import quota_entity
 from kseg.cluster.metadata_changes import KRAFT_VERSION, Change, Key, Thing, is_same, key_of
 from kseg.cluster.metadata_checkpoint import Checkpoint, checkpoint_files, last_timestamp
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, Config, Feature, Topic, static_voters
@@ -97,11 +98,17 @@ class MetadataChanges:
 
     def _changes(self) -> Iterator[Change]:
         start = 0 if self.base is None else self.base.end_offset
-        batch_offset, unit = -1, list[Change]()
-        for batch, record in metadata_records(self._partition, start, Until(), self._replay.unreadable):
+        batch_offset, unit, holes = -1, list[Change](), self._replay.holes
+        hole_count = 0
+        for batch, record in metadata_records(self._partition, start, Until(), self._replay):
             if batch.base_offset != batch_offset:
                 yield from _joined(unit)
                 batch_offset, unit = batch.base_offset, []
+            if len(holes) > hole_count:
+                hole_count = len(holes)
+                start = self._go_on_after(holes[-1])
+            if record.offset < start:
+                continue
             self._look_at(record)
             if batch.is_control:
                 unit += self._control_changes(record)
@@ -109,6 +116,22 @@ class MetadataChanges:
                 for each in self._replay.effective(record):
                     unit += _effect(self._replay, each)
         yield from _joined(unit)
+
+    def _go_on_after(self, hole: Hole) -> int:
+        """Take the state of the first snapshot after a hole; return the offset from which on records count."""
+        replay = MetadataReplay()
+        replay.unreadable, replay.holes, replay.unapplied = (
+            self._replay.unreadable,
+            self._replay.holes,
+            self._replay.unapplied,
+        )
+        files = [each for each in checkpoint_files(self._partition) if each[0] > hole.last]
+        found = replay.begin_with(reversed(files))
+        if found is None:
+            return hole.last + 1
+        self._replay = replay
+        replay.holes[-1] = hole._replace(unknown_to=found.end_offset - 1)
+        return found.end_offset
 
     def _look_at(self, record: Record) -> None:
         if self._wanted.has_time(record.timestamp):

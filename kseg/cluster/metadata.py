@@ -3,24 +3,19 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.cluster.metadata_access import ACCESS_APPLIES, AccessReplay
 from kseg.cluster.metadata_checkpoint import Checkpoint, checkpoint_files, read_checkpoint
 from kseg.cluster.model import (
-    Acl,
     Broker,
     ClusterMetadata,
     ClusterPartition,
     Config,
     Controller,
-    DelegationToken,
     Endpoint,
     Feature,
-    Quota,
-    QuotaEntity,
-    ScramUser,
     SupportedFeature,
     Topic,
     Voters,
@@ -39,160 +34,6 @@ if TYPE_CHECKING:
     from kseg.reading.blocks import Damage
 
 
-ACL_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
-"""Source: ResourceType."""
-PATTERN_TYPES = {3: "LITERAL", 4: "PREFIXED"}
-OPERATIONS = {
-    2: "ALL",
-    3: "READ",
-    4: "WRITE",
-    5: "CREATE",
-    6: "DELETE",
-    7: "ALTER",
-    8: "DESCRIBE",
-    9: "CLUSTER_ACTION",
-    10: "DESCRIBE_CONFIGS",
-    11: "ALTER_CONFIGS",
-    12: "IDEMPOTENT_WRITE",
-    13: "CREATE_TOKENS",
-    14: "DESCRIBE_TOKENS",
-    15: "TWO_PHASE_COMMIT",
-}
-"""Source: AclOperation."""
-PERMISSIONS = {2: "DENY", 3: "ALLOW"}
-MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-
-
-def named(names: dict[int, str], number: int) -> str:
-    """Return the name of a code; the number of an unknown one."""
-    return names.get(number, str(number))
-
-
-def quota_entity(fields: Fields) -> tuple[QuotaEntity, ...]:
-    """The entity of a quota's record, its parts in the order of their types."""
-    parts = (QuotaEntity(part["entityType"], part["entityName"]) for part in fields["entity"])
-    return tuple(sorted(parts, key=lambda part: part.type))
-
-
-class AccessReplay:
-    """The state of access control after some records."""
-
-    def __init__(self) -> None:
-        self._acls: dict[str, Acl] = {}
-        self._quotas: dict[tuple[QuotaEntity, ...], dict[str, float]] = {}
-        self._scram: dict[tuple[str, int], ScramUser] = {}
-        self._tokens: dict[str, DelegationToken] = {}
-
-    @property
-    def acls(self) -> tuple[Acl, ...]:
-        """ACLs, sorted by resource."""
-        return tuple(sorted(self._acls.values()))
-
-    @property
-    def quotas(self) -> tuple[Quota, ...]:
-        """Quotas, sorted by entity, a default before names."""
-        found = (
-            Quota(entity, name, value) for entity, values in self._quotas.items() for name, value in values.items()
-        )
-        return tuple(
-            sorted(found, key=lambda quota: ([(part.type, part.name or "") for part in quota.entity], quota.name))
-        )
-
-    @property
-    def scram(self) -> tuple[ScramUser, ...]:
-        """SCRAM users, sorted by user."""
-        return tuple(sorted(self._scram.values()))
-
-    @property
-    def tokens(self) -> tuple[DelegationToken, ...]:
-        """Delegation tokens, sorted by id."""
-        return tuple(sorted(self._tokens.values()))
-
-    def acl(self, acl_id: str) -> Acl | None:
-        """An ACL by its id."""
-        return self._acls.get(acl_id)
-
-    def quota(self, entity: tuple[QuotaEntity, ...], name: str) -> Quota | None:
-        """A quota of an entity by its name."""
-        value = self._quotas.get(entity, {}).get(name)
-        return None if value is None else Quota(entity, name, value)
-
-    def credential(self, user: str, mechanism: int) -> ScramUser | None:
-        """A user's credential for a mechanism."""
-        return self._scram.get((user, mechanism))
-
-    def token(self, token_id: str) -> DelegationToken | None:
-        """A token by its id."""
-        return self._tokens.get(token_id)
-
-    def add_acl(self, fields: Fields) -> bool:
-        """Add an ACL."""
-        self._acls[fields["id"]] = Acl(
-            named(ACL_RESOURCES, fields["resourceType"]),
-            fields["resourceName"],
-            named(PATTERN_TYPES, fields["patternType"]),
-            fields["principal"],
-            fields["host"],
-            named(OPERATIONS, fields["operation"]),
-            named(PERMISSIONS, fields["permissionType"]),
-        )
-        return True
-
-    def remove_acl(self, fields: Fields) -> bool:
-        """Remove an ACL; False if there is none."""
-        return self._acls.pop(fields["id"], None) is not None
-
-    def set_quota(self, fields: Fields) -> bool:
-        """Sets a quota, or removes it."""
-        values = self._quotas.setdefault(quota_entity(fields), {})
-        if fields["remove"]:
-            values.pop(fields["key"], None)
-        else:
-            values[fields["key"]] = fields["value"]
-        return True
-
-    def set_scram(self, fields: Fields) -> bool:
-        """Set a credential, without its secret parts."""
-        user, mechanism = fields["name"], fields["mechanism"]
-        secret = b"".join(fields[name] for name in ("salt", "storedKey", "serverKey"))
-        digest = sha256(secret).hexdigest()
-        self._scram[user, mechanism] = ScramUser(user, named(MECHANISMS, mechanism), fields["iterations"], digest)
-        return True
-
-    def remove_scram(self, fields: Fields) -> bool:
-        """Remove a credential; False if there is none."""
-        return self._scram.pop((fields["name"], fields["mechanism"]), None) is not None
-
-    def set_token(self, fields: Fields) -> bool:
-        """Set a token, or renew it."""
-        self._tokens[fields["tokenId"]] = DelegationToken(
-            fields["tokenId"],
-            fields["owner"],
-            fields["requester"],
-            tuple(fields["renewers"]),
-            fields["issueTimestamp"],
-            fields["expirationTimestamp"],
-            fields["maxTimestamp"],
-        )
-        return True
-
-    def remove_token(self, fields: Fields) -> bool:
-        """Remove a token; False if there is none."""
-        return self._tokens.pop(fields["tokenId"], None) is not None
-
-
-ACCESS_APPLIES: dict[str, Callable[[AccessReplay, Fields], bool]] = {
-    "AccessControlEntryRecord": AccessReplay.add_acl,
-    "RemoveAccessControlEntryRecord": AccessReplay.remove_acl,
-    "ClientQuotaRecord": AccessReplay.set_quota,
-    "UserScramCredentialRecord": AccessReplay.set_scram,
-    "RemoveUserScramCredentialRecord": AccessReplay.remove_scram,
-    "DelegationTokenRecord": AccessReplay.set_token,
-    "RemoveDelegationTokenRecord": AccessReplay.remove_token,
-}
-"""Functions that apply a record's message by its type; False if it refers to something unknown."""
-
-
 NO_LEADER_CHANGE = -2
 """The leader in a change that keeps it. Source: LeaderConstants."""
 RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
@@ -209,6 +50,20 @@ class Effective(NamedTuple):
     timestamp: int
 
 
+class Hole(NamedTuple):
+    """Offsets that the log skips, the first and the last; unknown_to: the last one whose change isn't known."""
+
+    first: int
+    last: int
+    unknown_to: int
+
+    def unreadable(self) -> Unreadable:
+        """Return it as a part that a view couldn't use."""
+        first, last, end = self
+        reason = f"offsets {first} to {last} are missing: what changed up to offset {end} isn't known"
+        return Unreadable(METADATA_TOPIC, None, reason)
+
+
 class MetadataReplay:
     """The state after the records so far. Source: MetadataDelta and the images that it makes."""
 
@@ -217,6 +72,7 @@ class MetadataReplay:
         self.timestamp = NO_TIMESTAMP
         self.unapplied = 0
         self.unreadable: list[Unreadable] = []
+        self.holes: list[Hole] = []
         self.features: dict[str, int] = {}
         self.brokers: dict[int, Broker] = {}
         self.controllers: dict[int, Controller] = {}
@@ -317,7 +173,7 @@ class MetadataReplay:
             topics=tuple(sorted(topics)),
             configs=tuple(sorted(configs)),
             unapplied=self.unapplied + len(self._transaction or ()),
-            unreadable=tuple(self.unreadable),
+            unreadable=(*self.unreadable, *(hole.unreadable() for hole in self.holes)),
             acls=self.access.acls,
             quotas=self.access.quotas,
             scram=self.access.scram,
@@ -559,7 +415,7 @@ def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadat
     checkpoint = _load_checkpoint(partition, until, replay)
     start = 0 if checkpoint is None else checkpoint.end_offset
     base_offset = partition.base_offsets[0] if partition.segments else start
-    for batch, record in metadata_records(partition, start, until, replay.unreadable):
+    for batch, record in metadata_records(partition, start, until, replay):
         if batch.is_control:
             replay.add_control(record)
         else:
@@ -569,13 +425,26 @@ def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadat
 
 
 def metadata_records(
-    partition: PartitionLog, start: int, until: Until, unreadable: list[Unreadable]
+    partition: PartitionLog, start: int, until: Until, replay: MetadataReplay
 ) -> Iterator[tuple["Batch", Record]]:
-    """The log's records from an offset on, each with its batch; `unreadable` gets what can't be read."""
+    """Yield the log's records from an offset on, each with its batch; the replay gets unreadable parts and holes.
+
+    The log is never compacted, so it has all offsets. Offsets lost to damage are no hole.
+    """
+    unreadable, is_damaged = replay.unreadable, False
+    expected = max(start, partition.base_offsets[0]) if partition.segments else start
+
+    def pass_over(following: int) -> None:
+        if expected < following and not is_damaged:
+            replay.holes.append(Hole(expected, following - 1, following - 1))
+
     for item in partition_batches(partition):
         if isinstance(item, Unreadable):
             unreadable.append(item)
+            is_damaged = True
         elif item.last_offset >= start:
+            pass_over(item.base_offset)
+            expected, is_damaged = item.last_offset + 1, False
             damages: list[Damage] = []
             for record in item.records(on_damage=damages.append):
                 if until.is_before(record.offset, record.timestamp):
@@ -583,6 +452,7 @@ def metadata_records(
                 if record.offset >= start:
                     yield item, record
             unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
+    pass_over(partition.base_offsets[-1] if partition.segments else start)
 
 
 def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> Checkpoint | None:

@@ -169,8 +169,8 @@ def is_same(before: Thing, after: Thing) -> bool:
 def changes_between(before: ClusterMetadata, after: ClusterMetadata) -> Iterator[Change]:
     """Yield the differences between two states, by kinds and names.
 
-    A topic that came or went includes its parts. Voters of a static quorum stand beside the log, as of now: they are
-    left out where the other state has none.
+    A topic that came or went includes its parts. The log has no voters of a static quorum, only `quorum-state` has the
+    present ones: they are left out if the other state has none.
     """
     has_voters = all(state.kraft_version or state.voters for state in (before, after))
     old, new = _things_of(before, has_voters), _things_of(after, has_voters)

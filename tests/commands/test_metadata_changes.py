@@ -185,6 +185,30 @@ def test_a_log_without_its_beginning_and_without_a_snapshot_is_incomplete(tmp_pa
     assert b"records before offset 7 are missing" in ran.stderr
 
 
+def test_missing_offsets_are_named_and_changes_go_on_from_the_next_snapshot(tmp_path: Path) -> None:
+    with tarfile.open(golden.ROOT / "start/base-4.3.1-clean.tar.gz") as archive:
+        archive.extractall(tmp_path, [each for each in archive if "__cluster_metadata-0" in each.name], filter="data")
+    (log,) = tmp_path.rglob("__cluster_metadata-0")
+    whole = told(log)
+    (log / "00000000000000000119.log").unlink()
+    ran = kseg(["metadata", str(log), "--changes", "-o", "json"], tmp_path)
+    found = [json.loads(line)["offset"] for line in ran.stdout.splitlines()[:-1]]
+    assert (ran.status, found) == (1, [each[0] for each in whole if not 119 <= int(str(each[0])) < 252])
+    assert b"offsets 119 to 237 are missing: what changed up to offset 251 isn't known" in ran.stderr
+    (log / "00000000000000000000.log").write_bytes(b"")
+    emptied = kseg(["metadata", str(log), "--changes"], tmp_path)
+    assert b"offsets 0 to 237 are missing: what changed up to offset 251 isn't known" in emptied.stderr
+
+
+def test_missing_offsets_without_a_later_snapshot_are_named(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [topic(), partition(0)])
+    write_segment(log, [NewBatch([config("retention.ms", "1")], 3)], 3)
+    for options in (["--changes"], []):
+        ran = kseg(["metadata", str(log), *options], tmp_path)
+        assert ran.status == 1
+        assert b"offsets 2 to 2 are missing: what changed up to offset 2 isn't known" in ran.stderr
+
+
 def test_all_forms_have_all_changes() -> None:
     rows = list(
         csv.DictReader(io.StringIO(kseg(["metadata", "--changes", "3.6.2", "-o", "csv"], LOGS).stdout.decode()))

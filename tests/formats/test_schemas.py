@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from kseg.cluster.metadata import ACCESS_APPLIES, APPLIES
+from kseg.cluster.metadata import APPLIES
+from kseg.cluster.metadata_access import ACCESS_APPLIES
 from kseg.coordinators.groups import DESCRIBERS
 from kseg.decode.internal_records import EARLY_METADATA_RECORDS, EARLY_SHARE_GROUP_KEYS, EARLY_SHARE_GROUP_VALUES
 from kseg.formats.schemas import (

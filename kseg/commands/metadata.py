@@ -13,7 +13,7 @@ from kseg.cluster.model import ClusterMetadata, require_topic
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
 from kseg.commands.options.command import RowOptions, command
-from kseg.errors import UsageError, counted
+from kseg.errors import OpenError, UsageError, counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
@@ -162,6 +162,8 @@ def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
     """Write the changes that are wanted, and what was looked through for them."""
     talk, moments = options.talk, options.moments
     times = time_or_none(moments.from_time, zone), time_or_none(moments.to_time, zone)
+    if times[0] is not None and times[1] is not None and times[0] > times[1]:
+        raise UsageError("--from-time is later than --to-time")
     wanted = ChangeChoice(options.choice, changed_kind(options.show), *times)
     changes = read_changes(options.paths, wanted, talk.refuse)
     writer = RowWriter(options.rows.form(zone))
@@ -178,6 +180,8 @@ def _other_state(options: MetadataOptions, other: str, zone: tzinfo) -> ClusterM
     path = Path(other)
     if path.exists():
         return read_cluster_metadata(path, Until.parse(options.at, zone), options.talk.refuse)
+    if "/" in other:
+        raise OpenError("no such file or directory", path)
     return read_cluster_metadata(options.paths, Until.parse(other, zone), options.talk.refuse)
 
 
@@ -190,6 +194,7 @@ def _write_differences(options: MetadataOptions, before: ClusterMetadata, after:
     moments = (f"offset {each.offset}, {time_text(each.timestamp, zone)}" for each in (before, after))
     many = counted(writer.count, "difference") if writer.count else "no difference"
     talk.note(f"{many} between {' and '.join(moments)}")
-    for state in (before, after):
-        _end(options, state, state.notes())
+    told = dict.fromkeys(before.notes())
+    _end(options, before, told)
+    _end(options, after, (note for note in after.notes() if note not in told))
     talk.end_with(writer.count > 0)

@@ -305,6 +305,8 @@ def summary(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -> str:
 
 def _count_text(changes: MetadataChanges, zone: tzinfo) -> str:
     many = counted(changes.count, "change") if changes.count else "nothing changed"
+    if changes.reach is None and changes.found.offset < 0:
+        return "the log has no record here, changes aren't known: compare checkpoints with --diff"
     if changes.reach is None:
         return f"{many}: there is no record of that time"
     first, first_ms, last, last_ms = changes.reach

@@ -200,6 +200,18 @@ def test_missing_offsets_are_named_and_changes_go_on_from_the_next_snapshot(tmp_
     assert b"offsets 0 to 237 are missing: what changed up to offset 251 isn't known" in emptied.stderr
 
 
+def test_an_empty_log_tells_of_no_changes(tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    ran = kseg(["metadata", str(tmp_path), "--changes"], tmp_path)
+    assert b"the log has no record here, changes aren't known" in ran.stderr
+
+
+def test_a_note_on_both_compared_states_is_said_once(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([config("retention.ms", "1")], 7)], 7)
+    ran = kseg(["metadata", str(tmp_path), "--diff", "now"], tmp_path)
+    assert (ran.status, ran.stderr.count(b"records before offset 7 are missing")) == (1, 1)
+
+
 def test_missing_offsets_without_a_later_snapshot_are_named(tmp_path: Path) -> None:
     log = log_of(tmp_path, [topic(), partition(0)])
     write_segment(log, [NewBatch([config("retention.ms", "1")], 3)], 3)
@@ -280,6 +292,8 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
             "--changes --show directories",
             "a broker's log directories change with its registration: give --show brokers",
         ),
+        ("--changes --from-time 2026-11-22 --to-time 2026-11-21", "--from-time is later than --to-time"),
+        ("--diff missing/path", "missing/path: no such file or directory"),
         ("--changes --at 3", "--changes prints rows of its own: leave --at out"),
         ("--changes --settings", "--changes prints rows of its own: leave --settings out"),
         ("--diff 3 --as-commands", "--diff prints rows of its own: leave --as-commands out"),

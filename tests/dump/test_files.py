@@ -61,7 +61,7 @@ def test_directory_prints_what_other_commands_find_below_it(tmp_path: Path) -> N
         "data/orders-2",
         "data/orders-10",
         "data/lost+found",
-        "data/1/2/3/4/5/6/deep-0",
+        "data/1/2/3/4/5/6/7/8/deep-0",
     ):
         segment(tmp_path / place)
     (tmp_path / "data" / "linked-0").symlink_to("../elsewhere/linked-0")

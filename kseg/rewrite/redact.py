@@ -20,11 +20,8 @@ from kseg.coordinators.home_partition import home_of_state
 from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import (
-    BOOTSTRAP_CHECKPOINT,
-    KIND_OF_EXTENSION,
     LOG_KINDS,
     FileKind,
-    FileName,
     parse_file_name,
     parse_partition_directory,
 )
@@ -127,37 +124,31 @@ def redact_orders(paths: Sequence[Path], directory: Path, settings: RedactSettin
     names = _names(settings)
     for number, path in enumerate(paths, 1):
         place = PurePath() if len(paths) == 1 else PurePath(f"disk-{number}")
-        if parse_partition_directory(path.absolute()) is not None:
-            place /= _directory_name(path.absolute(), names)
-        yield from _below(path, directory, place, names)
+        is_named = parse_partition_directory(path.absolute()) is not None
+        yield from _below(path, directory, place, names, is_named=is_named)
 
 
-def _below(source: Path, directory: Path, place: PurePath, names: Names) -> Iterator[RedactOrder]:
-    entries = _entries(source)
-    directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+def _below(source: Path, directory: Path, place: PurePath, names: Names, *, is_named: bool) -> Iterator[RedactOrder]:
+    """Yield the orders of a directory and of those below it; `place` has its new name below it if `is_named`."""
+    try:
+        entries = sorted(os.scandir(source), key=lambda entry: entry.name)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", source) from error
+    topic = _topic_of(source, entries)
+    if is_named:
+        place /= names.directory(source.absolute().name, topic)
     files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
     sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in files}
     log_size = sum(size for name, size in sizes.items() if parse_file_name(name).kind in LOG_KINDS)
-    yield RedactOrder(source, directory, place, _topic_of(source), tuple(sizes), sum(sizes.values()), log_size)
-    for name in directories:
-        yield from _below(source / name, directory, place / _directory_name(source / name, names), names)
+    yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(source / entry.name, directory, place, names, is_named=True)
 
 
-def _entries(source: Path) -> list["os.DirEntry[str]"]:
-    try:
-        return sorted(os.scandir(source), key=lambda entry: entry.name)
-    except OSError as error:
-        raise OpenError(f"can't be listed: {error.strerror}", source) from error
-
-
-def _directory_name(source: Path, names: Names) -> str:
-    topic = _topic_of(source)
-    return names.path(source.name) if topic is None else f"{names.topic(topic)}{source.name[len(topic) :]}"
-
-
-def _topic_of(source: Path) -> str | None:
-    """The topic of a partition's directory, or of one in a remote tier; None if it is another one."""
-    names = (parse_object_name(os.path.abspath(entry.path)) for entry in _entries(source))  # noqa: PTH100
+def _topic_of(source: Path, entries: Sequence["os.DirEntry[str]"]) -> str | None:
+    """Return the topic of a partition's directory, or of one in a remote tier; None for another directory."""
+    names = (parse_object_name(os.path.abspath(entry.path)) for entry in entries)  # noqa: PTH100
     found = next((name for name in names if name is not None), None)
     if found is not None and found.layout in (TierLayout.AIVEN, TierLayout.CONFLUENT):
         layout = f"{found.layout}'s remote tier"
@@ -193,7 +184,7 @@ def redact_directory(
     zeros: list[str] = []
     for name in sorted(order.files, key=_logs_first):
         parsed, source = parse_file_name(name), order.source / name
-        target = order.target / _file_name(name, parsed, names)
+        target = order.target / names.file(name)
         target.unlink(missing_ok=True)
         own_noise = Noise(settings.redaction.key, (order.place / target.name).as_posix())
         if parsed.kind in LOG_KINDS:
@@ -227,20 +218,6 @@ def redact_directory(
 
 def _logs_first(name: str) -> tuple[bool, str]:
     return parse_file_name(name).kind not in LOG_KINDS, name
-
-
-def _file_name(name: str, parsed: FileName, names: Names) -> str:
-    """Return a file's new name: Kafka's own stays, and of others the extension that tells the kind."""
-    if parsed.kind is FileKind.UNKNOWN:
-        return names.path(name)
-    suffix = parsed.suffix or ""
-    stem, dot, extension = name.removesuffix(suffix).rpartition(".")
-    is_own = parsed.base_offset is not None or f"{dot}{extension}" not in KIND_OF_EXTENSION
-    return (
-        name
-        if is_own or f"{stem}{dot}{extension}" == BOOTSTRAP_CHECKPOINT
-        else f"{names.path(stem)}{dot}{extension}{suffix}"
-    )
 
 
 def _stem(name: str) -> str:

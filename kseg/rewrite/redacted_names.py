@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
 from kseg.errors import UsageError
-from kseg.formats.file_names import parse_partition_directory
+from kseg.formats.file_names import BOOTSTRAP_CHECKPOINT, KIND_OF_EXTENSION, FileKind, parse_file_name
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kseg.redaction import Redactor
 
@@ -104,10 +104,20 @@ class Names:
         kind, colon, own = name.partition(":")
         return f"{kind}:{self.name(NameKind.PRINCIPAL, own)}" if colon else self.name(NameKind.PRINCIPAL, name)
 
-    def directory(self, name: str) -> str:
-        """Return what stands for a directory's name; of a partition's the number and the suffix stay."""
-        partition = parse_partition_directory(name)
-        return self.path(name) if partition is None else f"{self.topic(partition.topic)}{name[len(partition.topic) :]}"
+    def directory(self, name: str, topic: str | None) -> str:
+        """Return the substitute of a directory's name; a partition keeps the part after its topic."""
+        return self.path(name) if topic is None else f"{self.topic(topic)}{name[len(topic) :]}"
+
+    def file(self, name: str) -> str:
+        """Return the substitute of a file's name; Kafka's own stay, and of others the extension that tells the kind."""
+        parsed = parse_file_name(name)
+        suffix = parsed.suffix or ""
+        own = name.removesuffix(suffix)
+        stem, dot, extension = own.rpartition(".")
+        if parsed.kind is FileKind.UNKNOWN:
+            return self.path(name)
+        has_own_stem = f"{dot}{extension}" in KIND_OF_EXTENSION and parsed.base_offset is None
+        return f"{self.path(stem)}{dot}{extension}{suffix}" if has_own_stem and own != BOOTSTRAP_CHECKPOINT else name
 
     def path(self, name: str) -> str:
         """Return what stands for a directory's or file's name that isn't Kafka's; its extension stays."""

@@ -13,7 +13,7 @@ from kseg.cluster.model import ClusterMetadata
 from kseg.cluster.now import Now
 from kseg.doctor.examination import CheckUp, Examined
 from kseg.errors import counted
-from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.formats.file_names import parse_file_name, parse_partition_directory
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Rows
 from kseg.output.rows import json_line
@@ -162,9 +162,10 @@ class _Objects:
         return "/".join(map(self._part, PurePath(text).parts))
 
     def _part(self, part: str) -> str:
-        if part in ("/", "..") or parse_file_name(part).kind is not FileKind.UNKNOWN:
+        if part in ("/", ".."):
             return part.strip("/")
-        return self._names.directory(part)
+        partition = parse_partition_directory(part)
+        return self._names.file(part) if partition is None else self._names.directory(part, partition.topic)
 
 
 def _about(facts: BundleFacts) -> Mapping[str, object]:

@@ -137,3 +137,12 @@ def test_it_is_never_written_over_or_into_the_disk(disk: Path, tmp_path: Path) -
     before = sorted(disk.iterdir())
     assert kseg(["doctor", str(disk), "--bundle", str(disk / "facts.tar.zst")], tmp_path).status == 2
     assert sorted(disk.iterdir()) == before
+
+
+def test_names_of_files_that_only_end_like_kafkas_are_replaced(disk: Path, tmp_path: Path) -> None:
+    partition = next(disk.glob("zstd-0"))
+    for name in ("geheim.log", "geheim.index.deleted", "notes.geheim"):
+        (partition / name).write_bytes(b"")
+    members = bundle_of(disk, tmp_path / "facts.tar.zst")
+    assert b"geheim" not in b"".join(members.values())
+    assert b"/bootstrap.checkpoint" in members["files.jsonl"]

@@ -104,9 +104,7 @@ def open(  # noqa: A001  it is kseg.open
         UsageError: no partition matches; or a private key's file has no key.
         ClusterError: an object store failed.
     """
-    topics = (topic,) if isinstance(topic, str) else tuple(topic)
-    numbers = (partition,) if isinstance(partition, int) else partition
-    choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
+    choice = PartitionChoice.of(topic, partition)
     return _open_given((path, *more), lambda local: _open_listed(local, choice), choice, remote, private_keys or {})
 
 

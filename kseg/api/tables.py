@@ -407,9 +407,7 @@ def connect(
     from kseg.query.database import QueryLimits, QueryLog
     from kseg.query.session import new_session
 
-    topics = (topic,) if isinstance(topic, str) else tuple(topic)
-    numbers = (partition,) if isinstance(partition, int) else partition
-    choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
+    choice = PartitionChoice.of(topic, partition)
     limits = QueryLimits(memory, files=None if files is None else Path(files))
     with ExitStack() as stack:
         paths = _local_paths([os.fspath(each) for each in (path, *more)], stack)

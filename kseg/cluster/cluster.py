@@ -19,7 +19,6 @@ from kseg.cluster.directories import (
     find_at,
     identity_of,
     pass_over,
-    require_choice,
 )
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
@@ -190,7 +189,7 @@ class Cluster:
     ) -> list[PartitionReplicas[PartitionLog]]:
         """Return the chosen partitions by topic and number, those in no topic last; metadata: from elsewhere.
 
-        Raises NoSuchPartitionError if partitions exist, but none of the chosen ones; OpenError like `log_dirs`;
+        Raises NoSuchPartitionError like `require`; OpenError like `log_dirs`;
         UsageError if they are of two clusters.
         """
         given, log_dirs = self.given, self.log_dirs
@@ -198,14 +197,8 @@ class Cluster:
             joined = [alone(PartitionLog(given[0]))]
         else:
             joined = joined_of([*self.candidates(choice)], self.cluster_id, metadata or self.metadata)
-        return self._choose(joined, choice)
-
-    def _choose(
-        self, joined: Iterable[PartitionReplicas[Place]], choice: PartitionChoice
-    ) -> list[PartitionReplicas[Place]]:
         found = [each for each in joined if choice.takes(each.topic, each.partition)]
-        if not found:
-            require_choice(self.paths, choice)
+        self.require(choice)
         return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
 
     def partitions_of_all(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionReplicas[PartitionLog]]:
@@ -234,8 +227,9 @@ class Cluster:
     def directories(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionLog]:
         """Yield all directories of the chosen partitions, whatever their state, one at a time.
 
-        Raises NoSuchPartitionError if partitions exist, but none of the chosen ones, and like `log_dirs`.
+        Raises NoSuchPartitionError like `require`, and like `log_dirs`.
         """
+        self.require(choice)
         given, log_dirs = self.given, self.log_dirs
         chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
         listed = (each for log_dir in log_dirs for each in log_dir.partitions(self._refuse, choice))
@@ -245,8 +239,13 @@ class Cluster:
             if place not in seen:
                 seen.add(place)
                 yield partition
-        if not seen:
-            require_choice(self.paths, choice)
+
+    def require(self, choice: PartitionChoice, others: Iterable[str] = ()) -> None:
+        """Raise NoSuchPartitionError if partitions exist, but not all of the chosen ones; also like `found`.
+
+        others: names of directories of partitions that exist elsewhere.
+        """
+        choice.require([*(directory for each in self.found for directory in each.partitions()), *others])
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
         """Return a topic's partitions by number, those with a copy.

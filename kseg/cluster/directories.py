@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from kseg.log.partition import (
     read_checkpoints,
     read_small_file,
 )
-from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.system.directory_names import DirectoryNames, list_names
 from kseg.system.placed_path import PlacedPath, as_path
 
@@ -306,15 +306,6 @@ def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
                 yield (directory / name).relative_to(path), what
             elif levels and (directory / name).is_dir():
                 waiting.append((directory / name, levels - 1))
-
-
-def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:
-    """Raise NoSuchPartitionError if partitions exist at some paths, but none of the chosen ones."""
-    directories = (
-        [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
-    )
-    if directories and not any(map(choice.takes_directory, directories)):
-        raise NoSuchPartitionError(choice, directories)
 
 
 def partition_directories(path: str | os.PathLike[str]) -> list[Path]:

@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, UsageError, counted
+from kseg.errors import FileError, counted
 from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
-from kseg.formats.file_names import plain_text
 from kseg.formats.header_fields import CONTROL_KEY_TYPE
 from kseg.formats.messages import Fields, MessageError, double_text, parse_message
 from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog, read_small_file
 from kseg.log.replay import Unreadable
-from kseg.log.selection import PartitionChoice
 
 DEFAULT = "<default>"
 """For people: all users, clients or addresses without their own quota, as Kafka's tools write it."""
@@ -324,12 +322,3 @@ class ClusterMetadata:
                 f"{counted(self.unapplied, 'record belongs', 'records belong')} to what isn't known, or to a"
                 " transaction that has not ended"
             )
-
-
-def require_topic(found: ClusterMetadata, choice: PartitionChoice) -> None:
-    """Raise UsageError if topics exist, but none of the chosen ones."""
-    names = [topic.name for topic in found.topics]
-    if names and not any(map(choice.takes_topic, names)):
-        shown = ", ".join(plain_text(name) for name in names[:_SHOWN_TOPICS])
-        more = f" and {len(names) - _SHOWN_TOPICS} more" if len(names) > _SHOWN_TOPICS else ""
-        raise UsageError(f"{choice}: no such topic here; there are {shown}{more}")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
 from kseg.cluster.metadata_copy import read_cluster_metadata
-from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
+from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import Copy, CopyStatus
 from kseg.errors import OpenError, UsageError, counted
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
@@ -182,7 +182,7 @@ def plan_moves(
     found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
         raise OpenError(f"has no {METADATA_TOPIC} that can be read: say with --cluster-metadata where it is", paths[0])
-    require_topic(found, options.choice)
+    options.choice.require_topics([topic.name for topic in found.topics])
     contents = _contents_of(cluster, found)
     reasons = _Reasons(found, broker_id, options.choice, contents)
     shelves = [_shelf(each, reasons, by_capacity=options.by_capacity) for each in contents]

@@ -9,7 +9,7 @@ from kseg.cluster.change_log import ChangeChoice, read_changes
 from kseg.cluster.metadata import Until
 from kseg.cluster.metadata_changes import changes_between
 from kseg.cluster.metadata_copy import read_cluster_metadata
-from kseg.cluster.model import ClusterMetadata, require_topic
+from kseg.cluster.model import ClusterMetadata
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
 from kseg.commands.options.command import RowOptions, command
@@ -136,7 +136,7 @@ def metadata(options: MetadataOptions) -> None:
     if options.moments.diff is not None:
         _write_differences(options, found, _other_state(options, options.moments.diff, zone), zone)
         return
-    require_topic(found, choice)
+    choice.require_topics([topic.name for topic in found.topics])
     if script is not None:
         write_script(carry_over_script(found, script), talk.note)
     else:

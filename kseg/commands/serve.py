@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import require_choice
 from kseg.commands.options.command import TableCommand, command, is_given
 from kseg.errors import UsageError, counted
 from kseg.log.selection import PartitionChoice
@@ -117,7 +116,6 @@ def serve(options: ServeOptions) -> None:
     if not served.topics:
         if talk.status:
             return
-        require_choice(paths, choice)
         raise UsageError("there is no partition to serve")
     words: list[Any] = click.get_current_context().meta[_COMMAND]
     is_free = bool(words) and not is_given("listen")

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import require_choice
 from kseg.cluster.now import settle_now
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import RowOptions, command
@@ -94,8 +93,7 @@ def txns(options: TxnsOptions) -> None:
     )
     reading.age_ms, reading.zone = now.ms, zone
     coordinators, others = reading.split(choice)
-    if not coordinators and not others:
-        require_choice(paths, choice)
+    cluster.require(choice)
     writer = RowWriter(rows.form(zone))
     if options.explain is not None:
         writer.write(CLUES, reading.clues(others, options.explain))

@@ -66,6 +66,8 @@ def verify(options: VerifyOptions) -> None:
     work, choice, talk = options.work, options.choice, options.talk
     processes, selection = work.begin(), options.selected.selection()
     plan = plan_verification(options.paths, talk.refuse, choice)
+    if not plan.orders and choice.allow_missing:
+        talk.note(f"{choice}: no such partition here: nothing was verified")
     for passed_over in plan.passed_over:
         talk.note(passed_over_line(passed_over))
     is_judged = selection.is_everything and bool(plan.orders) and not talk.is_quiet

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -26,16 +25,15 @@ from kseg.coordinators.members import (
     ShareStates,
 )
 from kseg.decode.internal_records import CONSUMER_PROTOCOL_TYPE, EARLY_SHARE_GROUP_VALUES
-from kseg.errors import UsageError, counted
+from kseg.errors import counted
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
-from kseg.formats.file_names import plain_text
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema, version_range
 from kseg.kernel.record import Record
 from kseg.log.group_loading import GroupLoading
 from kseg.log.partition import PartitionLog
 from kseg.log.replay import LatestRecords, Unreadable
-from kseg.log.selection import PartitionChoice
+from kseg.log.selection import PartitionChoice, require_named
 
 TOPIC = "__consumer_offsets"
 LEGACY_KEY_TYPE, KEY_TYPE = b"\0\0", b"\0\1"
@@ -540,21 +538,31 @@ DESCRIBERS: dict[str, Describe] = {
 
 
 ALL_GROUPS = "*"
-_SHOWN_GROUPS = 8
-"""The most groups that an error lists."""
 
 
 def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice) -> list[Group]:
-    """Return the groups with matching names that read chosen partitions. Raises UsageError if there are only others."""
-    matching = (group for group in groups if fnmatchcase(group.group, pattern))
+    """Return the groups with matching names that read chosen partitions.
+
+    Raises UsageError if there are groups, but none of this name, or none that reads a chosen topic.
+    """
+    matching = [group for group in groups if fnmatchcase(group.group, pattern)]
+    if groups and not choice.allow_missing:
+        require_named((pattern,), [group.group for group in groups], "--group", "group")
     found = list(groups_with_commits_for(choice, matching))
-    if found or not groups or (pattern == ALL_GROUPS and choice.is_everything):
-        return found
-    criteria = [] if pattern == ALL_GROUPS else [f"--group {plain_text(pattern)}"]
-    criteria += [] if choice.is_everything else [str(choice)]
-    names = ", ".join(plain_text(group.group) for group in islice(groups, _SHOWN_GROUPS))
-    more = f" and {len(groups) - _SHOWN_GROUPS} more" if len(groups) > _SHOWN_GROUPS else ""
-    raise UsageError(f"{' '.join(criteria)}: no such group here; there are {names}{more}")
+    if not found:
+        choice.require_among(_partitions_of(matching))
+    return found
+
+
+def _partitions_of(groups: Iterable[Group]) -> dict[str, set[int]]:
+    """Return the numbers of the partitions that groups read, by topic."""
+    found: dict[str, set[int]] = {}
+    for group in groups:
+        for commit in (*group.commits, *group.pending_commits):
+            found.setdefault(commit.topic, set()).add(commit.partition)
+        for share in group.share_partitions:
+            found.setdefault(share.topic, set()).add(share.partition)
+    return found
 
 
 def groups_with_commits_for(choice: PartitionChoice, groups: Iterable[Group]) -> Iterator[Group]:

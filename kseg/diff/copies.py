@@ -247,7 +247,7 @@ def as_the_cluster_has_them(
     """Return the same copies with absent sides by the cluster: their brokers have a replica.
 
     Adds partitions without any copy. Nothing changes if no side has metadata, if a side's broker is unknown, or if
-    they are of two clusters.
+    they are of two clusters. Raises NoSuchPartitionError for a chosen name that neither a side nor the cluster has.
     """
     brokers = [
         frozenset(each.identity.broker for each in side.log_dirs if each.identity.broker is not None)
@@ -256,6 +256,7 @@ def as_the_cluster_has_them(
     ]
     is_known = len(brokers) == len(sides.paths) and all(brokers)
     expected = _expected_partitions(sides.whole, choice) if is_known else {}
+    sides.whole.require(choice, expected)
     if not expected:
         return list(found)
     judged_copies = [_judge_absence(copies, expected, sides.paths, brokers) for copies in found]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import once, only_below, require_choice
+from kseg.cluster.directories import once, only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import left_out_of
@@ -15,7 +15,7 @@ from kseg.diff.cursor import FoundDamage
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.log.lineage import Rule
 from kseg.log.partition import PartitionLog, RemoteTier
-from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.reading.batch import BatchHeader
 from kseg.reading.other_files import refusal_of
 
@@ -284,7 +284,7 @@ def find_copies(
             copy = _Copy(number, partition, topic_ids.of(partition), find_tier(partition, sides.beside))
             found.setdefault(key, []).append(copy)
     if not found:
-        require_choice(sides.whole.paths, choice)
+        sides.whole.require(choice)
     _tell_same(sides.paths, note)
     if sides.are_single:
         return [_copies(name, copies, sides.paths, leading) for name, copies in found.items()]
@@ -293,12 +293,10 @@ def find_copies(
 
 def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Callable[[str], None]) -> list[PartitionLog]:
     """Return the partitions of a side, each once; note its other copies. whole: all sides, for its metadata."""
-    try:
-        if side.given:
-            return list(side.directories(choice))
-        replicas = side.partitions(choice, whole.metadata)
-    except NoSuchPartitionError:
-        return []
+    of_any_side = choice._replace(allow_missing=True)
+    if side.given:
+        return list(side.directories(of_any_side))
+    replicas = side.partitions(of_any_side, whole.metadata)
     for left_out in left_out_of(replicas):
         note(f"left out: {left_out.text()}")
     return [each.best for each in replicas if each.copies]

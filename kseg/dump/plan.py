@@ -74,7 +74,7 @@ def plan_dump(paths: list[StrPath], options: "DumpOptions", problems: Problems) 
     copies have.
 
     Raises:
-        NoSuchPartitionError: if there are partitions, but no chosen one.
+        NoSuchPartitionError: if there are partitions, but not all chosen ones.
         UsageError: if copies to be joined belong to two clusters.
     """
     files = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112  pathlib raises for a name that is too long
@@ -134,15 +134,12 @@ class _Planning:
         return [each for each in self.found.values() if each is not None]
 
     def require_choice(self) -> None:
-        """Raise NoSuchPartitionError if there are partitions, but no chosen one."""
+        """Raise NoSuchPartitionError if there are partitions, but not all chosen ones."""
         from kseg.cluster.directories import partition_directories
-        from kseg.log.selection import NoSuchPartitionError
 
-        choice = self._options.choice
         there = [each for path, at in self.found.items() if at is None for each in partition_directories(path)]
         there += [each for at in self._at_directories() for each in at.partitions()]
-        if there and not any(map(choice.takes_directory, there)):
-            raise NoSuchPartitionError(choice, there)
+        self._options.choice.require(there)
 
     def join_copies(self) -> None:
         """Find the printed copy of each partition; omit further copies and directories of other partitions."""

@@ -15,7 +15,7 @@ from kseg.export.results import Result
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.export.write import parquet
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
-from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import PartitionChoice, numbers_by_topic
 from kseg.system.new_directory import HERE
 from kseg.system.placed_path import StrPath
 
@@ -81,6 +81,7 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         raise refused[0]
     require_replicas(copies, export.sources)
     place.keep_outside((*named, *(copy.path for copies_of_one in copies.values() for copy in copies_of_one)))
+    choice.require_among(numbers_by_topic([*copies, *((each.topic, each.partition) for each in previous.results)]))
     copies = with_known_ids(copies, previous.results)
     present, absent = told_apart(previous.results, copies)
     if form.has_log:
@@ -91,8 +92,6 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         absent_there = with_files_there(absent, there)
         kept = unchanged(with_files_there(present, there), previous.read, copies)
     orders = plan_orders(copies, export.selection, export.splitting(), done_of(kept))
-    if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
-        raise NoSuchPartitionError(choice, (copy.place for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     parquet.check_topics(topics, export.files)
     has_columns = bool(kept or absent or (previous.results and form.has_log))

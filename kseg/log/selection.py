@@ -3,13 +3,13 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
-from kseg.errors import UsageError, counted, reason, shortened
+from kseg.errors import UsageError, reason, shortened
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 from kseg.system.placed_path import as_path
@@ -324,13 +324,28 @@ def parse_share(text: str) -> float:
 
 _SHOWN_TOPICS = 8
 """The most topics that an error lists."""
+_SHOWN_NEAREST = 3
+"""The most names that an error suggests instead of a missing one."""
 
 
 class PartitionChoice(NamedTuple):
-    """The wanted partitions, by names or globs of topics, and by numbers; empty sets no criterion."""
+    """The wanted partitions, by names or globs of topics, and by numbers; empty sets no criterion.
+
+    allow_missing: names and numbers without any partition are no error.
+    """
 
     topics: tuple[str, ...] = ()
     numbers: tuple[range, ...] = ()
+    allow_missing: bool = False
+
+    @classmethod
+    def of(cls, topics: str | Iterable[str], numbers: int | Iterable[int]) -> Self:
+        """Return the choice of one or more topics and numbers; a range needs only one existing number."""
+        names = (topics,) if isinstance(topics, str) else tuple(topics)
+        if isinstance(numbers, range):
+            return cls(names, (numbers,))
+        each_number = (numbers,) if isinstance(numbers, int) else numbers
+        return cls(names, tuple(range(number, number + 1) for number in each_number))
 
     @property
     def is_everything(self) -> bool:
@@ -343,7 +358,7 @@ class PartitionChoice(NamedTuple):
 
     def takes_topic(self, topic: str) -> bool:
         """Return whether a topic's partitions may be wanted."""
-        return not self.topics or any(topic == name or fnmatchcase(topic, name) for name in self.topics)
+        return not self.topics or any(_is_named(topic, name) for name in self.topics)
 
     def takes_number(self, partition: int | None) -> bool:
         """Return whether a partition of this number may be wanted."""
@@ -363,38 +378,102 @@ class PartitionChoice(NamedTuple):
     def arguments(self) -> list[str]:
         """Return the command line options of the choice."""
         topics = [argument for topic in self.topics for argument in ("--topic", topic)]
-        return [*topics, "--partition", ",".join(map(_range_text, self.numbers))] if self.numbers else topics
+        numbers = ["--partition", ",".join(map(_range_text, self.numbers))] if self.numbers else []
+        return [*topics, *numbers, *(["--allow-missing"] if self.allow_missing else [])]
 
     def __str__(self) -> str:
-        """Return the options as one text."""
-        return " ".join(self.arguments())
+        """Return the options that name partitions, as one text."""
+        return " ".join(self._replace(allow_missing=False).arguments())
+
+    def require(self, directories: Iterable[str | os.PathLike[str]]) -> None:
+        """Raise NoSuchPartitionError if a name or number matches no partition in some directories.
+
+        Without any directory, nothing is known to be missing.
+        """
+        if self.is_everything or self.allow_missing:
+            return
+        names = [(own, parse_partition_directory(own)) for own in map(own_name, directories)]
+        there = [((own, None) if name is None else (name.topic, name.partition)) for own, name in names]
+        in_use = [each for each, (_, name) in zip(there, names, strict=True) if name is None or name.state is None]
+        self.require_among(numbers_by_topic(there), numbers_by_topic(in_use))
+
+    def require_among(
+        self, there: Mapping[str, Collection[int]], shown: Mapping[str, Collection[int]] | None = None
+    ) -> None:
+        """Raise NoSuchPartitionError like `require`, for numbers of partitions by topic; shown: those to suggest."""
+        if not there or self.allow_missing:
+            return
+        chosen = {topic: numbers for topic, numbers in there.items() if self.takes_topic(topic)}
+        topics = tuple(name for name in self.topics if not any(_is_named(topic, name) for topic in chosen))
+        numbers = tuple(each for each in self.numbers if not _has_any(each, chosen.values()))
+        if topics or numbers:
+            shown = there if shown is None else shown
+            raise NoSuchPartitionError(
+                PartitionChoice(topics or self.topics, numbers),
+                topics,
+                {each: shown[each] for each in shown if topics or each in chosen},
+            )
+
+    def require_topics(self, there: Collection[str]) -> None:
+        """Raise UsageError if a name matches none of the existing topics. Without any, nothing counts as missing."""
+        if there and not self.allow_missing:
+            require_named(self.topics, there, "--topic", "topic")
 
 
 EVERY_PARTITION = PartitionChoice()
 
 
+def _has_any(wanted: range, found: Iterable[Collection[int]]) -> bool:
+    return any(number in wanted for numbers in found for number in numbers)
+
+
+def _is_named(topic: str, name: str) -> bool:
+    return topic == name or fnmatchcase(topic, name)
+
+
+def require_named(names: Iterable[str], there: Collection[str], option: str, thing: str) -> None:
+    """Raise UsageError if a name or glob matches none of the existing names; the error suggests the nearest ones."""
+    missing = [name for name in names if not any(_is_named(each, name) for each in there)]
+    if missing:
+        given = " ".join(f"{option} {plain_text(name)}" for name in missing)
+        raise UsageError(
+            f"{given}: no such {thing} here; {_suggest(missing, {each: plain_text(each) for each in there})}"
+        )
+
+
 class NoSuchPartitionError(UsageError):
-    """Partitions exist, but none of the wanted ones."""
+    """Partitions exist, but not all of the wanted ones."""
 
-    def __init__(self, choice: PartitionChoice, directories: Iterable[str | os.PathLike[str]]) -> None:
-        """Take the choice, and the directories of the existing partitions."""
-        super().__init__(f"{choice}: no such partition here; there are {_list_topics(directories)}")
+    def __init__(self, choice: PartitionChoice, topics: Iterable[str], there: Mapping[str, Collection[int]]) -> None:
+        """Take the part of a choice that is missing, the missing names of topics, and existing partitions by topic."""
+        shown = {topic: f"{plain_text(topic)}{_numbers_text(there[topic])}" for topic in sorted(there)}
+        super().__init__(f"{choice}: no such partition here; {_suggest(topics, shown)}")
 
 
-def _list_topics(directories: Iterable[str | os.PathLike[str]]) -> str:
-    """Return topics with the numbers of their partitions; of many, the first ones, and the number of others."""
+def _suggest(missing: Iterable[str], there: Mapping[str, str]) -> str:
+    """Return existing names as a next step: the nearest ones or, if none is near, the first ones and a count of others.
+
+    there: texts by names, in their order.
+    """
+    from difflib import get_close_matches
+
+    near = dict.fromkeys(each for name in missing for each in get_close_matches(name, there, _SHOWN_NEAREST))
+    if near:
+        return f"did you mean {' or '.join(there[each] for each in near)}?"
+    texts = list(islice(there.values(), _SHOWN_TOPICS))
+    more = len(there) - len(texts)
+    return f"there are {', '.join(texts)}{f' and {more} more' if more else ''}" if texts else _ONLY_ASIDE
+
+
+_ONLY_ASIDE = "there are only directories that brokers put aside"
+
+
+def numbers_by_topic(partitions: Iterable[tuple[str, int | None]]) -> dict[str, set[int]]:
+    """Return the numbers of partitions by topic. A directory of segments counts as a topic without numbers."""
     found: dict[str, set[int]] = defaultdict(set)
-    for own in map(own_name, directories):
-        name = parse_partition_directory(own)
-        if name is None:
-            found[own].update()  # a directory of segments
-        elif name.state is None:
-            found[name.topic].add(name.partition)
-    texts = [f"{plain_text(topic)}{_numbers_text(found[topic])}" for topic in islice(sorted(found), _SHOWN_TOPICS)]
-    more = len(found) - len(texts)
-    return (
-        ", ".join([*texts, f"{counted(more, 'more topic')}"] if more else texts) or "only some that brokers put aside"
-    )
+    for topic, number in partitions:
+        found[topic].update(() if number is None else (number,))
+    return found
 
 
 def own_name(path: str | os.PathLike[str]) -> str:
@@ -403,7 +482,7 @@ def own_name(path: str | os.PathLike[str]) -> str:
     return place.name if place.name not in ("", "..") else place.resolve().name
 
 
-def _numbers_text(numbers: set[int]) -> str:
+def _numbers_text(numbers: Collection[int]) -> str:
     """Return ` (0-3,7)`; nothing without numbers."""
     ranges: list[range] = []
     for number in sorted(numbers):

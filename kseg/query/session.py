@@ -20,7 +20,7 @@ from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import DecodedAs, LogSelection, ReadOptions
 from kseg.export.write.typed_plan import with_typed_columns
-from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice, numbers_by_topic
 from kseg.query.database import (
     DisorderedError,
     DuckdbSource,
@@ -320,8 +320,7 @@ def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
         log.refuse_once(error)
     require_replicas(copies, [*map(as_given, queried.paths)])
     chosen = {key: known for key, known in copies.items() if queried.choice.takes(*key)}
-    if not chosen:
-        raise NoSuchPartitionError(queried.choice, (copy.place for known in copies.values() for copy in known))
+    queried.choice.require_among(numbers_by_topic(copies))
     taken = taken_of(each for each in replicas if queried.choice.takes(each.topic, each.partition))
     for line in taken.sentences(verbose=queried.is_verbose):
         log.note(line)

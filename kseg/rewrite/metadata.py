@@ -36,7 +36,7 @@ from kseg.log.lineage import noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.replay import Unreadable, partition_batches
 from kseg.log.segments import Rolled, SegmentFiles
-from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import PartitionChoice
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import NEW_HEADER, Batch, scan_log
 from kseg.reading.log_file import LogFile
@@ -91,12 +91,9 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         UsageError: the copies belong to several clusters.
         DamagedError: none is complete: each lacks records from before its log, and a checkpoint that has them.
     """
-    choice = PartitionChoice((METADATA_TOPIC,))
+    choice = PartitionChoice((METADATA_TOPIC,), allow_missing=True)
     below = None if refuse is None else only_below(refuse)
-    try:
-        found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
-    except NoSuchPartitionError:
-        found = []
+    found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
     if not found:
         raise OpenError(
             f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]

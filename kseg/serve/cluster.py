@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import identity_of, require_choice
+from kseg.cluster.directories import identity_of
 from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
@@ -33,7 +33,7 @@ from kseg.log.partition import (
     RemoteTier,
     cleaned_topics,
 )
-from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
 from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.groups.commits import Commits, StoredGroups
@@ -304,10 +304,9 @@ def serve_partitions(
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
     answering: dict[str, list[PartitionReplicas[PartitionLog]]] = defaultdict(list)
-    of_topics = cluster.partitions(PartitionChoice(choice.topics))
+    of_topics = cluster.partitions(choice._replace(numbers=()))
     replicas = [each for each in of_topics if choice.takes(each.topic, each.partition)]
-    if not replicas:
-        require_choice(cluster.paths, choice)
+    cluster.require(choice)
     if not settings.is_quiet:
         for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
             say(line)
@@ -358,10 +357,7 @@ def _node_id(
 
 def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[PartitionLog]]:
     """Return all available partitions of a coordinators' topic, whatever is chosen."""
-    try:
-        return [each for each in cluster.partitions(PartitionChoice((topic,))) if each.copies]
-    except NoSuchPartitionError:
-        return []
+    return [each for each in cluster.partitions(PartitionChoice((topic,), allow_missing=True)) if each.copies]
 
 
 def _refusal_reason(topic: str, number: int) -> str | None:

@@ -17,7 +17,6 @@ from kseg.cluster.directories import (
     Refuse,
     is_of_log_dir,
     is_of_partition,
-    require_choice,
 )
 from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
 from kseg.findings.findings import Finding, Findings
@@ -129,8 +128,7 @@ def plan_verification(
             if refuse is None:
                 raise
             refuse(error)
-    if not planner.orders:
-        require_choice(planner.cluster.paths, choice)
+    planner.cluster.require(choice)
     return VerificationPlan(planner.cluster, tuple(planner.orders.values()), tuple(planner.passed_over), choice)
 
 

@@ -53,9 +53,41 @@ def test_partitions_are_chosen_by_topics_and_numbers(options: tuple[str, ...], n
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_choice_of_nothing_names_what_there_is(command: str, disks: Path) -> None:
     ran = kseg([command, "disk1", "disk2", *NEW.get(command, ()), "--topic", "order", "--partition", "3,5-7"], disks)
-    told = "kseg: --topic order --partition 3,5-7: no such partition here; there are orders (0-1,10), payments (1)\n"
+    told = "kseg: --topic order --partition 3,5-7: no such partition here; did you mean orders (0-1,10)?\n"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", told)
     assert not (disks / "new").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        (("--topic", "paymnets"), "--topic paymnets: no such partition here; did you mean payments (1)?"),
+        (("--partition", "0-1,44"), "--topic orders --partition 44: no such partition here; there are orders (0-1,10)"),
+    ],
+    ids=["topic", "number"],
+)
+def test_one_missing_name_among_others_is_wrong_usage(
+    command: str, missing: tuple[str, ...], told: str, disks: Path
+) -> None:
+    ran = kseg([command, "disk1", "disk2", *NEW.get(command, ()), "--topic", "orders", *missing], disks)
+    assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", f"kseg: {told}\n")
+    assert not (disks / "new").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_missing_names_can_be_allowed(command: str, disks: Path) -> None:
+    wanted = ["--topic", "orders", "--partition", "1"]
+    alone = kseg([command, "disk1", "disk2", *NEW.get(command, ()), *wanted], disks)
+    shutil.rmtree(disks / "new", ignore_errors=True)
+    more = ["--topic", "paymnets", "--partition", "44", "--allow-missing"]
+    allowed = kseg([command, "disk1", "disk2", *NEW.get(command, ()), *wanted, *more], disks)
+    assert (allowed.status, allowed.stdout) == (alone.status, alone.stdout)
+
+
+def test_verify_says_that_it_verified_nothing(disks: Path) -> None:
+    ran = kseg(["verify", "disk1", "--topic", "none", "--allow-missing"], disks)
+    assert "--topic none: no such partition here: nothing was verified" in ran.stderr.decode()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -118,6 +118,7 @@ SELECTION = (
         metavar="NAME", values=Late("kseg.commands.completion", "topics")),
     Option("--partition", PARTITIONED, "Select partitions with these numbers: 3, or 0,4-7.", PartitionNumbers(), "N,…",
         multiple=True, name="numbers", callback=types.all_ranges),
+    Option("--allow-missing", PARTITIONED, "Allow names of topics, partitions and groups that do not exist.", bool),
     Option("--all-replicas", "dump", "Print each copy of a partition, not only the one that answers.", bool),
     Option("--offset", "browse", "Begin at the record with this offset.", long_number()),
     Option("--offset", "explain", "Explain only the batch that has this offset.", long_number()),

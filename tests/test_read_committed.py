@@ -291,7 +291,7 @@ def test_export_of_which_all_is_held_back_says_why(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [opened])
     ran = run_kseg(["export", "orders-0", "out", "--isolation", "read_committed"], tmp_path)
     assert ran.status == 0
-    assert b"1 offset from 0 on, 1 record, withheld: a transaction of producer 5 is open since" in ran.stdout
+    assert b"1 offset from 0 on, 1 record, held back: a transaction of producer 5 is open since" in ran.stdout
     report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_text())
     assert [(part["recordsOut"], part["openFrom"], part["withheldRecords"]) for part in report["partitions"]] == [
         (0, 0, 1)

@@ -97,7 +97,7 @@ def open_destination(url: str, identity: Identity | None = None) -> Destination:
 def _check_name(name: str, url: str) -> str:
     """Return the name unchanged. Raises KsegError if it could lead out of the destination."""
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
-        raise KsegError(f"{name!r} is no name of a file in it", url)
+        raise KsegError(f"{name!r} isn't a valid file name in the destination", url)
     return name
 
 
@@ -170,7 +170,7 @@ class LocalDestination:
         """Check for hard links."""
         status = self._status(name)
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-            why = "is a hard link, so another file would change with it; replace it by a copy"
+            why = "the file is a hard link, so another file would change with it; replace it with a copy"
             raise KsegError(why, self._path(name))
 
     def require_in_place(self) -> None:
@@ -238,7 +238,7 @@ class LocalDestination:
         try:
             return None if held is None else held.status(name)
         except OSError as error:
-            raise OpenError(f"can't be looked at: {error.strerror}", path) from error
+            raise OpenError(f"can't be examined: {error.strerror}", path) from error
 
     def claim(self, name: str, content: bytes) -> bool:
         """Claim a name by a link, which appears with the complete content or not at all, and replaces no file.

@@ -278,7 +278,7 @@ def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRan
     if selection.first_time is None and selection.end_time is None:
         return offsets
     if replica.is_remote:
-        raise UsageError("times can be asked of local files only; give offsets", replica.path)
+        raise UsageError("only local files can be searched by time; give offsets", replica.path)
     first, end = offsets.first, offsets.end
     if selection.first_time is not None:
         found = _offset_of_time(replica, selection.first_time)

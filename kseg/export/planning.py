@@ -131,4 +131,4 @@ def require_same_columns(plan: ExportPlan, other: ExportPlan, files: FileOptions
     """Raise KsegError if the plans' columns or column ids differ: written files can't change."""
     planned, there = (parquet.schema_of_files(each.read, files) for each in (plan, other))
     if not planned.equals(there, check_metadata=True):
-        raise KsegError("another export has changed the columns of the table meanwhile: run it again", where)
+        raise KsegError("another export has changed the table's columns; run the command again", where)

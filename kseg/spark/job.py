@@ -128,7 +128,7 @@ def _connect(url: str) -> None:
 
         grpc.channel_ready_future(channel).result(timeout=CONNECT_SECONDS)
     except grpc.FutureTimeoutError as error:
-        raise TimeoutError(f"no server was reached within {CONNECT_SECONDS} s") from error
+        raise TimeoutError(f"no connection within {CONNECT_SECONDS} s") from error
     finally:
         channel.close()
 
@@ -191,7 +191,7 @@ def _start(wanted: Mapping[str, str], home: Path | None, log: IO[bytes], *, verb
             _stop_gateway()
         log.seek(0)
         lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
-        words = f"; it said: {' | '.join(lines)}" if lines else ""
+        words = f"; its last lines: {' | '.join(lines)}" if lines else ""
         raise ClusterError(f"Spark doesn't start: {message}{words}") from error
 
 
@@ -341,7 +341,7 @@ def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Ex
         except (PySparkException, Py4JError) as error:
             raise error_of(error) from error
         if len(results) != len(orders):
-            wrong = f"Spark gave {len(results)} results for {len(orders)} pieces of work: run it again"
+            wrong = f"Spark returned {len(results)} results for {len(orders)} work orders; run the command again"
             raise KsegError(wrong, job.destination)
         return results
 
@@ -412,11 +412,11 @@ def make_class_archive(master: str, settings: Mapping[str, str], *, verbose: boo
     java = find_java()
     wrong = problem(java, pyspark.__version__)
     if java is None or wrong is not None:
-        raise UsageError(wrong or "no Java is here")
+        raise UsageError(wrong or "no Java was found")
     archive = ClassArchive.of(java)
     if archive is None:
         raise UsageError(
-            "--prepare-jvm is for pyspark's own Spark and a user's cache directory: unset SPARK_HOME, set HOME"
+            "--prepare-jvm needs pyspark's own Spark and a user's cache directory; unset SPARK_HOME, and set HOME"
         )
     try:
         _make(archive, java, (master, settings), verbose=verbose)

@@ -95,7 +95,7 @@ def find_unused(given: Iterable[str], also: Iterable[str]) -> list[str]:
 
 def _unknown_option(name: str) -> str:
     near = get_close_matches(name, _KNOWN, 1)
-    hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"it has {', '.join(DEFAULTS)}"
+    hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"its options are {', '.join(DEFAULTS)}"
     return f"the data source has no option {name!r}; {hint}"
 
 
@@ -239,7 +239,7 @@ def _check_value(value: Any, kind: "pa.DataType") -> Any:
     expected = _VALUES[str(kind)]
     is_number = expected is int and isinstance(value, bool)
     if not isinstance(value, expected) or is_number or (isinstance(value, datetime) and value.tzinfo is None):
-        raise TypeError(f"{value!r} is no {kind}")
+        raise TypeError(f"{value!r} isn't a {kind}")
     return value
 
 
@@ -271,8 +271,8 @@ Key = tuple[str, int | None]
 _LOCAL = re.compile("file:(//)?(?=/)")
 """Pattern of the URLs that Spark's catalog makes of paths."""
 _NO_PATH = (
-    "give the directories to read: load('kafka-logs/') or option('path', …); "
-    "Spark doesn't pass on the path of a table that was created with columns of its own"
+    "the query has no path; give one with load('kafka-logs/') or option('path', …). "
+    "Spark doesn't pass on the path of a table that was created with its own columns"
 )
 
 
@@ -296,7 +296,7 @@ class Request:
         """Return an option with a fixed set of words."""
         text = (self.text(name) or "").lower()
         if text not in values:
-            raise UsageError(f"{name} is {text!r}; it can be {' or '.join(values)}")
+            raise UsageError(f"{name} is {text!r}, expected {' or '.join(values)}")
         return text
 
     def flag(self, name: str) -> bool:
@@ -307,7 +307,7 @@ class Request:
         """Return an option that is a number."""
         text = self.text(name)
         if text is not None and not re.fullmatch("[0-9]+", text):
-            raise UsageError(f"{name} is {text!r}, and no number")
+            raise UsageError(f"{name} is {text!r}, expected a number")
         return None if text is None else int(text)
 
     def by_partition(self, name: str, copies: Copies) -> dict[Key, int]:
@@ -320,7 +320,7 @@ class Request:
         for topic, partition in copies:
             number = given.get(topic, {}).get(str(partition))
             if not isinstance(number, int):
-                raise UsageError(f"{name} must name all partitions; {topic}-{partition} is missing")
+                raise UsageError(f"{name} doesn't name {topic}-{partition}; name all partitions")
             found[topic, partition] = number
         return found
 
@@ -343,7 +343,9 @@ class Request:
         """Return the reading options for all columns, or only for the given ones."""
         level, mode = self.text("kafka.isolation.level"), self.text("mode")
         if level not in list(Isolation) or mode not in (None, *Mode):
-            raise UsageError(f"isolation level {level!r}, mode {mode!r}; there are {', '.join((*Isolation, *Mode))}")
+            raise UsageError(
+                f"isolation level {level!r} or mode {mode!r} is unknown; use {', '.join((*Isolation, *Mode))}"
+            )
         is_strict = self.flag("failOnDataLoss") and not self.is_of_damages
         asked = ReadOptions(
             headers=self.flag("includeHeaders"),
@@ -364,7 +366,7 @@ class Request:
             everything = copies_of(find_replicas(self.sources()))
             require_replicas(everything, self.sources())
             topics = sorted({topic for topic, _ in everything})
-            raise UsageError(f"none of the partitions asked for is there; topics: {', '.join(topics)}")
+            raise UsageError(f"none of the requested partitions exists; choose from the topics {', '.join(topics)}")
         return copies
 
     def find_present(self, refuse: Refuse | None = None) -> Copies:
@@ -383,7 +385,7 @@ class Request:
     def note_unused(self, also: Iterable[str] = ()) -> None:
         """Print to stderr the names of given options without effect, and of given ones in `also`."""
         if names := find_unused(self.given, also):
-            talk(f"kseg: ignored, since these options mean nothing to files: {', '.join(names)}")
+            talk(f"kseg: ignored these options, which have no meaning for files: {', '.join(names)}")
 
     def refuse(self, names: Iterable[str], reason: str) -> None:
         """Raise UsageError if one of these options was given."""
@@ -450,7 +452,7 @@ def stream_starts(request: Request, copies: Copies) -> dict[Key, int]:
 def log_end(replica: PartitionCopy) -> int:
     """Return the next offset to write. Raises UsageError if that requires reading a remote log."""
     if replica.is_remote:
-        raise UsageError("the end of a log is known of local files only: give offsets below it", replica.path)
+        raise UsageError("the log end is known only for local files; give offsets below it", replica.path)
     return replica.open().read_log_end_offset()
 
 
@@ -477,14 +479,15 @@ def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bou
     """Return the offset of the first record at or after a time; without one, the end, or the strategy's choice."""
     path = replicas[0].path
     if replicas[0].is_remote:
-        raise UsageError("times can be asked of local files only; give offsets", path)
+        raise UsageError("only local files can be searched by time; give offsets", path)
     found = _offset_of_time(replicas, time)
     if found is not None or bound is _ENDING:
         return LATEST if found is None else found
     strategy = request.choice("startingOffsetsByTimestampStrategy", ("error", "latest"))
     if strategy == "error":
         raise UsageError(
-            f"no record has time {time} or a later one; startingOffsetsByTimestampStrategy=latest begins at the end",
+            f"no record has the timestamp {time} or a later one; set startingOffsetsByTimestampStrategy=latest to"
+            " begin at the log end",
             path,
         )
     return LATEST
@@ -509,13 +512,14 @@ def _offset_of_time(copies: Sequence[PartitionCopy], time: int) -> int | None:
 def _require_held(replica: PartitionCopy, offsets: OffsetRange) -> None:
     lowest = replica.segments[0].base_offset
     if offsets.first is not None and offsets.first < lowest:
-        gone = f"offsets {offsets.first} to {lowest - 1} are gone"
+        gone = f"offsets {offsets.first} to {lowest - 1} no longer exist"
         raise KsegError(
-            f"the log begins at {lowest}: {gone}; failOnDataLoss=false goes on",
+            f"the log begins at offset {lowest}, so {gone}; set failOnDataLoss=false to continue",
             replica.path,
         )
     if offsets.end is not None and not replica.is_remote and (end := log_end(replica)) < offsets.end:
         raise KsegError(
-            f"the log ends at {end}, before the offset {offsets.end} asked for; failOnDataLoss=false goes on",
+            f"the log ends at offset {end}, before the requested offset {offsets.end}; set failOnDataLoss=false to"
+            " continue",
             replica.path,
         )

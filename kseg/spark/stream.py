@@ -92,7 +92,7 @@ class HeldLog(NamedTuple):
         """Return the snapshot of the best copy. Raises OpenError if it is missing, UsageError if it is remote."""
         replica = copies[0]
         if replica.is_remote:
-            raise UsageError("a stream reads local directories only", replica.path)
+            raise UsageError("a stream reads only local directories; use a batch query", replica.path)
         place = joined_at(Path(replica.path), others_here(copies, replica.path))
         end = place.read_log_end_offset()
         is_cleared = place.log_start_offset() >= end
@@ -158,17 +158,17 @@ def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Ite
     for (topic, partition), offset in sorted(known.items(), key=str):
         log = held.get((topic, partition))
         if log is None:
-            yield f"{topic}-{partition} has gone; it was read up to offset {offset}"
+            yield f"{topic}-{partition} no longer exists; the stream has read it up to offset {offset}"
         elif start.is_of_another(topic, log.replica.topic_id):
             new, was = log.replica.topic_id, start.topic_ids[topic]
-            yield f"{log.replica.path}: the topic was deleted and recreated: its id is {new}, and was {was}"
+            yield f"{log.replica.path}: the topic was deleted and recreated: its id is {new}, expected {was}"
         elif log.end < offset:
-            yield f"{log.replica.path}: the log ends at {log.end}, and was read up to {offset} already"
+            yield f"{log.replica.path}: the log ends at offset {log.end}, but the stream has read up to {offset}"
         elif log.first > offset:
-            yield f"{log.replica.path}: offsets {offset} to {log.first - 1} are gone before they were read"
+            yield f"{log.replica.path}: offsets {offset} to {log.first - 1} were removed before they were read"
     for key, log in held.items():
         if start.offset_of(key) is None and log.first > 0:
-            yield f"{log.replica.path}: a new partition, and its log begins at {log.first} instead of 0"
+            yield f"{log.replica.path}: the new partition begins at offset {log.first}, expected 0"
 
 
 def limit_ends(start: Progress, ends: Progress, held: HeldLogs, maximum: int) -> Progress:
@@ -204,8 +204,8 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
         super().__init__(request, columns)
         if request.is_of_damages:
-            raise UsageError("a stream has records only: leave `table` out")
-        request.refuse(BATCH_ONLY, "a stream has no end; leave it out")
+            raise UsageError("a stream has only records; omit the option `table`")
+        request.refuse(BATCH_ONLY, "a stream has no end; omit this option")
         self._is_strict = request.flag("failOnDataLoss")
         self._target: Progress | None = None
         self._last: Progress | None = None
@@ -273,7 +273,9 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
                 continue
             first = begin_of(begin, key, log)
             if last > log.end:
-                self._report_losses([f"{log.replica.path}: the log ends at {log.end}; it was to be read up to {last}"])
+                self._report_losses(
+                    [f"{log.replica.path}: the log ends at offset {log.end}, but the batch goes up to {last}"]
+                )
             if min(last, log.end) > first:
                 ranges[key] = OffsetRange(first, min(last, log.end))
         self._last = wanted
@@ -299,8 +301,8 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         """Report losses. Raises DamagedError at the first one if losses end the query."""
         for loss in found:
             if self._is_strict:
-                raise DamagedError(f"{loss}; failOnDataLoss=false goes on")
-            self._say(f"{loss}: going on, since failOnDataLoss is false")
+                raise DamagedError(f"{loss}; set failOnDataLoss=false to continue")
+            self._say(f"{loss}; the stream continues, since failOnDataLoss is false")
 
     def _say(self, text: str) -> None:
         """Print a line once."""
@@ -314,7 +316,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         self.request.note_unused()
         given = {name.lower() for name in self.request.given}
         if not has_limits and {"maxoffsetspertrigger", "minoffsetspertrigger"} & given:
-            talk("kseg: pyspark before 4.2 has no limits of batches: each reads all that is there")
+            talk("kseg: pyspark before 4.2 can't limit batches, so each reads all available records; update pyspark")
 
     def _must_wait(self, begin: Progress, ends: Progress, held: HeldLogs, limit: Any) -> bool:
         """Return whether a batch would be too small, and not enough time has passed."""
@@ -330,5 +332,5 @@ def _seconds(text: str) -> float:
     """Return a duration in the notation of Spark's configuration."""
     match = re.fullmatch("([0-9]+)(ms|s|m|min|h|d|)", text.strip().lower())
     if match is None:
-        raise UsageError(f"maxTriggerDelay is {text!r}; it can be 15m, 90s, …")
+        raise UsageError(f"maxTriggerDelay is {text!r}; use a duration such as 15m or 90s")
     return int(match[1]) * _SECONDS[match[2]]

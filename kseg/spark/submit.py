@@ -146,43 +146,44 @@ def _cause(pattern: str, says: str) -> Cause:
     return Cause(re.compile(pattern, re.MULTILINE), says)
 
 
-_PYTHON_HOW = "--ship-env sends this environment; PYSPARK_PYTHON names a Python that all machines have"
+_PYTHON_HOW = "send this environment with --ship-env, or set PYSPARK_PYTHON to a Python that all machines have"
 _K8S_CAUSE = r"KubernetesClientException.*\n(?:.*\n){0,60}?Caused by: java\.(?:io|net)\.\w*Exception: (.*)"
 
 CAUSES = (
     _cause(
         r"either HADOOP_CONF_DIR or YARN_CONF_DIR must be set",
-        "--master yarn needs Hadoop's configuration: set HADOOP_CONF_DIR to the directory with yarn-site.xml and"
+        "--master yarn needs Hadoop's configuration; set HADOOP_CONF_DIR to the directory with yarn-site.xml and"
         " core-site.xml",
     ),
     _cause(
         r"Master must either be yarn or start with|Could not parse Master URL|Invalid master URL",
-        "{master} is no master: give spark://HOST:PORT, yarn, k8s://https://HOST:PORT or local[N]",
+        "{master} isn't a valid master; give spark://HOST:PORT, yarn, k8s://https://HOST:PORT or local[N]",
     ),
     _cause(
         r"Cluster deploy mode is currently not supported for python applications on standalone clusters",
-        "a standalone cluster runs no driver in Python: leave out --deploy-mode cluster",
+        "a standalone cluster can't run a driver in Python; omit --deploy-mode cluster",
     ),
     _cause(
         r"JAVA_HOME is not set",
-        "spark-submit finds no Java: set JAVA_HOME to Java 17 or later",
+        "spark-submit finds no Java; set JAVA_HOME to Java 17 or later",
     ),
     _cause(
         r"All masters are unresponsive",
-        "no master answers at {master}: see that it runs, and that its web page shows this address",
+        "no master answers at {master}; check that it runs, and that its web page shows this address",
     ),
     _cause(
         r"Must specify the (?:driver|executor) container image",
-        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md has one",
+        "Kubernetes needs an image with kseg; give --conf spark.kubernetes.container.image=… as in"
+        " docs/how-to/spark.md",
     ),
     _cause(
         _K8S_CAUSE,
-        "Kubernetes' API server at {master} can't be used: {1}; `kubectl cluster-info` prints its address",
+        "the Kubernetes API server at {master} can't be used: {1}; find its address with `kubectl cluster-info`",
     ),
     _cause(
         r"Call From \S+ to (\S+) failed on connection exception",
-        "{1} doesn't answer, which Hadoop's configuration names: see that it runs, and that HADOOP_CONF_DIR is this"
-        " cluster's",
+        "{1} from Hadoop's configuration doesn't answer; check that it runs, and that HADOOP_CONF_DIR is for this"
+        " cluster",
     ),
     _cause(
         r"Required (?:executor|AM) memory.*is above the max threshold.*",
@@ -190,32 +191,32 @@ CAUSES = (
     ),
     _cause(
         r'Cannot run program "([^"]+)".*(?:error=2|No such file)',
-        f"executors can't run {{1}}: {_PYTHON_HOW}",
+        f"executors can't run {{1}}; {_PYTHON_HOW}",
     ),
     _cause(
         r"^(?:\S*/)?(\S*python\S*): (?:No such file or directory|command not found|cannot execute)",
-        f"the driver can't run {{1}}: {_PYTHON_HOW}",
+        f"the driver can't run {{1}}; {_PYTHON_HOW}",
     ),
     _cause(
         r"ModuleNotFoundError: No module named '(kseg|pyarrow)",
-        f"the executors' Python has no {{1}}: {_PYTHON_HOW}",
+        f"the executors' Python has no {{1}}; {_PYTHON_HOW}",
     ),
     _cause(
         r"PYTHON_VERSION_MISMATCH.*",
-        f"driver and executors run different versions of Python: {_PYTHON_HOW}",
+        f"driver and executors run different versions of Python; {_PYTHON_HOW}",
     ),
     _cause(
         r"kseg\.errors\.OpenError: (.*[Nn]o such file or directory.*)",
-        "an executor says: {1}; driver and executors must reach sources and destination under the same names",
+        "an executor failed: {1}; make sources and destination reachable under the same names on all machines",
     ),
     _cause(
-        r"^kseg: (.*): is here, but not on the machine that reads it",
-        "executors don't find {1}; driver and executors must reach sources and destination under the same names",
+        r"^kseg: (.*): exists here, but not on the machine that reads it",
+        "executors can't find {1}; make sources and destination reachable under the same names on all machines",
     ),
     _cause(
         r"Master removed our application: (\w+)",
-        "the master gave the export up ({1}): executors end as soon as they are started; the workers' web pages have"
-        " what they said",
+        "the master gave up the export ({1}), because executors end as soon as they start; read their output on the"
+        " workers' web pages",
     ),
     _cause(
         r"(ExecutorLostFailure .*)",
@@ -223,11 +224,11 @@ CAUSES = (
     ),
     _cause(
         r"User application exited with (?:status )?(\d+)[\s\S]*?(application_\w+) finished with",
-        "the driver on the cluster ended with status {1}; `yarn logs -applicationId {2}` prints what it said",
+        "the driver on the cluster ended with status {1}; read its output with `yarn logs -applicationId {2}`",
     ),
     _cause(
         r"(application_\w+) finished with (?:failed|killed) status|Application (application_\w+) is killed",
-        "the driver on the cluster was ended; `yarn logs -applicationId {1}{2}` prints its log",
+        "the driver on the cluster was stopped; read its log with `yarn logs -applicationId {1}{2}`",
     ),
 )
 """Known causes; the first match is the cause, since others may follow from it."""
@@ -235,16 +236,16 @@ CAUSES = (
 NOTES = (
     _cause(
         r"Initial job has not accepted any resources",
-        "no executor has come yet: the cluster is busy, or no worker has the cores and the memory that are asked for"
+        "no executor has started yet: the cluster is busy, or no worker has the requested cores and memory"
         " (spark.executor.cores, spark.executor.memory)",
     ),
     _cause(
         r"Failed to connect to master (\S+)",
-        "the master at {1} doesn't answer; Spark tries for a minute",
+        "the master at {1} doesn't answer; Spark retries for a minute",
     ),
     _cause(
         r"Retrying connect to server: (?:\S+/)?([\w.-]+:\d+)",
-        "{1} doesn't answer, which Hadoop's configuration names; Spark tries again",
+        "{1} from Hadoop's configuration doesn't answer; Spark retries",
     ),
 )
 """Explanations that are printed while Spark continues."""
@@ -399,7 +400,7 @@ class _Submission:
         if of_driver and not self._cluster.drives_here:
             status = int(of_driver[-1])
         if self._warnings >= MOST_WARNINGS:
-            raise self._error("no executor has come: no worker has the cores and the memory that are asked for", log)
+            raise self._error("no executor has started: no worker has the requested cores and memory", log)
         failed = end_in(said) if self._cluster.drives_here or not of_driver else None
         if status in (0, 1) and failed is None:
             talk(*own)
@@ -408,12 +409,12 @@ class _Submission:
         talk(*(own if cause is None else own[:-1]))
         if cause is None and own and failed is None and status != ClusterError.status:
             return status
-        message = cause or failed or f"spark-submit ended with {status}"
+        message = cause or failed or f"spark-submit ended with status {status}"
         raise self._error(message, log, KsegError if of_driver and status == KsegError.status else ClusterError)
 
     def _error(self, message: str, log: Path, kind: type[KsegError] = ClusterError) -> KsegError:
         self._is_log_named = not self._verbose
-        return kind(f"{message}; {log} has all that Spark said" if self._is_log_named else message)
+        return kind(f"{message}; read Spark's complete output in {log}" if self._is_log_named else message)
 
 
 def _ends_of(log: Path) -> str:

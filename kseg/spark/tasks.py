@@ -89,7 +89,10 @@ class Round(NamedTuple):
     def _read(self, what: str) -> bytes:
         found = open_destination(self.destination).read(self._name(what), MOST_BYTES + 1)
         if found is None:
-            raise KsegError("is not the same place here as on the driver: all machines must reach it", self.destination)
+            raise KsegError(
+                "the destination isn't the same here as on the driver; make it reachable from all machines",
+                self.destination,
+            )
         return found
 
 
@@ -169,7 +172,7 @@ def columns_of(asked: "StructType", request: Request) -> list[str]:
         kind = column.dataType.simpleString()
         if types.get(column.name) != kind:
             had = ", ".join(f"{name} {known}" for name, known in types.items())
-            raise UsageError(f"the schema asks for {column.name} {kind}; there are: {had}")
+            raise UsageError(f"the schema has the column {column.name} {kind}, which doesn't exist; choose from {had}")
     return [column.name for column in asked.fields]
 
 
@@ -278,7 +281,7 @@ class OrderExecutor:
         yield from reader.notes()
         for problem in _problems(task, reader, changes):
             if self.request.flag("failOnDataLoss") and not self.request.is_of_damages:
-                raise DamagedError(f"{problem}; failOnDataLoss=false goes on", order.replica)
+                raise DamagedError(f"{problem}; set failOnDataLoss=false to continue", order.replica)
             yield f"{order.replica}: {problem}"
 
     def _records(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -351,8 +354,8 @@ def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> I
     first_of_next = task.next_offset()
     falls_at_end = first_of_next is not None and read_to is not None and first_of_next < read_to
     if reader.is_useless or falls_at_end:
-        yield "offsets don't rise, so records may come twice; with a larger splitSize one task takes each offset once"
+        yield "offsets don't rise, so records may appear twice; increase splitSize, so that one task reads all of them"
     if task.must_reach is not None and (read_to is None or read_to < task.must_reach):
-        yield f"offsets {read_to} to {task.must_reach - 1} are gone: the log changed after the query was planned"
+        yield f"offsets {read_to} to {task.must_reach - 1} no longer exist: the log changed after the query was planned"
     else:
         yield from changes

@@ -152,7 +152,7 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     )
     yield from _lines_about_earlier(report.partitions, sums)
     if report.taken_up:
-        yield f"{report.taken_up} of the new files taken up from runs that were broken off"
+        yield f"{report.taken_up} of the new files come from interrupted runs"
     if report.merged is not None:
         before, after = report.merged
         yield (
@@ -190,36 +190,36 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
     """Yield facts about a partition that its columns don't have: missing and changed contents."""
     name = _name(partition)
     if partition.is_gone:
-        yield f"{name}: is gone; its {partition.records_out} exported records stay"
+        yield f"{name}: the partition no longer exists; its {partition.records_out} exported records stay"
     for first, end in partition.missed_offsets:
-        yield f"{name}: {_offsets(first, end)} had gone from the log since the run before: missed"
+        yield f"{name}: {_offsets(first, end)} are missed: the log lost them after the previous run"
     if partition.open_from is not None:
         why = why_withheld(partition.open_producer_id, partition.open_since, is_unknown=partition.is_open_unknown)
         yield (
             f"{name}: {counted(partition.withheld, 'offset')} from {partition.open_from} on,"
-            f" {counted(partition.withheld_records, 'record')}, withheld: {why}"
+            f" {counted(partition.withheld_records, 'record')}, held back: {why}"
         )
     for first, end in partition.remote:
-        yield f"{name}: {_offsets(first, end)} are in the remote tier alone: not exported"
+        yield f"{name}: {_offsets(first, end)} are only in the remote tier: not exported"
     if partition.disordered:
         yield (
-            f"{name}: {counted(partition.disordered, 'record stands', 'records stand')} after higher offsets: the"
-            " log is out of order"
+            f"{name}: {counted(partition.disordered, 'record follows', 'records follow')} higher offsets: the log"
+            " is out of order"
         )
     if partition.passed_over:
-        yield f"{name}: {counted(partition.passed_over, 'record')} passed over: other records have their offsets"
+        yield f"{name}: kseg skipped {counted(partition.passed_over, 'record')}: other records have the same offsets"
 
 
 def _lines_about_times(report: "Report") -> Iterator[str]:
     """Yield a line about partitions with timestamps that no table can hold, and whether their milliseconds are kept."""
     for partition in report.partitions:
         if partition.without_time:
-            count = counted(partition.without_time, "timestamp")
-            told = f"{_name(partition)}: {count} outside the years 1 to 9999: null in the column timestamp"
+            count = counted(partition.without_time, "timestamp is", "timestamps are")
+            told = f"{_name(partition)}: {count} outside of the years 1 to 9999, so the column timestamp is null"
             yield (
                 f"{told}; timestampMs has the milliseconds"
                 if report.has_milliseconds
-                else f"{told}, and this table has no column timestampMs; export to another place to keep them"
+                else f"{told}, and this table has no column timestampMs; export to another destination to keep them"
             )
 
 
@@ -229,7 +229,7 @@ def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str
     if any(earlier.values()):
         yield f"before this run: {earlier['lost']} offsets lost, {earlier['missed']} missed"
     elif any(not partition.is_sound and not partition.has_new_losses for partition in partitions):
-        yield "before this run: what the lines above say is wrong, but for what is new"
+        yield "before this run: the problems in the lines above, except for new ones"
 
 
 def _more(sums: dict[str, Any]) -> str:
@@ -288,7 +288,7 @@ def write_kept_report(content: bytes | None, destination: str, form: Form) -> No
     content: None if there is no report.
     """
     if content is None:
-        talk(f"kseg: {destination}: there is no report")
+        talk(f"kseg: {destination}: no report was found")
         return
     report = json.loads(content)
     partitions = report.pop("partitions")
@@ -300,7 +300,7 @@ def write_kept_report(content: bytes | None, destination: str, form: Form) -> No
     else:
         write_line(
             f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost;"
-            f" {counted(report['newFiles'], 'new file')} in {destination}, _kseg/report.json there has the accounts"
+            f" {counted(report['newFiles'], 'new file')} in {destination}; _kseg/report.json there has the accounts"
         )
     flush_stdout()
 

@@ -162,8 +162,8 @@ def test_of_two_records_with_an_offset_the_higher_epochs_is_taken_then_the_first
     part = exports.of_partition(report, "orders")
     assert (part.records_in, part.passed_over, part.gaps, report.status) == (80, 20, 0, 1)
     lines = list(report_lines(report))
-    assert "orders-0: 20 records stand after higher offsets: the log is out of order" in lines
-    assert "orders-0: 20 records passed over: other records have their offsets" in lines
+    assert "orders-0: 20 records follow higher offsets: the log is out of order" in lines
+    assert "orders-0: kseg skipped 20 records: other records have the same offsets" in lines
     expected = {offset: b"a" if offset < 30 else values_in_order if offset < 50 else b"b" for offset in range(80)}
     assert values(tmp_path / "out") == expected
 
@@ -325,7 +325,7 @@ def test_disorder_ends_the_run_that_finds_it_with_1_and_no_later_one(tmp_path: P
     assert exports.export([tmp_path / "disk"], tmp_path / "out").status == 1
     again = exports.export([tmp_path / "disk"], tmp_path / "out")
     assert again.status == 0
-    assert "before this run: what the lines above say is wrong, but for what is new" in report_lines(again)
+    assert "before this run: the problems in the lines above, except for new ones" in report_lines(again)
     exports.write_indexes(write_segment(log, [batch(0), batch(10), batch(5), batch(15), batch(7)]))
     assert exports.export([tmp_path / "disk"], tmp_path / "out").status == 1
 
@@ -409,7 +409,7 @@ def test_what_an_open_transaction_withholds_is_told(plain: int, size: int, tmp_p
     since = f"2023-11-14T22:13:20.{plain:03}Z"
     assert (part.open_producer_id, part.open_since) == (9, since)
     assert (report.is_whole, report.status) == (False, 0)
-    line = f"orders-0: 95 offsets from {plain} on, 95 records, withheld: a transaction of producer 9 is open since"
+    line = f"orders-0: 95 offsets from {plain} on, 95 records, held back: a transaction of producer 9 is open since"
     assert f"{line} {since}" in list(report_lines(report))
 
 
@@ -488,7 +488,7 @@ def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
     part = exports.of_partition(report, "orders")
     assert (part.remote, part.from_offset, part.records_in, part.missed) == ([(100, 200)], 200, 50, 0)
     assert (report.is_whole, report.status) == (False, 0)
-    assert "orders-0: offsets 100 to 199 are in the remote tier alone: not exported" in list(report_lines(report))
+    assert "orders-0: offsets 100 to 199 are only in the remote tier: not exported" in list(report_lines(report))
 
 
 def test_metadata_tell_of_a_tier_that_no_checkpoint_tells_of(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
     told = {offset for start, end in part.missed_offsets for offset in range(start, end)}
     assert written
     assert written | told == set(range(last))
-    assert "has gone while it was read" in part.remarks[0]
+    assert "was removed while kseg was reading it" in part.remarks[0]
     assert (part.unexplained, report.status) == (0, 1)
 
 
@@ -200,5 +200,5 @@ def test_a_log_that_only_its_readers_lack_ends_the_run(tmp_path: Path) -> None:
         finally:
             hidden.rename(log.path)
 
-    with pytest.raises(OpenError, match="is here, but not on the machine that reads it"):
+    with pytest.raises(OpenError, match="exists here, but not on the machine that reads it"):
         run_export(Export((str(tmp_path / "disk"),), str(tmp_path / "out")), execute)

@@ -145,7 +145,7 @@ def test_overwrite_replaces_the_export(source: Path, tmp_path: Path) -> None:
 def test_a_directory_that_is_no_export_is_left_alone(source: Path, tmp_path: Path, overwrite: bool) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.parquet").write_bytes(b"mine")
-    with pytest.raises(UsageError, match="is not empty"):
+    with pytest.raises(UsageError, match="isn't empty"):
         exports.export([source], tmp_path / "out", overwrite=overwrite)
     assert (tmp_path / "out" / "mine.parquet").read_bytes() == b"mine"
 

@@ -25,7 +25,10 @@ TOPICS = 3
 RECORDS = 4
 EXAMPLES = 30 if TAKES_ALL else 12
 EXPECTED = (None, "done", "crashed", "failed: a fault")
-LOST = ("failed: another export was here at the same time", "failed: takes one export at a time")
+LOST = (
+    "failed: another export wrote to the destination at the same time",
+    "failed: the destination accepts only one export at a time",
+)
 ONE_FOLDER = FileOptions(partition_by=())
 OTHERS: dict[str, tuple[tuple[int, dict[str, bool]], ...]] = {
     "adding": ((2, {"overwrite": True}), (0, {})),

@@ -44,7 +44,7 @@ def test_a_delta_table_whose_number_was_changed_gets_no_rows_twice(tmp_path: Pat
     (transaction,) = (action["txn"] for action in actions if "txn" in action)
     transaction["version"] = number
     first.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
-    assert b"kseg didn't write it" in assert_refused(source, out, "delta")
+    assert b"which kseg didn't write" in assert_refused(source, out, "delta")
 
 
 def _huge_number(metadata: Metadata) -> None:

@@ -126,7 +126,7 @@ def test_a_topic_that_was_deleted_is_gone_and_its_rows_stay(tmp_path: Path) -> N
     assert rows(tmp_path / "out") == of(b"a", 50) + of(b"b", 10)
     assert [(part.topic, part.is_gone) for part in report.partitions] == [("orders", True), ("other", False)]
     assert (report.is_whole, report.status) == (True, 0)
-    assert "orders-0: is gone; its 50 exported records stay" in list(report_lines(report))
+    assert "orders-0: the partition no longer exists; its 50 exported records stay" in list(report_lines(report))
 
 
 def test_a_partition_that_is_not_among_the_sources_is_not_gone(tmp_path: Path) -> None:

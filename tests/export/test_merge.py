@@ -175,7 +175,7 @@ def test_two_results_that_name_the_same_rows_are_refused(tmp_path: Path) -> None
     for result in manifest["results"]:
         result["files"][0].pop("firstRow", None)
     path.write_text(json.dumps(manifest))
-    with pytest.raises(KsegError, match="named once only, or once for each part of its rows"):
+    with pytest.raises(KsegError, match="a name that occurs once, or once for each part of its rows"):
         read_manifest(LocalDestination(str(out)))
 
 

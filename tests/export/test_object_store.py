@@ -88,7 +88,7 @@ def test_a_run_that_three_others_overtake_loses_and_says_so(out: str, sources: l
             run_export(Export((source,), out), execute_here)
         return results
 
-    with pytest.raises(LostError, match="run it again"):
+    with pytest.raises(LostError, match="run the command again"):
         run_export(Export((sources[0],), out), overtaken)
     assert topics(out) == ["topic1", "topic2", "topic3"]
     run_export(Export((sources[0],), out), execute_here)
@@ -115,7 +115,7 @@ def test_without_conditions_a_second_run_is_refused(
     remote._store_at.cache_clear()
 
     def alone(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
-        with pytest.raises(KsegError, match=r"takes one export at a time, and run .* may be under way"):
+        with pytest.raises(KsegError, match=r"accepts only one export at a time, and run .* may still be running"):
             run_export(Export((sources[1],), out), execute_here)
         return list(execute_here(orders, job))
 
@@ -127,5 +127,5 @@ def test_without_conditions_a_second_run_is_refused(
 
 def test_an_iceberg_table_in_it_needs_a_catalog(out: str, sources: list[str]) -> None:
     files = FileOptions(table_format="iceberg")
-    with pytest.raises(UsageError, match="needs a catalog that isn't a file: --catalog NAME"):
+    with pytest.raises(UsageError, match="needs a catalog that isn't a file; give --catalog NAME"):
         run_export(Export(tuple(sources), out, files=files), execute_here)

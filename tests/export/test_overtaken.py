@@ -90,7 +90,9 @@ def test_a_run_that_three_others_overtake_loses_and_says_so(sources: list[Path],
             assert [name for name in files(out) if job.id in name and "/attempts/" in name]
         return results
 
-    with pytest.raises(LostError, match="another export was here at the same time; run it again"):
+    with pytest.raises(
+        LostError, match="another export wrote to the destination at the same time; run the command again"
+    ):
         run_export(Export((str(sources[0]),), str(out)), overtaken)
     assert files(out) == whole("topic1", "topic2", "topic3")
     report = json.loads((out / "_kseg" / "report.json").read_bytes())
@@ -115,7 +117,7 @@ def test_another_process_overtaken_ends_with_nothing_of_its_left(
     assert [path for path in files(out) if path.startswith("_kseg/attempts/")]
     assert all(f"process {slow.pid} " in report.left_alone[0] for report in reports)
     _, errors = slow.communicate("\n")
-    assert "another export was here at the same time" in errors
+    assert "another export wrote to the destination at the same time" in errors
     assert files(out) == whole("topic1", "topic2", "topic3")
 
 
@@ -151,7 +153,7 @@ def test_what_a_run_elsewhere_writes_is_left_and_named(sources: list[Path], tmp_
     ran = run.kseg(["export", str(sources[0]), str(out), "--target-file-size", "256MiB"], golden.ROOT)
     assert ran.status == 0
     line = next(line for line in ran.stdout.decode().splitlines() if line.startswith("left alone: run "))
-    assert "on elsewhere) may be under way; if it is over, remove _kseg/runs/" in line
+    assert "on elsewhere) may still be running; if it has ended, remove _kseg/runs/" in line
     assert [name for name in files(out) if name.startswith("_kseg/attempts/")]
 
 
@@ -178,7 +180,7 @@ def test_where_claims_are_not_safe_a_second_run_is_refused(sources: list[Path], 
     out = str(tmp_path / "out")
 
     def alone(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
-        with pytest.raises(KsegError, match=r"takes one export at a time, and run .* may be under way"):
+        with pytest.raises(KsegError, match=r"accepts only one export at a time, and run .* may still be running"):
             export_into(ParquetCommits(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
         return list(execute_here(orders, job))
 

@@ -120,5 +120,5 @@ def test_a_query_reads_only_the_row_groups_that_may_have_it(source: Path, condit
 
 def test_a_pyarrow_without_bloom_filters_says_so(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pq, "ParquetWriter", object)
-    with pytest.raises(UsageError, match=r"can't write bloom filters: update it"):
+    with pytest.raises(UsageError, match=r"can't write bloom filters; update pyarrow"):
         exported(source, bloom_filter="key")

@@ -118,7 +118,7 @@ def test_what_was_finished_is_not_read_again(disk: Path, whole: Executed, tmp_pa
     assert first.records + second.records == RECORDS
     assert 0 < second.size < whole.size - first.size + 4 * INDEX_INTERVAL
     assert report.taken_up == sum(len(result.files) for result in first.results)
-    assert f"{report.taken_up} of the new files taken up from runs that were broken off" in list(report_lines(report))
+    assert f"{report.taken_up} of the new files come from interrupted runs" in list(report_lines(report))
     assert json.loads((out / "_kseg" / "report.json").read_bytes())["takenUp"] == report.taken_up
     assert export(disk, out, Executed()).new_files == 0
 

@@ -175,7 +175,7 @@ def test_old_metadata_elsewhere_are_not_removed(where: str, tmp_path: Path) -> N
     others = [f"file://{place.out}/metadata/{number:05}-x.metadata.json" for number in range(11)]
     entries = [{"metadata-file": name, "timestamp-ms": 1} for name in (location, *others)]
     change_metadata(place, lambda metadata: metadata.update({"metadata-log": entries}))
-    place.assert_refused(f"the table names {location}, which isn't in it; choose another place")
+    place.assert_refused(f"the table names {location}, which isn't in it; choose another destination")
 
 
 @for_each("name", ["write.metadata.path", "write.data.path"])
@@ -217,13 +217,13 @@ def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:
     head = bytes.fromhex("d9d505f920a163d7") + bytes(4) + bytes(4) + (1).to_bytes(4) + (512).to_bytes(4)
     journal = head + (4096).to_bytes(4)
     (place.out / "catalog.db-journal").write_bytes(journal.ljust(512, b"\0") + bytes(4) + name + end)
-    place.assert_refused("catalog.db-journal: names another file, which SQLite would remove")
+    place.assert_refused("would make SQLite remove another file")
 
 
 def test_a_catalog_that_is_another_file_too_is_refused(tmp_path: Path) -> None:
     place = Place(tmp_path, "iceberg")
     os.link(place.out / "catalog.db", place.outside / "catalog.db")
-    place.assert_refused("catalog.db: is a hard link, so another file would change with it")
+    place.assert_refused("catalog.db: the file is a hard link, so another file would change with it")
 
 
 @for_each(

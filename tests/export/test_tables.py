@@ -138,7 +138,7 @@ def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path,
     for number in range(2):
         exports.write_log(tmp_path / f"orders-{number}", 0, 20)
     exports.export([tmp_path / "orders-0"], out, table_format=table_format)
-    with pytest.raises(UsageError, match="exported with other options"):
+    with pytest.raises(UsageError, match="has an export with other options"):
         exports.export([tmp_path / "orders-1"], out, table_format=table_format, control=True)
     exports.export([tmp_path / "orders-1"], out, table_format=table_format, overwrite=True)
     assert [row[:3] for row in rows(out, table_format)] == [("orders", 1, offset) for offset in range(20)]
@@ -157,7 +157,7 @@ def test_overwriting_an_iceberg_table_keeps_its_columns(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 20)
     exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format="iceberg")
     options: dict[str, Any] = {"table_format": "iceberg", "overwrite": True, "batch_columns": True}
-    with pytest.raises(UsageError, match="has other columns or partitions: choose another one by --table"):
+    with pytest.raises(UsageError, match="has other columns or partitions; choose another table with --table"):
         exports.export([tmp_path / "orders-0"], tmp_path / "out", **options)
     assert offsets(tmp_path / "out", "iceberg") == list(range(20))
 
@@ -220,7 +220,7 @@ def test_rows_that_would_go_with_an_earlier_topics_are_not_touched(tmp_path: Pat
     before = rows(out, table_format)
     topic(log, SECOND, 40, b"c")
     with pytest.raises(
-        KsegError, match=r"orders-0 have changed .* an earlier topic of that name: choose another place"
+        KsegError, match=r"orders-0 have changed .* an earlier topic with that name; choose another destination"
     ):
         exports.export([tmp_path / "disk"], out, table_format=table_format)
     assert rows(out, table_format) == before

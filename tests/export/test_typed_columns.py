@@ -267,8 +267,8 @@ def test_what_has_no_column_is_refused_before_anything_is_written(
             for name in (None, 5, True, 0.5, ["x"], {"a": 1}, "\ud800")
         ),
         (record(field("a", "int"), field("a", "int")), "record Order has two fields a"),
-        (record(field("a", ["null", "string", "string"])), "a union has string twice"),
-        (record(field("a", ["null", ["int"], "string"])), "a union stands directly in a union"),
+        (record(field("a", ["null", "string", "string"])), "a union contains string twice"),
+        (record(field("a", ["null", ["int"], "string"])), "a union directly contains a union"),
     ],
 )
 def test_a_schema_against_avros_rules_is_refused_in_a_line(schema: object, said: str, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, o
     ran = logs.export(out, "--on-mismatch", "raw", "--keep-raw", "undecoded")
     found = report(ran)
     assert (found["undecoded"], found["recordsOut"]) == (3, 4)
-    assert any("(orders-value version 2) are raw: field id is string, not long" in note for note in found["remarks"])
+    assert any("(orders-value version 2) stay raw: field id is string, not long" in note for note in found["remarks"])
     assert values(out) == [{"id": 1, "note": "a"}, None, None, None]
     raw = values(out, "value")
     assert raw[0] is None
@@ -381,7 +381,10 @@ def test_topics_share_a_column_or_are_refused(logs: TypedLogs, out: Path) -> Non
     ran = logs.export(out.parent / "other", "--topic", "visits")
     assert ran.status == 2
     assert b"of topic visits: the value is record Visit, not record Order as in schema" in ran.stderr
-    assert b"of topic orders: no column has room for both; export each by --topic into a DEST of its own" in ran.stderr
+    assert (
+        b"of topic orders, so one column can't have both; export each topic with --topic into its own DEST"
+        in ran.stderr
+    )
 
 
 # --- other options ----------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_without_a_schema_text_stays(logs: TypedLogs, out: Path) -> None:
 @for_each(
     "schema, said",
     [
-        ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "leads nowhere"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "has no target"),
         ({"type": "text"}, "the type text"),
         ("{", "the schema isn't JSON"),
         ({"type": "object", "properties": ["a"]}, "properties in the schema isn't an object"),

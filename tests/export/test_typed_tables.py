@@ -163,7 +163,7 @@ def test_columns_that_grow_while_a_run_is_under_way_end_it(table_format: str, lo
         run_export(wanted, execute_here)
         return results
 
-    with pytest.raises(KsegError, match="has changed the columns of the table meanwhile: run it again"):
+    with pytest.raises(KsegError, match="has changed the table's columns; run the command again"):
         run_export(wanted, overtaken)
     assert values(out, table_format) == [OLD_ROW, NEW_ROW]
     assert run_export(wanted, execute_here).new_files == 0

@@ -40,7 +40,7 @@ def assert_said(ran: "subprocess.CompletedProcess[str]", complaint: str, directo
     assert (ran.returncode, ran.stdout) == (3, "")
     last = ran.stderr.splitlines()[-1]
     assert re.match(f"kseg: .*{re.escape(complaint)}", last), ran.stderr
-    named = Path(last.split("; ")[-1].partition(" has all that Spark said")[0])
+    named = Path(last.split("; ")[-1].removeprefix("read Spark's complete output in "))
     assert list((directory / "temporary").iterdir()) == [named]
     return named.read_text(encoding="utf-8")
 
@@ -50,17 +50,17 @@ def assert_said(ran: "subprocess.CompletedProcess[str]", complaint: str, directo
     ("options", "complaint"),
     [
         ("--master yarn", "set HADOOP_CONF_DIR to the directory with yarn-site.xml"),
-        ("--master sprak://head:7077", "sprak://head:7077 is no master: give spark://HOST:PORT"),
-        ("--master spark://head", "spark://head is no master: give spark://HOST:PORT"),
-        ("--master spark://127.0.0.1:1 --deploy-mode cluster", "leave out --deploy-mode cluster"),
+        ("--master sprak://head:7077", "sprak://head:7077 isn't a valid master; give spark://HOST:PORT"),
+        ("--master spark://head", "spark://head isn't a valid master; give spark://HOST:PORT"),
+        ("--master spark://127.0.0.1:1 --deploy-mode cluster", "omit --deploy-mode cluster"),
         ("--master k8s://https://127.0.0.1:1 --deploy-mode cluster", "--conf spark.kubernetes.container.image=…"),
         (
             "--master k8s://https://127.0.0.1:1 --deploy-mode cluster --conf spark.kubernetes.container.image=kseg",
-            "Kubernetes' API server at k8s://https://127.0.0.1:1 can't be used: Connection refused",
+            "the Kubernetes API server at k8s://https://127.0.0.1:1 can't be used: Connection refused",
         ),
         (
             "--master k8s://https://127.0.0.1:1 --conf spark.kubernetes.container.image=kseg",
-            "Kubernetes' API server at k8s://https://127.0.0.1:1 can't be used: Connection refused",
+            "the Kubernetes API server at k8s://https://127.0.0.1:1 can't be used: Connection refused",
         ),
         ("--master spark://127.0.0.1:1 --packages org.example:nothing:1", "org.example"),
     ],
@@ -96,7 +96,7 @@ def test_without_a_java_one_line_says_so(tmp_path: Path) -> None:
 def test_a_master_that_does_not_answer(tmp_path: Path) -> None:
     ran = spark_export("--master", "spark://127.0.0.1:1", ZSTD, tmp_path / "out", directory=tmp_path)
     assert_said(ran, "no master answers at spark://127.0.0.1:1", tmp_path)
-    assert ran.stderr.startswith("kseg: the master at 127.0.0.1:1 doesn't answer; Spark tries for a minute\n")
+    assert ran.stderr.startswith("kseg: the master at 127.0.0.1:1 doesn't answer; Spark retries for a minute\n")
     assert ran.stderr.count("\n") == 2
 
 
@@ -106,16 +106,16 @@ def test_executors_without_memory_without_python_without_the_path(cluster: Clust
     out = tmp_path / "out"
     greedy = ("--conf", "spark.executor.memory=20g", "--conf", "spark.starvation.timeout=200ms")
     ran = spark_export(*asked, *greedy, ZSTD, out, directory=tmp_path)
-    said = assert_said(ran, "no executor has come", tmp_path)
-    assert "kseg: no executor has come yet: " in ran.stderr
+    said = assert_said(ran, "no executor has started", tmp_path)
+    assert "kseg: no executor has started yet: " in ran.stderr
     assert said.count("Initial job has not accepted any resources") >= 40
     (tmp_path / "temporary").joinpath(*[path.name for path in (tmp_path / "temporary").iterdir()]).unlink()
     ran = spark_export(*asked, ZSTD, out, directory=tmp_path, PYSPARK_PYTHON="/nowhere/python")
-    assert_said(ran, "executors can't run /nowhere/python: --ship-env sends this environment", tmp_path)
+    assert_said(ran, "executors can't run /nowhere/python; send this environment with --ship-env", tmp_path)
     (tmp_path / "temporary").joinpath(*[path.name for path in (tmp_path / "temporary").iterdir()]).unlink()
     (tmp_path / "zstd-0").symlink_to(ZSTD)
     ran = spark_export(*asked, "/proc/self/cwd/zstd-0", out, directory=tmp_path)  # another place in each process
-    assert_said(ran, "driver and executors must reach sources and destination under the same names", tmp_path)
+    assert_said(ran, "make sources and destination reachable under the same names on all machines", tmp_path)
 
 
 @pytest.mark.cluster
@@ -153,4 +153,4 @@ def test_a_connect_server_that_closes_its_connections_is_given_up(
             pass
         server.shutdown()
         thread.join()
-    assert raised.value.one_line() == f"{url}: Spark Connect doesn't answer: no server was reached within 1 s"
+    assert raised.value.one_line() == f"{url}: Spark Connect doesn't answer: no connection within 1 s"

@@ -134,7 +134,9 @@ def test_a_query_reads_the_columns_of_its_schema(spark: "SparkSession") -> None:
 
 @pytest.mark.parametrize("schema", ["number bigint", "offset int"])
 def test_a_schema_of_other_columns_is_refused(schema: str, spark: "SparkSession") -> None:
-    with pytest.raises(Exception, match=f"the schema asks for {schema}; there are: key binary, "):
+    with pytest.raises(
+        Exception, match=f"the schema has the column {schema}, which doesn't exist; choose from key binary, "
+    ):
         spark.read.format("kseg").schema(schema).load(str(BROKER)).count()
 
 
@@ -168,7 +170,7 @@ def test_a_program_for_the_connector_runs_and_is_told_what_is_ignored(
     }
     assert offsets_read(reader(tmp_path, **options)) == [*range(10)]
     assert [line for line in capsys.readouterr().err.splitlines() if "ignored" in line] == [
-        "kseg: ignored, since these options mean nothing to files: fetchOffset.numRetries, groupIdPrefix, "
+        "kseg: ignored these options, which have no meaning for files: fetchOffset.numRetries, groupIdPrefix, "
         "kafka.bootstrap.servers, kafka.security.protocol, maxOffsetsPerTrigger"
     ]
 
@@ -202,12 +204,12 @@ def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"startingTimestamp": 9_999_999}, "no record has time 9999999 or a later one"),
-        ({"startingOffsetsByTimestamp": '{"orders":{"0":1}}'}, "must name all partitions; orders-1 is missing"),
-        ({"startingOffsetsByTimestampStrategy": "none", "startingTimestamp": 9_999_999}, "it can be error or latest"),
-        ({"endingOffsets": '{"orders":{"0":11,"1":-1}}'}, "the log ends at 10, before the offset 11 asked for"),
+        ({"startingTimestamp": 9_999_999}, "no record has the timestamp 9999999 or a later one"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":1}}'}, "doesn't name orders-1; name all partitions"),
+        ({"startingOffsetsByTimestampStrategy": "none", "startingTimestamp": 9_999_999}, "expected error or latest"),
+        ({"endingOffsets": '{"orders":{"0":11,"1":-1}}'}, "the log ends at offset 10, before the requested offset 11"),
         ({"minPartition": 1}, "no option 'minpartition'; did you mean minPartitions?"),
-        ({"table": "batches"}, "table is 'batches'; it can be records or damages"),
+        ({"table": "batches"}, "table is 'batches', expected records or damages"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
@@ -224,7 +226,7 @@ def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed: Path) -> None:
     (timed / "orders-1" / f"{0:020}.log").unlink()
     exports.write_log(timed / "orders-1", 20, 5)
     wanted = {"startingOffsets": '{"orders":{"0":9,"1":15}}'}
-    with pytest.raises(KsegError, match="the log begins at 20: offsets 15 to 20 are gone"):
+    with pytest.raises(KsegError, match="the log begins at offset 20, so offsets 15 to 19 no longer exist"):
         reader(timed, **wanted).partitions()
     assert sorted(offsets_read(reader(timed, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
 
@@ -235,7 +237,7 @@ def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(timed: Path, capsys: p
     found = {strict: reader(timed, failOnDataLoss=strict) for strict in ("true", "false")}
     tasks = {strict: one.partitions() for strict, one in found.items()}
     (timed / "orders-1" / f"{10:020}.log").write_bytes(b"")
-    with pytest.raises(KsegError, match=f"{changed}; failOnDataLoss=false goes on"):
+    with pytest.raises(KsegError, match=f"{changed}; set failOnDataLoss=false to continue"):
         [batch for task in tasks["true"] for batch in found["true"].read(task)]
     rows = [batch.num_rows for task in tasks["false"] for batch in found["false"].read(task)]
     assert sum(rows) == 20
@@ -280,7 +282,7 @@ def test_a_disordered_partition_cut_into_tasks_is_refused_or_told(
     found = reader(tmp_path, **cut)
     tasks = found.partitions()
     assert len(tasks) == 2
-    with pytest.raises(KsegError, match="offsets don't rise, so records may come twice; with a larger splitSize"):
+    with pytest.raises(KsegError, match="offsets don't rise, so records may appear twice; increase splitSize"):
         [*found.read(tasks[0]), *found.read(tasks[1])]
     assert len(offsets_read(reader(tmp_path, failOnDataLoss="false", **cut))) == 20
     assert "offsets don't rise" in capsys.readouterr().err
@@ -309,7 +311,9 @@ def test_a_table_of_the_catalog_keeps_its_options(spark: "SparkSession", tmp_pat
 def test_a_table_with_columns_of_its_own_is_refused_in_words(spark: "SparkSession", tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE own_columns (offset bigint) USING kseg OPTIONS (path '{tmp_path}')")
     try:
-        with pytest.raises(Exception, match="Spark doesn't pass on the path of a table that was created with columns"):
+        with pytest.raises(
+            Exception, match="Spark doesn't pass on the path of a table that was created with its own columns"
+        ):
             spark.sql("SELECT * FROM own_columns").collect()
     finally:
         spark.sql("DROP TABLE own_columns")

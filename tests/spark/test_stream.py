@@ -124,7 +124,7 @@ def test_starts_are_offsets_times_or_ends(logs: Path) -> None:
     assert reader(logs, startingOffsets='{"orders":{"0":-1}}').initialOffset()["orders"]["0"] == 100
     assert reader(logs, startingOffsets='{"orders":{"0":-2}}').initialOffset()["orders"]["0"] == 0
     assert reader(logs, startingTimestamp=1_700_000_000_000).initialOffset()["orders"]["0"] == 0
-    with pytest.raises(KsegError, match="no record has time 1800000000000 or a later one"):
+    with pytest.raises(KsegError, match="no record has the timestamp 1800000000000 or a later one"):
         reader(logs, startingTimestamp=1_800_000_000_000).initialOffset()
 
 
@@ -166,11 +166,16 @@ def _new_without_its_beginning(logs: Path) -> None:
 
 
 LOSSES: list[tuple[Callable[[Path], None], str, dict[str, Any], list[int]]] = [
-    (_retain, "offsets 50 to 59 are gone before they were read", {"0": 100}, [*range(60, 100)]),
-    (_truncate, "the log ends at 60, and was read up to 70 already", {"0": 60}, []),
+    (_retain, "offsets 50 to 59 were removed before they were read", {"0": 100}, [*range(60, 100)]),
+    (_truncate, "the log ends at offset 60, but the stream has read up to 70", {"0": 60}, []),
     (_recreate, f"recreated: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
-    (_move_away, "orders-0 has gone; it was read up to offset 50", {"gone": {"0": 50}}, []),
-    (_new_without_its_beginning, "its log begins at 10 instead of 0", {"0": 100}, [*range(10, 15), *range(50, 100)]),
+    (_move_away, "orders-0 no longer exists; the stream has read it up to offset 50", {"gone": {"0": 50}}, []),
+    (
+        _new_without_its_beginning,
+        "the new partition begins at offset 10, expected 0",
+        {"0": 100},
+        [*range(10, 15), *range(50, 100)],
+    ),
 ]
 
 
@@ -235,7 +240,7 @@ def test_a_log_cut_between_plan_and_task_is_noticed(logs: Path, capsys: pytest.C
         tasks[strict] = stream, stream.partitions(stream.initialOffset(), stream.latestOffset())
     path.write_bytes(b"")
     stream, planned = tasks["true"]
-    with pytest.raises(KsegError, match="offsets 60 to 99 are gone: the log changed"):
+    with pytest.raises(KsegError, match="offsets 60 to 99 no longer exist: the log changed"):
         [*stream.read(planned[0])]
     stream, planned = tasks["false"]
     assert sum(batch.num_rows for batch in stream.read(planned[0])) == 60
@@ -259,7 +264,7 @@ def test_open_transactions_are_waited_for(tmp_path: Path) -> None:
     [
         ({"endingOffsets": "latest"}, "endingOffsets: a stream has no end"),
         ({"endingTimestamp": "1"}, "endingTimestamp: a stream has no end"),
-        ({"table": "damages"}, "a stream has records only"),
+        ({"table": "damages"}, "a stream has only records"),
         ({"minOffsetsPerTrigger": "5", "maxTriggerDelay": "soon"}, "maxTriggerDelay is 'soon'"),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),

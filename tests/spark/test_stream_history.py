@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 RUNS = 30
 CRASH = "the sink ends here"
-LOSS = "failOnDataLoss=false goes on"
+LOSS = "set failOnDataLoss=false to continue"
 
 
 class Sink:

@@ -101,7 +101,7 @@ class _AvroWalk:
     def _new_name(self) -> str:
         number = next(self._numbers)
         if number > MOST_COLUMNS:
-            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
+            raise NotDecodable(f"the schema needs more than {MOST_COLUMNS} columns")
         return f"kseg_{number}"
 
     def branch(self, schema: Any, within: tuple[str, ...]) -> _AvroBranch:
@@ -146,17 +146,17 @@ class _AvroWalk:
         if not others:
             return _PRIMITIVES["null"]._replace(schema=schema)
         if any(isinstance(each, list) for each in others):
-            raise NotDecodable("not an Avro schema: a union stands directly in a union")
+            raise NotDecodable("not an Avro schema: a union directly contains a union")
         if len(others) == 1:
             only = self.branch(others[0], within)
             return only._replace(schema=[only.schema if each != "null" else "null" for each in schema])
         simple = [_simple(_type_name(each)) for each in others]
         names = [own if simple.count(own) == 1 else _type_name(each) for own, each in zip(simple, others, strict=True)]
         if not all(map(is_text, names)):
-            raise NotDecodable("not an Avro schema: a union has a type without a name")
+            raise NotDecodable("not an Avro schema: a union contains an unnamed type")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise NotDecodable(f"not an Avro schema: a union has {one_line(twice)} twice")
+            raise NotDecodable(f"not an Avro schema: a union contains {one_line(twice)} twice")
         branches = {name: self.branch(each, within) for name, each in zip(names, others, strict=True)}
         wrapped = iter(
             {"type": "record", "name": self._new_name(), "fields": [{"name": name, "type": branch.schema}]}
@@ -221,7 +221,7 @@ def _json_text(value: object) -> str:
     try:
         return json_bytes(json_able(value)).decode()
     except (RecursionError, UnicodeEncodeError) as error:
-        raise NotDecodable("has no form in JSON") from error
+        raise NotDecodable("the value can't be expressed in JSON") from error
 
 
 def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
@@ -253,7 +253,9 @@ def _decimal(schema: Any, read_as: object) -> _AvroBranch:
 
     def exact(data: bytes) -> Decimal:
         if len(data) > most:
-            raise NotDecodable(f"a decimal of {precision} digits has {counted(len(data), 'byte')}")
+            raise NotDecodable(
+                f"a decimal of {precision} digits has {counted(len(data), 'byte')}, expected at most {most}"
+            )
         return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
 
     column = decimal_or_text(precision, scale)

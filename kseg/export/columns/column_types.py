@@ -123,7 +123,7 @@ def from_json(content: Any) -> ColumnType:
     try:
         found = _parse(content, 0)
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise KsegError("the type of a decoded column is none of kseg's") from error
+        raise KsegError("the type of a decoded column is unknown") from error
     return bounded(found)
 
 
@@ -181,7 +181,7 @@ def bounded(column: ColumnType) -> ColumnType:
         level = [(inner, depth + _levels(each)) for each, depth in level for inner in inner_types(each)]
         count += len(level)
         if count > MOST_COLUMNS:
-            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
+            raise NotDecodable(f"the schema needs more than {MOST_COLUMNS} columns")
         if any(depth > MOST_LEVELS for _, depth in level):
             raise NotDecodable(f"the schema's columns are nested more than {MOST_LEVELS} levels deep in Parquet")
     return column
@@ -204,10 +204,10 @@ def with_names_apart(column: ColumnType) -> ColumnType:
     seen: dict[str, str] = {}
     for path in _paths(column, ""):
         if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
-            raise NamesError(f"field {quoted(path)} has a character that names of columns can't have")
+            raise NamesError(f"field {quoted(path)} has a character that column names can't have")
         other = seen.setdefault(path.lower(), path)
         if other is not path:
-            raise NamesError(f"fields {quoted(other)} and {quoted(path)} have the same name in tables")
+            raise NamesError(f"fields {quoted(other)} and {quoted(path)} would have the same name in a table")
     return column
 
 
@@ -466,7 +466,7 @@ def _in_years(array: pa.Array) -> pa.Array:
     bounds = pc.min_max(numbers)
     first, last = bounds["min"].as_py(), bounds["max"].as_py()
     if first is not None and (first * unit < FIRST_TIME or last * unit >= END_TIME):
-        raise pa.ArrowInvalid("a time outside of the years 1 to 9999")
+        raise pa.ArrowInvalid("the time is outside of the years 1 to 9999")
     return array
 
 

@@ -56,7 +56,7 @@ def _json_text(value: object) -> str:
     try:
         return json_bytes(cast(Any, value)).decode()
     except (RecursionError, UnicodeEncodeError) as error:
-        raise NotDecodable("has no form in JSON") from error
+        raise NotDecodable("the value can't be expressed in JSON") from error
 
 
 _TEXT = _JsonBranch(Scalar.JSON, _json_text)
@@ -90,7 +90,7 @@ class _JsonWalk:
         """Return the column of a schema in a document; within: the schemas around it, which guard against recursion."""
         self._count += 1
         if self._count > MOST_COLUMNS or len(within) > MOST_LEVELS:
-            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns or {MOST_LEVELS} levels")
+            raise NotDecodable(f"the schema needs more than {MOST_COLUMNS} columns or {MOST_LEVELS} levels")
         if not isinstance(schema, dict) or id(schema) in within:
             return _TEXT
         within = (*within, id(schema))
@@ -123,7 +123,7 @@ class _JsonWalk:
             word = step.replace("~1", "/").replace("~0", "~")
             found = found.get(word) if isinstance(found, dict) else None
         if found is None:
-            raise NotDecodable(f"the schema's reference {one_line(reference[:80])} leads nowhere")
+            raise NotDecodable(f"the schema's reference {one_line(reference[:80])} has no target")
         return found, home
 
     def _of_kind(self, kind: str, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
@@ -133,7 +133,7 @@ class _JsonWalk:
             return self._array(schema, document, within)
         scalar = _SCALARS.get(kind)
         if scalar is None:
-            raise NotDecodable(f"the schema has the type {one_line(kind[:40])}, which JSON Schema doesn't know")
+            raise NotDecodable(f"the schema has the type {one_line(kind[:40])}, which JSON Schema doesn't define")
         return _JsonBranch(scalar, _FIXES.get(scalar))
 
     def _object(self, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
@@ -166,7 +166,7 @@ class _JsonWalk:
                 if kind in branches:
                     change = branches[kind].fix
                     return {kind: value if change is None else change(value)}
-            raise NotDecodable("not of the JSON Schema: a value has another type")
+            raise NotDecodable("a value doesn't match the JSON Schema: its type isn't allowed")
 
         return _JsonBranch(UnionType(members), fix)
 
@@ -191,7 +191,7 @@ def _kinds(schema: _Schema) -> list[str]:
 
 
 def _mismatch(wanted: str) -> NotDecodable:
-    return NotDecodable(f"not of the JSON Schema: a value isn't {wanted}")
+    return NotDecodable(f"a value doesn't match the JSON Schema: it isn't {wanted}")
 
 
 def _whole(value: Any) -> object:
@@ -250,7 +250,7 @@ def _fixed_object(branches: dict[str, _JsonBranch], *, is_open: bool) -> _Fix:
             raise _mismatch("an object")
         others = value.keys() - names
         if others and not is_open:
-            raise NotDecodable("not of the JSON Schema: an object has members that it doesn't allow")
+            raise NotDecodable("an object doesn't match the JSON Schema: it has members that aren't allowed")
         for name, fix in fixes:
             if value.get(name) is not None:
                 value[name] = fix(value[name])

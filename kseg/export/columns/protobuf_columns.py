@@ -96,7 +96,7 @@ class _MessageWalk:
             raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
         self._count += len(descriptor.fields)
         if self._count > MOST_COLUMNS:
-            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
+            raise NotDecodable(f"the schema needs more than {MOST_COLUMNS} columns")
         columns = {field.name: self._field(field, (*within, name)) for field in descriptor.fields}
         members = [ColumnMember(own, column.type) for own, column in columns.items()]
         kind = struct_or_text(members, (descriptor.name,))
@@ -198,7 +198,7 @@ def _timestamps(messages: Sequence[Any]) -> pa.Array:
 
 def _microseconds(message: Any) -> int:
     if abs(message.seconds) > _EPOCH_LIMIT:
-        raise ValueError("a time that microseconds can't tell")
+        raise ValueError("the time can't be expressed in microseconds")
     return int(message.seconds * 1_000_000 + message.nanos // 1000)
 
 

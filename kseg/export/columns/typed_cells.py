@@ -76,7 +76,7 @@ def column_reader(schema: WriterSchema) -> ColumnReader:
         reader = _READERS[schema.kind](schema.texts)
     except _MISSHAPEN as error:
         reason = one_line(error) or type(error).__name__
-        raise NotDecodable(f"the schema has parts that no {schema.kind} schema has: {reason}") from error
+        raise NotDecodable(f"the schema isn't valid for {schema.kind}: {reason}") from error
     bounded(reader.type)
     return reader
 
@@ -211,15 +211,15 @@ class TypedCells:
             return route, [wire.body]
         indexed = parse_indexed(wire) if any(name == own for own, _ in self._schemas) else None
         if indexed is None or (name, indexed.indexes) not in self._schemas:
-            self._note(f"values of {schema_name(wire.schema_id)} are raw: it isn't among the schemas of the topic")
-            raise NotDecodable("the schema isn't known")
+            self._note(f"values of {schema_name(wire.schema_id)} stay raw: the schema isn't among the topic's schemas")
+            raise NotDecodable("the schema is unknown")
         return self._route((name, indexed.indexes)), [indexed.body]
 
     def _route(self, key: tuple[str, tuple[int, ...]]) -> _Route:
         if key not in self._routes:
             schema = self._schemas[key]
             if schema.problem:
-                self._note(f"values of {schema.name} are raw: {schema.problem}")
+                self._note(f"values of {schema.name} stay raw: {schema.problem}")
                 raise NotDecodable(schema.problem)
             self._routes[key] = _Route(schema, column_reader(schema))
         return self._routes[key]

@@ -18,7 +18,7 @@ from kseg.export.write.parquet import ATTEMPT, is_written_alike
 from kseg.store.location import is_remote
 from kseg.system.run_usage import in_threads
 
-_ADVICE = "don't use it: export again with --overwrite, or to another place"
+_ADVICE = "don't use the table; export again with --overwrite, or to another destination"
 
 
 class TableDiffersError(KsegError):
@@ -37,7 +37,7 @@ def opened_again(table: str) -> Iterator[None]:
     try:
         yield
     except KsegError as error:
-        raise TableDiffersError(f"can't be read after it was written: {error.message}", table) from error
+        raise TableDiffersError(f"the table can't be read after it was written: {error.message}", table) from error
 
 
 class TableContents(NamedTuple):
@@ -66,7 +66,7 @@ def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.Fil
             raise TableDiffersError(f"{name} can't be read: {error}", place.url) from error
         except OpenError as error:
             if has_gone(error):
-                raise TableDiffersError(f"{name} has gone", place.url) from error
+                raise TableDiffersError(f"{name} is missing", place.url) from error
             raise
 
     if is_remote(place.url):
@@ -98,14 +98,12 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
     Raises TableDiffersError.
     """
     if not found.has_columns:
-        raise TableDiffersError("the columns aren't those of the export", table)
+        raise TableDiffersError("the table has other columns than the export", table)
     for name, rows in written.items():
         if found.rows.get(name) != rows:
-            raise TableDiffersError(
-                f"{name} has {found.rows.get(name, 'no')} rows, not {rows} as the report says", table
-            )
+            raise TableDiffersError(f"{name} has {found.rows.get(name, 'no')} rows, but the report says {rows}", table)
     if total is not None and found.total != total:
-        raise TableDiffersError(f"the table has {counted(found.total, 'row')}, not {total} as the report says", table)
+        raise TableDiffersError(f"the table has {counted(found.total, 'row')}, but the report says {total}", table)
 
 
 def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
@@ -113,7 +111,7 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
     try:
         found = read()
     except (KsegError, OSError, pa.ArrowException) as error:
-        raise TableDiffersError(f"not all rows can be read: {error}", table) from error
+        raise TableDiffersError(f"some rows can't be read: {error}", table) from error
     said: Counter[Key] = Counter()
     for part in partitions:
         said[part.topic, part.partition] += part.records_out
@@ -121,9 +119,7 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
         rows, own = found[topic, partition], said[topic, partition]
         if rows != own:
             name = topic if partition is None else f"{topic}-{partition}"
-            raise TableDiffersError(
-                f"the table has {counted(rows, 'row')} of {name}, not {own} as the report says", table
-            )
+            raise TableDiffersError(f"the table has {counted(rows, 'row')} of {name}, but the report says {own}", table)
 
 
 def count_rows(batch: pa.RecordBatch) -> Counter[Key]:

@@ -116,10 +116,12 @@ class DeltaLog:
         with self._errors("read"):
             found: int | None = table.transaction_version(APPLICATION)
         if found is None:
-            raise UsageError("is a Delta table, but no export: choose another place", self.location)
+            raise UsageError("the Delta table isn't an export; choose another destination", self.location)
         if found < 1:
             raise KsegError(
-                f"the number of the Delta table's last export is {found}: kseg didn't write it", self.location
+                f"the Delta table's last export has the number {found}, which kseg didn't write;"
+                " choose another destination",
+                self.location,
             )
         return found
 
@@ -131,10 +133,12 @@ class DeltaLog:
             if APPLICATION in entry:
                 return parse_progress(_own_metadata(entry, self.location).get("progress"), number, self.location)
             if entry.get("operation") == "RESTORE":
-                why = "the Delta table was restored to an older version, so it isn't known what it holds"
-                raise KsegError(f"{why}: --overwrite, or restore its version {entry['version'] - 1}", self.location)
-        why = "Delta's log no longer has the last commit of an export, so it isn't known what the table holds"
-        raise KsegError(f"{why}: --overwrite, or choose another place", self.location)
+                why = "the Delta table was restored to an older version, so its contents are unknown"
+                raise KsegError(
+                    f"{why}; export with --overwrite, or restore its version {entry['version'] - 1}", self.location
+                )
+        why = "the Delta log no longer has the export's last commit, so the table's contents are unknown"
+        raise KsegError(f"{why}; export with --overwrite, or choose another destination", self.location)
 
     def _entries(self, table: Any, number: int) -> list[dict[str, Any]]:
         """Return the newest commits down to kseg's of that number; if it is missing, only those of others."""
@@ -207,7 +211,7 @@ class DeltaLog:
         """Return a data file's name in the destination. Raises KsegError if the log names a file elsewhere."""
         name = unquote(path)
         if _SCHEME.match(path) or any(part in ("", ".", "..") for part in name.split("/")):
-            why = f"the Delta log names {name}, which isn't in the table; choose another place"
+            why = f"the Delta log names {name}, which isn't in the table; choose another destination"
             raise KsegError(why, self.location)
         return name
 
@@ -366,7 +370,7 @@ class DeltaLog:
 
         table = self._open()
         if table is None:
-            raise UsageError("is no Delta table: give the directory that holds _delta_log", self.location)
+            raise UsageError("the directory isn't a Delta table; give the directory that has _delta_log", self.location)
         number = self._number_in(table)
         said = self._commit_properties(self.progress()) if number else None
         self._place.require_plain()
@@ -390,7 +394,10 @@ def _own_metadata(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return kseg's metadata in a commit, which may be anybody's."""
     found = entry[APPLICATION]
     if not isinstance(found, dict):
-        raise KsegError(f"version {entry.get('version')} says of the export what kseg didn't write", where)
+        raise KsegError(
+            f"version {entry.get('version')} has export metadata that kseg didn't write; choose another destination",
+            where,
+        )
     return found
 
 

@@ -63,7 +63,7 @@ class TableFormat(NamedTuple):
         """Raise UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
         if self.refused_urls is not None and (found := re.search(self.refused_urls, url)) is not None:
             raise UsageError(
-                f"no {self.title} table can lie at a path with {quoted(found[0])}: choose another place", url
+                f"{self.title} tables don't support {quoted(found[0])} in their path; choose another destination", url
             )
 
 

@@ -84,9 +84,11 @@ class IcebergLog:
         is_local = "://" not in place.url
         self._url = f"file://{place.url}" if is_local else place.url
         if table.catalog is None and not is_local:
-            raise UsageError("an Iceberg table there needs a catalog that isn't a file: --catalog NAME", place.url)
+            raise UsageError(
+                "an Iceberg table in an object store needs a catalog that isn't a file; give --catalog NAME", place.url
+            )
         if "." not in table.name:
-            raise UsageError(f"--table {table.name} has no namespace: give NAMESPACE.NAME")
+            raise UsageError(f"--table {table.name} has no namespace; give NAMESPACE.NAME")
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -128,11 +130,12 @@ class IcebergLog:
             self._place.require_alone(name)
             if (size := self._place.size(name) or 0) > LARGEST_CATALOG:
                 why = (
-                    f"has {counted(size, 'byte')}; kseg opens catalogs of up to {LARGEST_CATALOG}; choose another place"
+                    f"the catalog has {counted(size, 'byte')}, more than kseg's limit of {LARGEST_CATALOG} bytes;"
+                    " choose another destination"
                 )
                 raise KsegError(why, f"{self._place.url}/{name}")
         if (self._place.read(_JOURNAL, LARGEST_CATALOG) or b"").endswith(_END_OF_NAME):
-            why = "names another file, which SQLite would remove: kseg didn't write it; remove it"
+            why = "the journal, which kseg didn't write, would make SQLite remove another file; remove the journal"
             raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
     def _open(self) -> Any:
@@ -182,21 +185,26 @@ class IcebergLog:
     def _number_in(self, table: Any) -> int:
         found = table.properties.get(NUMBER, "")
         if not found.isdecimal() or len(found) > _MOST_DIGITS:
-            raise UsageError(f"the table {self._table.name} is no export: choose another one by --table", self._url)
+            raise UsageError(
+                f"the table {self._table.name} isn't an export; choose another table with --table", self._url
+            )
         if table.location().rstrip("/") != self._url.rstrip("/"):
-            raise UsageError(f"the table {self._table.name} is at {table.location()}, not here", self._url)
+            raise UsageError(
+                f"the table {self._table.name} is at {table.location()}, not here; choose another table with --table",
+                self._url,
+            )
         return int(found)
 
     def progress(self) -> Manifest:
         """Return the progress in the table's property, unless the table was rolled back to an older snapshot since."""
         table = self._open()
         if table is None:
-            raise KsegError(f"the table {self._table.name} has gone", self._url)
+            raise KsegError(f"the table {self._table.name} no longer exists; run the command again", self._url)
         number = self._number_in(table)
         numbers = (_own_entry(snapshot, NUMBER) for snapshot in self._ancestors(table))
         if next((found for found in numbers if found is not None), str(number)) != str(number):
-            why = f"the table {self._table.name} was rolled back, so it isn't known what it holds"
-            raise KsegError(f"{why}: --overwrite, or roll it forward", self._url)
+            why = f"the table {self._table.name} was rolled back, so its contents are unknown"
+            raise KsegError(f"{why}; export with --overwrite, or roll the table forward", self._url)
         return parse_progress(table.properties.get(PROGRESS), number, self._url)
 
     def _ancestors(self, table: Any) -> Iterator[Any]:
@@ -268,8 +276,8 @@ class IcebergLog:
             transaction.set_properties({**summary, PROGRESS: progress_text(change.manifest)})
             self._evolve(transaction, read).commit()
             if self._field_ids(transaction.table_metadata.schema(), read) != tuple(read.decode.field_ids):
-                why = f"columns of the table {self._table.name} were added by another program meanwhile"
-                raise KsegError(f"{why}: run it again", self._url)
+                why = f"another program added columns to the table {self._table.name}"
+                raise KsegError(f"{why}; run the command again", self._url)
             update = transaction.update_snapshot(snapshot_properties=summary)
             with update.overwrite() if removed else update.merge_append() as producer:
                 for file in removed:
@@ -293,7 +301,7 @@ class IcebergLog:
             if change.replaces_all or is_whole:
                 continue
             if task.delete_files:
-                why = "has files in which rows were deleted by another program: let it rewrite them"
+                why = "has files in which another program deleted rows; let that program rewrite them"
                 raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
             path = self._copy_rows([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
             kept += [] if path is None else [path]
@@ -341,7 +349,7 @@ class IcebergLog:
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
-        with self._errors("made"):
+        with self._errors("created"):
             self._catalog.create_namespace_if_not_exists(self._table.name.rpartition(".")[0])
             schema = pyarrow_to_schema(with_field_ids(read.schema()))
             try:
@@ -371,8 +379,8 @@ class IcebergLog:
         if table is None:
             return read
         refusal = UsageError(
-            f"the table {self._table.name} has other columns or partitions: choose another one by --table, and another"
-            " place",
+            f"the table {self._table.name} has other columns or partitions; choose another table with --table, and"
+            " another destination",
             self._url,
         )
         folders = [(field.source_id, field.transform) for field in table.spec().fields]
@@ -406,7 +414,7 @@ class IcebergLog:
         """Join small files of each partition in one commit, which replaces them."""
         table = self._open()
         if table is None:
-            raise UsageError(f"there is no table {self._table.name}", self._url)
+            raise UsageError(f"the table {self._table.name} doesn't exist; give the --table of the export", self._url)
         read = self.progress().read
         with self._errors("read"):
             groups = list(_small_files(table.scan().plan_files(), target_size))

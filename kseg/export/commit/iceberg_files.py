@@ -21,7 +21,7 @@ def name_in(location: str, url: str) -> str:
     """Return the name of a file relative to a URL. Raises KsegError if it isn't below the URL."""
     name = location.removeprefix(f"{url}/")
     if name == location or any(part in ("", ".", "..") for part in name.split("/")):
-        raise KsegError(f"the table names {location}, which isn't in it; choose another place", url)
+        raise KsegError(f"the table names {location}, which isn't in it; choose another destination", url)
     return name
 
 
@@ -82,8 +82,8 @@ class PlaceFile(InputFile, OutputFile):
         """Open the file for reading. Raises FileNotFoundError if it is missing, as pyiceberg expects."""
         if self._name.startswith(_METADATA) and len(self) > LARGEST_METADATA:
             why = (
-                f"has {counted(len(self), 'byte')}; kseg reads metadata of up to {LARGEST_METADATA}; choose"
-                " another place"
+                f"the metadata has {counted(len(self), 'byte')}, more than kseg's limit of {LARGEST_METADATA} bytes;"
+                " choose another destination"
             )
             raise KsegError(why, self.location)
         try:

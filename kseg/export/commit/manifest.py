@@ -65,7 +65,7 @@ class Manifest:
         content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
         if len(content) > MOST_BYTES:
             raise KsegError(
-                f"the manifest would have {counted(len(content), 'byte')}, more than {MOST_BYTES}: export fewer topics"
+                f"the manifest would have {counted(len(content), 'byte')}, more than {MOST_BYTES}; export fewer topics"
             )
         return content
 
@@ -78,11 +78,15 @@ class Manifest:
         checked = parse_json(content, name, MOST_BYTES)
         require_shape(checked, of_a_version, name)
         if type(checked["version"]) is not int or checked["version"] != VERSION:
-            raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)
+            raise KsegError(
+                f"the manifest has version {brief(checked['version'])}, expected {VERSION}; update kseg", name
+            )
         require_shape(checked, STUB if checked.get("superseded") is True else MANIFEST, name)
         if name != manifest_name(checked["number"]):
             number = checked["number"]
-            raise KsegError(f"has the number {number}, not that of its name: it was renamed or changed", name)
+            raise KsegError(
+                f"the manifest has the number {number}, but its name has another: it was renamed or changed", name
+            )
         if "superseded" in checked:
             return Stub(checked["number"], checked["run"])
         read, files = _options_of(checked, name)
@@ -144,7 +148,11 @@ def read_manifest(place: Destination) -> Manifest | None:
             return found
         later = latest_number(place)
         if later <= number:
-            why = "can't be read" if found is None else "says that a later one counts, and there is none"
+            why = (
+                "the manifest can't be read"
+                if found is None
+                else "the manifest refers to a later one, which doesn't exist"
+            )
             raise KsegError(why, manifest_name(number))
         number = later
     return None
@@ -172,4 +180,4 @@ def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, Fil
     try:
         return ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
     except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
-        raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
+        raise KsegError("the options are invalid: the file was damaged, or kseg didn't write it", name) from error

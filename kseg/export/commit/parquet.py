@@ -111,13 +111,15 @@ class ParquetCommits:
             latest = read_manifest(place)
             if latest is None or latest.number < manifest.number:
                 raise KsegError(
-                    f"{manifest_name(manifest.number)} has gone: something else removes files here", place.url
+                    f"{manifest_name(manifest.number)} is missing: another program removes files here;"
+                    " stop that program",
+                    place.url,
                 )
             if latest.number == manifest.number:
                 break
             manifest = latest
         if missing is not None:
-            raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
+            raise KsegError(f"{missing} is missing, but the manifest names it; run the command again", place.url)
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
         """Remove attempts of ended runs, their markers, and the contents of old manifests.
@@ -192,14 +194,17 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
     if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may end while names are listed
         found = read_manifest(place)  # or it may have committed
         if found is None:
-            raise UsageError("is not empty, and no export: choose another place", place.url)
+            raise UsageError("the destination isn't empty and isn't an export; choose another destination", place.url)
     if found is None:
         return Manifest(0, read, files)
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation
         return Manifest(found.number, read, files, generation=generation)
     if (found.read, found.files) != (read, files):
-        raise UsageError("was exported with other options: choose another place, or --overwrite", place.url)
+        raise UsageError(
+            "the destination has an export with other options; choose another destination, or give --overwrite",
+            place.url,
+        )
     return found
 
 
@@ -221,7 +226,7 @@ def _mark(base: int, place: Destination, processes: Processes) -> ExportRun | No
         with unmarked_on_error(run, place):  # also if a signal arrives while the marker is written
             if mark(run, place, processes):
                 return _let_in(run, place, processes)
-    raise KsegError("the store doesn't keep what is written to it; repair the store", place.url)
+    raise KsegError("the store doesn't keep files that kseg writes; repair the store", place.url)
 
 
 def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportRun | None:
@@ -231,7 +236,7 @@ def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportR
     if not place.claims_safely:
         for marker in read_markers(place, processes):
             if marker.run_id != run.id and marker.is_left_alone(run.base):
-                raise KsegError(f"takes one export at a time, and {marker}", place.url)
+                raise KsegError(f"the destination accepts only one export at a time, and {marker}", place.url)
     return run
 
 

@@ -32,14 +32,14 @@ class LostError(KsegError):
     """The error of a run whose number another run has taken."""
 
     def __init__(self, url: str) -> None:
-        super().__init__("another export was here at the same time; run it again", url)
+        super().__init__("another export wrote to the destination at the same time; run the command again", url)
 
 
 class OvertakenError(KsegError):
     """The error of a run that another run has overtaken since its plan; it can commit the rest of its work later."""
 
     def __init__(self, url: str) -> None:
-        super().__init__("other exports come here faster than this one can commit; run it again", url)
+        super().__init__("other exports commit faster than this one; run the command again", url)
 
 
 class ExportRun(NamedTuple):
@@ -96,7 +96,7 @@ class Marker:
     def __str__(self) -> str:
         """Return the run's description, and advice for the case that it has ended."""
         who = "" if self.pid is None else f" (process {self.pid} on {self.host})"
-        return f"run {self.run_id}{who} may be under way; if it is over, remove {marker_name(self.run_id)}"
+        return f"run {self.run_id}{who} may still be running; if it has ended, remove {marker_name(self.run_id)}"
 
 
 def read_markers(place: Destination, processes: Processes) -> list[Marker]:

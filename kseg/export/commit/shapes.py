@@ -35,13 +35,13 @@ class UnfitError(Exception):
 def parse_json(content: bytes, name: str, most: int) -> Any:
     """Parse a JSON file of up to `most` bytes. Raises KsegError if it is larger or isn't JSON."""
     if len(content) > most:
-        raise KsegError(f"has more than {counted(most, 'byte')}: kseg didn't write it", name)
+        raise KsegError(f"the file has more than {counted(most, 'byte')}, so kseg didn't write it", name)
     try:
         return json.loads(content.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
-        raise KsegError("isn't UTF-8: it was damaged, or kseg didn't write it", name) from error
+        raise KsegError("the file isn't UTF-8: it was damaged, or kseg didn't write it", name) from error
     except (ValueError, RecursionError) as error:
-        raise KsegError("is no JSON: it was cut or damaged, or kseg didn't write it", name) from error
+        raise KsegError("the file isn't JSON: it was cut or damaged, or kseg didn't write it", name) from error
 
 
 def require_shape(value: Any, shape: Shape, name: str) -> None:
@@ -50,7 +50,7 @@ def require_shape(value: Any, shape: Shape, name: str) -> None:
         shape(value)
     except UnfitError as unfit:
         where = f"{unfit.where.lstrip('.')} " if unfit.where else ""
-        raise KsegError(f"{where}is {brief(unfit.value)}, not {unfit.expected}", name) from unfit
+        raise KsegError(f"{where}is {brief(unfit.value)}, expected {unfit.expected}", name) from unfit
 
 
 def brief(value: object) -> str:
@@ -134,7 +134,7 @@ def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None =
             raise UnfitError("an object", value)
         for name in required:
             if name not in value:
-                raise UnfitError(f"an object with {name}", value)
+                raise UnfitError(f"an object with the member {name}", value)
         for name, each in value.items():
             if name not in known:
                 raise UnfitError(f"one of {', '.join(known)}", name)
@@ -149,7 +149,7 @@ def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None =
 def of_a_version(value: Any) -> None:
     """Require an object with a version."""
     if not isinstance(value, dict) or "version" not in value:
-        raise UnfitError("a manifest: an object with version", value)
+        raise UnfitError("a manifest, an object with a version", value)
 
 
 def _path_of_a_file(value: Any) -> None:
@@ -182,20 +182,20 @@ def _results(value: Any) -> None:
             facts = tuple(file[name] for name in _OF_WHOLE)
             for name in (file["path"], file["attempt"]):
                 if whole.setdefault(name, facts) != facts:
-                    raise UnfitError("named once only", name)
+                    raise UnfitError("a name that occurs only once", name)
             rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
     for path, parts in rows.items():
         end = 0
         for first, count in sorted(parts):
             if first != end or (count == 0 and len(parts) > 1):
-                raise UnfitError("named once only, or once for each part of its rows", path)
+                raise UnfitError("a name that occurs once, or once for each part of its rows", path)
             end = first + count
 
 
 def _source(value: Any) -> None:
     _SOURCE(value)
     if value["start"] > value["end"]:
-        raise UnfitError("at or after its start", value["end"]).within(".end")
+        raise UnfitError("a value at or after its start", value["end"]).within(".end")
 
 
 _COUNT, _SIZE, _OFFSET, _MAYBE_OFFSET = number(0), number(0, INT64), number(), optional(number())

@@ -47,16 +47,24 @@ class TableCommits:
             return Manifest(number, read, files)
         found = self._log.progress()
         if (found.read, found.files) != (read, files):
-            raise UsageError("was exported with other options: choose another place, or --overwrite", self.place.url)
+            raise UsageError(
+                "the destination has an export with other options; choose another destination, or give --overwrite",
+                self.place.url,
+            )
         return found
 
     def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:
         """Raise UsageError for files of others; files of uncommitted runs don't matter."""
         if latest_number(self.place):
-            raise UsageError("is an export of plain Parquet files: choose another place for a table", self.place.url)
+            raise UsageError(
+                "the destination is an export of plain Parquet files; choose another destination for a table",
+                self.place.url,
+            )
         for name in self.place.names():
             if not name.startswith((f"{FOLDER}/", *own_names)) and ATTEMPT.fullmatch(name) is None:
-                raise UsageError("is not empty, and no export: choose another place", self.place.url)
+                raise UsageError(
+                    "the destination isn't empty and isn't an export; choose another destination", self.place.url
+                )
 
     @contextmanager
     def begin(self, plan: ExportPlan) -> Iterator[ExportRun]:
@@ -180,8 +188,10 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
             for part in lost.ranges:
                 if theirs.meets(part):
                     name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
-                    why = f"records of {name} have changed since they were exported, and share offsets with those of"
-                    raise KsegError(f"{why} an earlier topic of that name: choose another place for a new table", where)
+                    why = f"records of {name} have changed since they were exported, and share offsets with records of"
+                    raise KsegError(
+                        f"{why} an earlier topic with that name; choose another destination for a new table", where
+                    )
                 if part.first is not None and part.end is not None:
                     yield RowRange(*key, part.first, part.end)
 

@@ -119,18 +119,22 @@ def parse_progress(text: object, number: int, where: str) -> Manifest:
     import zstandard
 
     if not isinstance(text, str):
-        raise KsegError("what the table's log says of the export is no text: kseg didn't write it", where)
+        raise KsegError(
+            "the progress in the table's log isn't text, so kseg didn't write it; choose another destination", where
+        )
     try:
         compressed = base64.b64decode(text, validate=True)
         content = zstandard.ZstdDecompressor().stream_reader(compressed).read(MOST_BYTES + 1)
     except (binascii.Error, ValueError, zstandard.ZstdError) as error:
-        raise KsegError("what the table's log says of the export was cut or damaged", where) from error
+        raise KsegError("the progress in the table's log was cut or damaged", where) from error
     try:
         found = Manifest.from_bytes(content, manifest_name(number))
     except KsegError as error:
-        raise KsegError(f"what the table's log says of the export: {error.message}", where) from error
+        raise KsegError(f"the progress in the table's log is invalid: {error.message}", where) from error
     if not isinstance(found, Manifest):
-        raise KsegError("what the table's log says of the export is a stub: kseg didn't write it", where)
+        raise KsegError(
+            "the progress in the table's log is a stub, so kseg didn't write it; choose another destination", where
+        )
     return found
 
 

@@ -284,11 +284,11 @@ class OrderReader:
             yield f"{replica}: {tally.withheld.line()}"
         if tally.without_time:
             yield (
-                f"{replica}: {counted(tally.without_time, 'record has', 'records have')} times that microseconds"
-                " can't tell: null"
+                f"{replica}: {counted(tally.without_time, 'timestamp is', 'timestamps are')} outside of the years 1 to"
+                " 9999, so the column timestamp is null"
             )
         if tally.passed_over:
-            yield f"{replica}: {counted(tally.passed_over, 'record')} passed over: another record has their offset"
+            yield f"{replica}: kseg skipped {counted(tally.passed_over, 'record')}: another record has the same offset"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records in the log's order, as the kernel returns them: a few KiB to a few MiB at a time.

@@ -363,21 +363,21 @@ def _short(topic: str) -> str:
 def check_options(options: FileOptions) -> None:
     """Raise UsageError if the installed pyarrow can't write such files."""
     if options.bloom_filter is not None and "bloom_filter_options" not in signature(pq.ParquetWriter).parameters:
-        raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters: update it, or leave --bloom-filter out")
+        raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters; update pyarrow, or omit --bloom-filter")
 
 
 def check_topics(topics: Collection[str], options: FileOptions) -> None:
     """Raise UsageError for a topic whose folder or files readers would misinterpret."""
     if NO_VALUE in topics and "topic" in options.columns_of_folders:
         raise UsageError(
-            f"readers take the folder topic={NO_VALUE} for no topic: give --partition-by none, or choose other topics"
+            f"readers interpret the folder topic={NO_VALUE} as null; give --partition-by none, or choose other topics"
         )
     form = options.format
     cut = next((topic for topic in topics if set(topic) & set(form.unreadable)), None)
     if cut is not None:
         raise UsageError(
-            f"readers of {form.title} find no file that is named after {quoted(cut)}: "
-            "take another --format, or choose other topics"
+            f"readers of {form.title} can't find files of the topic {quoted(cut)}; "
+            "choose another --format, or other topics"
         )
 
 
@@ -449,7 +449,9 @@ class _ExportedRows:
             with self._convert_errors():
                 self._file = pq.ParquetFile(source, buffer_size=MIB)
             if not is_written_alike(schema, self._file.schema_arrow):
-                raise KsegError("has other columns than this kseg writes: export again with --overwrite", self._where)
+                raise KsegError(
+                    "the file has other columns than this kseg writes; export again with --overwrite", self._where
+                )
             self._stack = stack.pop_all()
         self._batches = self._rows_from(0)
 
@@ -479,7 +481,11 @@ class _ExportedRows:
                 with self._convert_errors():
                     batch = next(self._batches, None)
             if batch is None:
-                raise KsegError(f"has {counted(self._next, 'row')}, not {end} as the manifest says", self._where)
+                raise KsegError(
+                    f"the file has {counted(self._next, 'row')}, but the manifest says {end};"
+                    " export again with --overwrite",
+                    self._where,
+                )
             taken = min(end - self._next, batch.num_rows)
             self._left = batch.slice(taken) if taken < batch.num_rows else None
             self._next += taken

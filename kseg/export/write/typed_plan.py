@@ -224,7 +224,7 @@ def _plan(wish: ColumnWish, found: Sequence[KnownSchema]) -> TypedColumn | None:
     writers = tuple(joined.writers)
     if wish.written == TEXT and joined.type is not Scalar.JSON:
         raise UsageError(
-            f"{wish.part}s are text in the destination: choose another place, --decoded text or --overwrite"
+            f"the destination has {wish.part}s as text; choose another destination, --decoded text or --overwrite"
         )
     return TypedColumn(joined.type, writers)
 
@@ -273,20 +273,21 @@ class _GrowingType:
     def _refusal(self, found: KnownSchema, error: KsegError) -> UsageError:
         what = f"{found.schema.name} of topic {found.topic}" if found.topic is not None else found.schema.name
         if isinstance(error, NamesError):
-            advice = "--decoded text makes them text, --on-mismatch raw leaves their values raw"
-            return _RefusedSchema(f"{what}: {error.message}: {advice}")
+            advice = "make the values text with --decoded text, or leave them raw with --on-mismatch raw"
+            return _RefusedSchema(f"{what}: {error.message}; {advice}")
         if not isinstance(error, MismatchError):
-            return _RefusedSchema(f"{what} can't be used: {error.message}; --on-mismatch raw leaves its values raw")
+            return _RefusedSchema(f"{what} can't be used: {error.message}; leave its values raw with --on-mismatch raw")
         other = next((each for each, own in self._own if _differ(own, error, found)), None)
         if other is None:
-            where, advice = "as in the destination", "choose another place"
+            where, advice = "as in the destination", "choose another destination"
         elif other.topic == found.topic:
-            where, advice = f"as in {other.schema.name}", "--decoded text makes them text"
+            where, advice = f"as in {other.schema.name}", "make the values text with --decoded text"
         else:
             where = f"as in {other.schema.name} of topic {other.topic}"
-            advice = "export each by --topic into a DEST of its own"
+            advice = "export each topic with --topic into its own DEST"
         return _RefusedSchema(
-            f"{what}: {error.message} {where}: no column has room for both; {advice}, --on-mismatch raw leaves it raw"
+            f"{what}: {error.message} {where}, so one column can't have both; {advice}, or leave the values raw with"
+            " --on-mismatch raw"
         )
 
 

@@ -16,17 +16,17 @@ Row = tuple[str, ...]
 
 
 class DataSetResult(NamedTuple):
-    """What was measured on one data set."""
+    """Measurements of one data set."""
 
     data_set: DataSet
     segment: Segment
     measurements: dict[Run, list[Measurement]]
     failures: dict[Run, str]
     limits: dict[str, float]  # CPU seconds
-    comparison: str  # whether kseg printed what Kafka 4.3.1 did
+    comparison: str  # whether kseg and Kafka 4.3.1 printed the same
 
     def name(self) -> str:
-        """The data set's."""
+        """Return the data set's name."""
         return self.data_set.name
 
 
@@ -37,7 +37,7 @@ def report(
     speeds: list[Speed],
     circumstances: Sequence[str],
 ) -> str:
-    """The whole page."""
+    """Return the page."""
     with_target = [comparison for comparison in comparisons if comparison.target]
     others = [comparison for comparison in comparisons if not comparison.target]
     sections = (
@@ -58,7 +58,7 @@ def report(
 
 
 RATIO_NOTE = (
-    "Seconds of the first ÷ seconds of the second, for each repetition; the median is compared with the target."
+    "Ratio: seconds of the first ÷ seconds of the second, for each repetition. The target applies to the median."
 )
 RATIO_COLUMNS = ("data set", "first", "second", "seconds", "min", "median", "max", "target", "reached")
 
@@ -85,7 +85,7 @@ def _ratio_row(result: DataSetResult, comparison: Comparison) -> Row:
 
 PEAK_NOTE = (
     f"Bound: {PEAK_SIZE // MIB} MiB + {PEAK_BATCHES} times the file's largest batch, for all commands but `compact`. "
-    "A figure can't be lower than the benchmark's own memory, which `python pass` shows."
+    "No figure is lower than the benchmark's own memory, which `python pass` shows."
 )
 PEAK_COLUMNS = ("data set", "run", "largest batch KiB", "peak MiB", "bound MiB", "reached")
 
@@ -101,7 +101,7 @@ def _peak_rows(results: Sequence[DataSetResult]) -> Iterator[Row]:
 
 
 DATA_NOTE = (
-    "Written by Kafka 4.3.1's own record classes; in v1 each log entry is a batch. "
+    "Kafka 4.3.1's own record classes wrote the data; in v1, each log entry is a batch. "
     "Equal: kseg's text is the same as Kafka 4.3.1's, byte for byte."
 )
 DATA_COLUMNS = ("data set", "magic", "codec", "MiB", "batches", "records", "largest batch KiB", "equal")
@@ -113,7 +113,7 @@ def _data_row(result: DataSetResult) -> Row:
     return data_set.name, str(data_set.magic), data_set.codec, _mib(segment.size), *counts, result.comparison
 
 
-LIMIT_NOTE = "CPU seconds that every reader needs at least; `bench/limits.py` says what each one is."
+LIMIT_NOTE = "The least CPU seconds of any reader; `bench/limits.py` explains each figure."
 
 
 def _has_limits(result: DataSetResult) -> bool:
@@ -125,8 +125,8 @@ def _limit_row(result: DataSetResult) -> Row:
 
 
 RUN_NOTE = (
-    "Medians. Output: bytes passed to write(). Kafka's include the codecs' native libraries that it unpacks "
-    "(up to 1 MiB)."
+    "The figures are medians. Output is the bytes passed to write(). For Kafka, it includes the codecs' native "
+    "libraries, which it unpacks (up to 1 MiB)."
 )
 RUN_COLUMNS = ("data set", "run", "CPU s", "wall s", "peak MiB", "output MiB", "records per CPU s")
 
@@ -147,12 +147,12 @@ def _run_figures(result: DataSetResult, run: Run, measurements: Sequence[Measure
 
 
 BUILD_NOTE = (
-    "Records of 200 bytes, 75 per batch, are built into batches in memory, after a run that isn't measured. "
+    "Each builder makes batches in memory, of 75 records of 200 bytes, after a run that isn't measured. "
     "`kseg` gets one record at a time, like the peers; `at once` gets all records of a batch together."
 )
 BUILD_COLUMNS = ("codec", "builder", "records per CPU s", "ratios", "targets", "reached")
 
-IMPORT_NOTE = "Python's own modules are included; each module's time is without what it imports itself."
+IMPORT_NOTE = "The figures include Python's own modules. A module's time doesn't include its own imports."
 IMPORT_COLUMNS = ("program", "all ms", "slowest, ms")
 
 

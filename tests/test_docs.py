@@ -359,4 +359,4 @@ def test_python_reference_has_each_public_name_once() -> None:
 def test_environment_has_what_the_help_says_of_each_variable() -> None:
     page = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
     rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in VARIABLES.items())
-    assert f"| variable | what it sets |\n|---|---|\n{rows}\n" in page
+    assert f"| variable | effect |\n|---|---|\n{rows}\n" in page

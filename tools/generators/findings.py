@@ -9,44 +9,45 @@ from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.kinds import FINDINGS
 from kseg.findings.tier_kinds import TIER_FINDINGS
 
-INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
+INTRODUCTION = """# Findings
 
-Errors and warnings make the exit status 1. Notes don't: they are counted, and `-v` lists them. An entry of this page is
-printed by `kseg verify --explain ID`, or by `kseg doctor --explain ID`.
+These are the findings of `kseg verify` and `kseg doctor`. Errors and warnings make the exit status 1. Notes don't:
+kseg counts them, and `-v` lists them. `kseg verify --explain ID` or `kseg doctor --explain ID` prints an entry of this
+page.
 
-`kseg doctor` makes the same findings, and has some of its own, which stand last. It groups them by kind, the most
-urgent first, and prints the next command for each; these commands change nothing by themselves.
+`kseg doctor` reports the same findings, and some more at the end of this page. It groups them by kind, most urgent
+first, and prints the next command for each. These commands change nothing.
 
 The next steps of `verify` were tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
-(`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
-fills. That test also lists the few findings whose next step only people can decide.
+(`tests/log/test_advice_kafka.py`). The broker starts, and `kseg verify` then finds only holes that no replica fills.
+The test also lists the few findings whose next step only people can decide.
 
 `python tools/generate.py` writes this page from the tables in `kseg/findings/*_kinds.py` and
 `kseg/doctor/kinds.py`: edit these.
 """
 _TIERS = """## In remote tiers
 
-Of tiers, `verify` finds the same, and what is wrong with their objects
-([Read topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops
+`verify` reports the same findings for tiers, and problems of their objects
+([Read topics straight out of buckets](../how-to/buckets.md)). None of these stops
 a broker from starting.
 """
-_OF_CLUSTERS = """## Of `kseg verify --cluster`
+_OF_CLUSTERS = """## Findings of `kseg verify --cluster`
 
-The disks of a cluster's brokers, taken together, against the cluster's metadata in one of them. In sync are the ISR
-and, from 4.0 on, the eligible leader replicas: those that stopped when no other was left.
+kseg compares the disks of a cluster's brokers with the cluster's metadata on one of them. In-sync replicas are the ISR
+and, from 4.0 on, the eligible leader replicas: replicas that stopped when no other was left.
 """
-_OWN = """## Of `kseg doctor` alone
+_OWN = """## Findings of `kseg doctor` alone
 
-The time that counts is the clock's, or that of a file that was written later; on a copy it is the newest time that a
-broker wrote ([why](../how-to/retention.md#the-time-to-judge-by)). `--now` gives another. A time is taken for seconds,
-microseconds or nanoseconds if it lies between 2001 and now in that unit.
+The clock's time counts as now, or the time of a file that was written later. On a copy, the newest time that a
+broker wrote counts ([the reason](../how-to/retention.md#the-time-to-judge-by)). `--now` sets another time. If a
+timestamp is between 2001 and now in seconds, microseconds or nanoseconds, kseg assumes that unit.
 """
 _LOG_LINES = """## Lines of a broker's log
 
-A broker that refuses to start, or repairs something, logs lines like these. `…` and names in capitals stand for what
-varies. `kseg doctor --broker-log server.log` looks for them
-([what the broker's log says](../how-to/will-not-load.md#what-does-the-brokers-log-say)). The findings that a line may
-tell of are in order, the likeliest first.
+A broker that refuses to start, or repairs something, logs lines like these. `…` and names in capitals stand for
+variable parts. `kseg doctor --broker-log server.log` looks for the lines
+([Read the broker's log](../how-to/will-not-load.md#read-the-brokers-log)). The possible findings for a line are in
+order, most likely first.
 """
 
 

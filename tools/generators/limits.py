@@ -8,12 +8,12 @@ from kseg.commands.options.types import size_text
 
 INTRODUCTION = """# Limits and bounds
 
-Files may hold anything, so whatever is read has a bound: no file makes kseg take all memory, or never end. What goes
-beyond a bound is reported, not silently left out. `python tools/generate.py` makes the tables from the constants in
-the source.
+A file can't make kseg use all memory or run for ever: every size and number that kseg reads has a limit. If a file
+exceeds a limit, kseg reports it. `python tools/generate.py` makes the tables from the constants in the source.
 
-Reading a log takes some 30 MiB and as many as its largest batch, however long the log is; each process of `-j` takes as
-much again. `-v` prints what a run took. There is no limit on how many segments, partitions or bytes a disk has.
+To read a log, kseg needs some 30 MiB and the size of the largest batch, however long the log is. Each process of `-j`
+needs the same amount. `-v` prints the memory and time of a run. The number of segments, partitions and bytes on a disk
+has no limit.
 """
 
 
@@ -48,15 +48,15 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "kseg.codecs.bodies:DEFAULT_LIMIT",
             "the batch is damaged",
         ),
-        Bound("the same, by its compressed size: so many times", "kseg.codecs.bodies:LARGEST_RATIO", "the same", count),
-        Bound("and so many bytes more", "kseg.codecs.bodies:LARGEST_RATIO_FREE", "the same"),
+        Bound("the same, as a multiple of its compressed size", "kseg.codecs.bodies:LARGEST_RATIO", "the same", count),
+        Bound("bytes added to that multiple", "kseg.codecs.bodies:LARGEST_RATIO_FREE", "the same"),
         Bound(
-            "searches for intact batches after damage, in bytes looked at for each byte of the file on disk",
+            "searches for intact batches after damage, in bytes read per byte of the file on disk",
             "kseg.reading.blocks:SEARCH_COST_LIMIT",
-            "the rest is one damage, which says so",
+            "the rest is one damage, with the reason",
             count,
         ),
-        Bound("or in all, whichever is more", "kseg.reading.blocks:SEARCH_COST_FREE", "the same"),
+        Bound("the same in total, if this is more", "kseg.reading.blocks:SEARCH_COST_FREE", "the same"),
         Bound(
             "an offset above its segment's base offset",
             "kseg.formats.codes:MAXIMUM_RELATIVE_OFFSET",
@@ -64,32 +64,34 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             count,
         ),
         Bound(
-            "an `.index` that is used to find positions",
+            "an `.index` for finding positions",
             "kseg.dump.entry_lines:LARGEST_LOOKUP",
-            "its rest isn't used",
+            "kseg ignores its rest",
         ),
         Bound(
             "bytes of a producer snapshot",
             "kseg.index.producers:LARGEST_READ",
-            "a finding: a broker doesn't take it",
+            "a finding: a broker can't read it",
             count,
         ),
         Bound(
-            "the cluster's metadata with their snapshots, where a command needs no more than settings",
+            "the cluster's metadata with its snapshots, if a command needs only settings",
             "kseg.cluster.metadata_copy:CHEAP_METADATA",
-            "they aren't read, and a line says so",
+            "kseg doesn't read it, and prints a note",
         ),
         Bound("the same in `kseg serve`", "kseg.serve.cluster:LARGEST_METADATA", "the same"),
-        Bound("a text file: a checkpoint, `meta.properties`, …", "kseg.system.files:LARGEST_TEXT", "isn't read"),
+        Bound(
+            "a text file: a checkpoint, `meta.properties`, …", "kseg.system.files:LARGEST_TEXT", "kseg doesn't read it"
+        ),
     ),
     "Archives and standard input": (
         Bound(
-            "what is unpacked; `--max-unpacked` sets another limit",
+            "unpacked bytes; `--max-unpacked` sets another limit",
             "kseg.store.location:MAX_UNPACKED",
             "the command ends with 2",
         ),
         Bound(
-            "and no more than this part of what is free in TMPDIR",
+            "the same, as a share of the free space in TMPDIR",
             "kseg.store.location:SHARE_OF_FREE",
             "the same",
             share,
@@ -103,26 +105,28 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "a record as a row of a table",
             "kseg.dump.record_forms:LARGEST_LINE",
-            "left out, and counted; `-o json` has it",
+            "omitted and counted; `-o json` has it",
         ),
-        Bound("key and value of a record for kcat", "kseg.text.kcat_script:LARGEST_RECORD", "left out, and named"),
-        Bound("headers of a record for kcat", "kseg.text.kcat_script:LARGEST_HEADERS", "left out, and named"),
+        Bound("key and value of a record for kcat", "kseg.text.kcat_script:LARGEST_RECORD", "omitted, with a note"),
+        Bound("headers of a record for kcat", "kseg.text.kcat_script:LARGEST_HEADERS", "omitted, with a note"),
         Bound(
             "fields of one piece in `kseg explain`", "kseg.explain.walk:MOST_FIELDS", "the rest is one stretch", count
         ),
-        Bound("bytes of a decompressed body there", "kseg.explain.batch:MOST_DECOMPRESSED", "the rest isn't shown"),
+        Bound(
+            "bytes of a decompressed body in `kseg explain`",
+            "kseg.explain.batch:MOST_DECOMPRESSED",
+            "the rest isn't shown",
+        ),
         Bound("rows of a table on a page of `kseg report`", "kseg.report.page:MOST_ROWS", "`-o json` has all", count),
         Bound(
-            "keys of a partition that `kseg report` tells apart",
+            "different keys of a partition that `kseg report` counts",
             "kseg.report.gather:MOST_KEYS",
-            "further ones are estimated",
+            "further keys are estimated",
             count,
         ),
     ),
     "Decoding": (
-        Bound(
-            "nesting of a value that is shown", "kseg.decode.decoded:MOST_NESTED", "shown raw, with the reason", count
-        ),
+        Bound("nesting of a printed value", "kseg.decode.decoded:MOST_NESTED", "printed raw, with the reason", count),
         Bound("an Avro schema file", "kseg.decode.avro:LARGEST_SCHEMA", "the command ends with 2"),
         Bound("values in a schema's JSON", "kseg.decode.avro:MOST_VALUES", "the command ends with 2", count),
         Bound("a JSON schema file", "kseg.export.write.typed_plan:LARGEST_JSON_SCHEMA", "the command ends with 2"),
@@ -130,18 +134,18 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "characters of a schema in a registry's topic",
             "kseg.decode.schema_registry:LARGEST_TEXT",
-            "values of it are shown raw",
+            "its values are printed raw",
             count,
         ),
         Bound(
-            "characters of all schemas there",
+            "characters of all schemas in the topic",
             "kseg.decode.schema_registry:MOST_TEXT",
             "the command ends with 2",
             count,
         ),
-        Bound("schemas there that one needs", "kseg.decode.avro:MOST_NEEDED", "values of it are shown raw", count),
-        Bound("parts of a path by which one imports another", "kseg.decode.protobuf:MOST_PARTS", "the same", count),
-        Bound("fields of a Protobuf value", "kseg.decode.protobuf:MOST_FIELDS", "shown raw", count),
+        Bound("schemas that one schema needs", "kseg.decode.avro:MOST_NEEDED", "its values are printed raw", count),
+        Bound("parts of the path of an imported schema", "kseg.decode.protobuf:MOST_PARTS", "the same", count),
+        Bound("fields of a Protobuf value", "kseg.decode.protobuf:MOST_FIELDS", "printed raw", count),
         Bound(
             "columns of a decoded column",
             "kseg.export.columns.column_types:MOST_COLUMNS",
@@ -157,9 +161,9 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     ),
     "Remote tiers": (
         Bound(
-            "levels of folders, a partition's own among them",
+            "levels of folders, with the partition's folder",
             "kseg.tiered.places:DEEPEST",
-            "isn't taken for a tier",
+            "kseg finds no tier",
             count,
         ),
         Bound("a segment's manifest", "kseg.tiered.manifest:LARGEST_MANIFEST", "the segment isn't read"),
@@ -170,24 +174,24 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     ),
     "Object stores": (
         Bound(
-            "until an object store answers, unless it is written to",
+            "time until an object store answers, except to writes",
             "kseg.store.objects:SECONDS",
             "the command ends with 3",
             seconds,
         ),
         Bound("an answer of WebHDFS", "kseg.store.web_hdfs:LARGEST_ANSWER", "the command ends with 2"),
-        Bound("folders within each other there", "kseg.store.web_hdfs:MOST_LEVELS", "the same", count),
-        Bound("until something comes from WebHDFS", "kseg.store.web_hdfs:SECONDS", "the same", seconds),
+        Bound("levels of folders in WebHDFS", "kseg.store.web_hdfs:MOST_LEVELS", "the same", count),
+        Bound("time until WebHDFS sends a byte", "kseg.store.web_hdfs:SECONDS", "the same", seconds),
     ),
     "Protocol": (
-        Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),
+        Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it isn't a frame"),
         Bound("elements of a message", "kseg.protocol.messages:MOST_ELEMENTS", "it can't be read", count),
         Bound("a decompressed batch in a frame", "kseg.protocol.messages:LARGEST_BODY", "its records aren't read"),
         Bound("text of the records of a frame", "kseg.dump.protocol:MOST_TEXT", "further batches aren't read"),
         Bound(
-            "bytes of a connection that came too early",
+            "out-of-order bytes of a connection",
             "kseg.protocol.capture:MOST_HELD_BYTES",
-            "what is missing is given up",
+            "kseg gives up the missing bytes",
         ),
     ),
     "Queries and exports": (
@@ -201,68 +205,68 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "bytes of keys and values in a record batch of `to_arrow`", "kseg.arrow:MAX_BYTES", "the next one begins"
         ),
         Bound(
-            "a manifest of an export; what its tasks exchange in Spark",
+            "a manifest of an export; messages of its tasks in Spark",
             "kseg.export.commit.manifest:MOST_BYTES",
-            "it is neither written nor read",
+            "kseg neither writes nor reads it",
         ),
-        Bound("the marker of a run of an export", "kseg.export.commit.runs:MOST_MARKER_BYTES", "it isn't read"),
+        Bound("the marker of a run of an export", "kseg.export.commit.runs:MOST_MARKER_BYTES", "kseg ignores it"),
         Bound(
-            "what an interrupted export keeps of an order",
+            "the result of an order in an interrupted export",
             "kseg.export.commit.runs:MOST_ORDER_BYTES",
-            "it isn't read",
+            "kseg ignores it",
         ),
         Bound(
-            "the catalog of an Iceberg table in its directory, and each of SQLite's files next to it",
+            "the catalog of an Iceberg table in its directory, and each SQLite file next to it",
             "kseg.export.commit.iceberg:LARGEST_CATALOG",
             "the command ends with 2",
         ),
         Bound(
-            "a file of that table's metadata",
+            "a metadata file of an Iceberg table",
             "kseg.export.commit.iceberg_files:LARGEST_METADATA",
             "the command ends with 2",
         ),
     ),
     "Serving": (
-        Bound("connections at once", "kseg.serve.values:Limits.connections", "an idle one is closed for it", count),
+        Bound("connections at once", "kseg.serve.values:Limits.connections", "kseg closes an idle connection", count),
         Bound("a connection without a request", "kseg.serve.values:Limits.idle_seconds", "it is closed", seconds),
         Bound("a request", "kseg.serve.values:LARGEST_REQUEST", "the connection is closed"),
         Bound("a request before the client has logged in", "kseg.serve.values:LARGEST_LOGIN_REQUEST", "the same"),
         Bound("elements and tagged fields of a request", "kseg.serve.values:MOST_REQUEST_ELEMENTS", "the same", count),
         Bound(
-            "requests above 16KiB, in all",
+            "all requests above 16KiB",
             "kseg.serve.values:Limits.request_bytes",
-            "the oldest one makes way once it has taken 2 s, others wait",
+            "the oldest request makes way after 2 s, others wait",
         ),
         Bound("a response, without its records", "kseg.serve.values:Limits.answer", "the connection is closed"),
         Bound(
-            "responses above 64KiB, in all, without records",
+            "all responses above 64KiB, without records",
             "kseg.serve.values:Limits.answer_bytes",
-            "the client that has been taking one the longest makes way once it has taken 2 s, others wait",
+            "the client that has been reading the longest makes way after 2 s, others wait",
         ),
         Bound(
             "a worker's turn for a request",
             "kseg.serve.values:FIRST_TURN_SECONDS",
-            "requests that took less go first",
+            "shorter requests go first",
             seconds,
         ),
-        Bound("all turns of a request", "kseg.serve.values:SHORT_SECONDS", "it is a long one", seconds),
-        Bound("requests between two such turns", "kseg.serve.values:MOST_SHORT", "further ones are long ones", count),
+        Bound("all turns of a request", "kseg.serve.values:SHORT_SECONDS", "it is a long request", seconds),
+        Bound("requests between two such turns", "kseg.serve.values:MOST_SHORT", "further requests are long", count),
         Bound(
-            "long or large requests, and those of busy clients, that are worked on",
+            "long or large requests, and requests of busy clients, in progress",
             "kseg.serve.values:MOST_BEGUN",
-            "further ones wait",
+            "further requests wait",
             count,
         ),
-        Bound("a turn of one of these", "kseg.serve.values:TURN_SECONDS", "others have their turn", seconds),
-        Bound("workers, of three, that have these", "kseg.serve.values:MOST_BUSY_TURNS", "they wait", count),
+        Bound("a turn of such a request", "kseg.serve.values:TURN_SECONDS", "others have their turn", seconds),
+        Bound("workers, of three, with such requests", "kseg.serve.values:MOST_BUSY_TURNS", "the requests wait", count),
         Bound(
-            "a request, from its size on",
+            "time to receive a request after its size",
             "kseg.serve.values:Limits.request_seconds",
             "the connection is closed",
             seconds,
         ),
         Bound(
-            "until a client has taken the next piece of a response",
+            "time until a client has read the next piece of a response",
             "kseg.serve.values:Limits.stalled_seconds",
             "the same",
             seconds,
@@ -292,7 +296,7 @@ def page() -> str:
     """Return the contents of docs/reference/limits.md."""
     parts = [INTRODUCTION]
     for title, bounds in SECTIONS.items():
-        parts.append(f"\n## {title}\n\n| what is bounded | at most | beyond it |\n|---|---|---|\n")
+        parts.append(f"\n## {title}\n\n| value | limit | effect of exceeding it |\n|---|---|---|\n")
         parts += [f"| {bound.what} | {bound.shown(value_of(bound.place))} | {bound.beyond} |\n" for bound in bounds]
     return "".join(parts)
 

@@ -9,29 +9,28 @@ GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 INTRODUCTION = f"""# Releases of Kafka
 
 kseg reads the files of every broker from {OLDEST} to {NEWEST}: log formats v0, v1 and v2, ZooKeeper and KRaft. You
-never have to say which release wrote a file: each batch tells its own format.
+don't need to name the release that wrote a file: each batch contains its format.
 
-`kseg dump --like RELEASE` prints what the `DumpLogSegments` of a release prints, byte for byte. That is held against
-the real tools: they ran once, on files that real brokers wrote and on damaged ones, and the tests compare with what
-they printed ([Golden files](../../golden/README.md)). A release without a recording of its own prints as its
-neighbours do, by Kafka's source: what a line looks like is known to have changed only where a recorded release or the
-source says so.
+`kseg dump --like RELEASE` prints the same as the `DumpLogSegments` of that release, byte for byte. The real tools ran
+once, on damaged files and on files of real brokers, and the tests compare kseg with their output
+([Golden files](../../golden/README.md)). A release without its own recording prints the lines of its neighbours. The
+only exceptions are changes in Kafka's source.
 
 `--like 2.8` means the last patch release of 2.8, `--like latest` is {LATEST}. There is no `kafka-tools` of {NEWEST}
-yet: its files are read, and `--like {NEWEST}` prints {LATEST}'s lines and says so on stderr. 0.8.0 and 0.8.1 print as
-{OLDEST} does.
+yet. kseg reads its files, and `--like {NEWEST}` prints {LATEST}'s lines, with a note on stderr. 0.8.0 and 0.8.1 print
+like {OLDEST}.
 
 - **recorded**: the real tool of this release printed the golden files, and kseg prints the same.
-- **files**: a broker of this release wrote golden files, or its record classes did.
-- **source**: lines and formats are known from Kafka's source alone.
+- **files**: a broker of this release, or its record classes, wrote golden files.
+- **source**: only Kafka's source shows the lines and formats.
 
 | line | releases | recorded | files | source |
 |---|---|---|---|---|
 """
 OPTIONS = """
-An option of the tool that came with a later release (`--skip-record-metadata`, decoders of newer internal topics)
-does what it does there, and stderr says so. Records of internal topics are decoded by the schemas of all releases up
-to the newest.
+kseg accepts options that came with a later release (`--skip-record-metadata`, decoders of newer internal topics), with
+a note on stderr. They work as in that release. kseg decodes records of internal topics by the schemas of all releases
+up to the newest.
 
 `python tools/generate.py` makes this page from `kseg/releases.py` and the directory `golden/`.
 """

@@ -43,7 +43,8 @@ TYPES = {
 OBJECTS = """
 ## Objects by command
 
-Kinds are int, number, text, bool, list, object, and any. `?`: may be null. `*`: isn't always there.
+Types of fields are int, number, text, bool, list, object, and any. A field with `?` may be null. A field with `*` may
+be missing.
 """
 
 
@@ -119,7 +120,7 @@ def page() -> str:
     """Return the page with current tables of objects."""
     parts = [PAGE.read_text(encoding="utf-8").split(OBJECTS.splitlines()[1])[0].rstrip("\n"), "\n", OBJECTS]
     for command, kinds in objects().items():
-        parts.append(f"\n### kseg {command}\n\n| type | what | fields |\n|---|---|---|\n")
+        parts.append(f"\n### kseg {command}\n\n| type | contents | fields |\n|---|---|---|\n")
         parts += [
             f"| {_type(name)} | {kind.about} | {', '.join(map(str, kind.fields))} |\n" for name, kind in kinds.items()
         ]

@@ -1,30 +1,30 @@
-# What a target needs is installed into .venv/ first, and again only when pyproject.toml, the kernel's sources or the
-# compiler change: `make demo` installs kseg alone, the other targets what they need besides. Without a compiler
-# everything works too, on the kernel's Python twin.
+# make installs the requirements of a target into .venv/ first, and again only when pyproject.toml, the kernel's sources
+# or the compiler change. `make demo` installs only kseg; other targets add their own requirements. Without a compiler,
+# everything works on the kernel's Python twin.
 
-PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
+PYTHON :=# the Python that makes .venv/; by default the first suitable one
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
-KERNEL := $(VENV)/kernel# a file that names the kernel that could be built; kseg is installed then
-DEVELOPMENT := $(VENV)/development# a file: what tests and checks need is installed, and kseg
+KERNEL := $(VENV)/kernel# a file with the name of the built kernel; kseg is installed
+DEVELOPMENT := $(VENV)/development# a file: kseg and the libraries for tests and checks are installed
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h kseg/kernel/keyed.h \
     setup.py kseg/kernel/positions.py kseg/formats/header_fields.py
-PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
-DIST := $(VENV)/dist# a file: what checks wheels is installed
-BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
-SITE := $(VENV)/site# a file: what makes the site is installed
-SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
-OLDER_SPARK := $(VENV)/spark-4.1/installed# a file: a Spark that the connectors of Delta and Iceberg are made for
+PEERS := $(VENV)/peers# a file: libraries for comparisons are installed
+DIST := $(VENV)/dist# a file: tools that check wheels are installed
+BROWSER := $(VENV)/browser# a file: libraries that drive a browser are installed
+SITE := $(VENV)/site# a file: libraries that make the site are installed
+SPARK := $(VENV)/spark# a file: Spark and the libraries for its tests are installed
+OLDER_SPARK := $(VENV)/spark-4.1/installed# a file: a Spark for the connectors of Delta and Iceberg
 EMULATORS := $(VENV)/emulators# a file: the emulator of Azure's store is installed
 RELEASE := 4.3.1
 TESTS :=
 FUZZ :=# other options of tests/fuzz
 
-# CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built. They start kseg hundreds of
-# times: its compiled modules are kept, whatever the environment says.
+# CI demands the compiled kernel by KSEG_KERNEL=fast; otherwise the tests use the built kernel. They start kseg hundreds
+# of times, so Python keeps its compiled modules even if the environment forbids it.
 PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores
-PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
+PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-exhaustive test-one test-hours test-start test-spark test-cluster test-stores \
@@ -32,11 +32,11 @@ PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters tak
 .DELETE_ON_ERROR:
 
 help: ## Print this list
-	@echo 'kseg reads the files that Apache Kafka leaves on disk.'
+	@echo "kseg reads, checks and repairs Apache Kafka's files on disk."
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Everything is installed into $(VENV)/ and nowhere else. Python 3.11 or later and a package index are needed; gcc or clang for speed.'
+	@echo 'make installs everything into $(VENV)/. You need Python 3.11 or later and a package index, and gcc or clang for speed.'
 
 # --- what users see --------------------------------------------------------------------------------------------------
 
@@ -44,12 +44,12 @@ SAMPLE := golden/docs/test-1-0
 DAMAGED := golden/damaged/210-wiped-batch
 run = echo && echo '$$ kseg $(2)$(if $(3), | $(3))' && (cd $(1) && $(abspath $(VENV)/bin/kseg) $(2) $(if $(3),| $(3)))
 
-demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a damaged segment
-	@echo 'A segment of the topic "test", as the Kafka documentation shows it ($(SAMPLE)):'
+demo: $(KERNEL) ## Install kseg, and dump a real segment, its index, and a damaged segment
+	@echo 'A segment of the topic "test", as in the Kafka documentation ($(SAMPLE)):'
 	@$(call run,$(SAMPLE),dump --print-data-log 00000000000000203000.log,head -8)
 	@echo; echo 'Its offset index:'
 	@$(call run,$(SAMPLE),dump 00000000000000203000.index,head -5)
-	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): the batches after the hole are read too.'
+	@echo; echo 'A segment with a hole instead of a batch ($(DAMAGED)): kseg also reads the batches after the hole.'
 	@$(call run,$(DAMAGED),dump --shallow $(notdir $(wildcard $(DAMAGED)/*.log))) || true
 	@echo; echo 'Next, paste these lines; README.md and docs/start/first-minutes.md continue from there:'
 	@echo '  export PATH="$$PWD/$(VENV)/bin:$$PATH"'
@@ -67,11 +67,11 @@ demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and 
 
 # --- what developers use ---------------------------------------------------------------------------------------------
 
-test: $(DEVELOPMENT) ## Run the tests, on both kernels; TESTS='-k words' picks some
+test: $(DEVELOPMENT) ## Run the tests, on both kernels; TESTS='-k words' chooses some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
 	$(PYTEST) -n auto --dist worksteal $(TESTS)
 
-# A copy of the sources with a kernel that AddressSanitizer and UBSan watch: what they find ends the process.
+# A copy of the sources with a kernel that AddressSanitizer and UBSan watch: each problem ends the process.
 WATCHED := build/watched
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 watched = cd $(WATCHED) && PYTHONDONTWRITEBYTECODE= LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
@@ -98,20 +98,20 @@ test-install: $(DIST) ## Build twice, then install into empty environments of ea
 
 SECONDS := 600
 SEED :=
-FOUND := $(CURDIR)/tests/found# where finds are kept; those there are read again by the tests
-fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
+FOUND := $(CURDIR)/tests/found# directory of failing inputs, which the tests read again
+fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600 under both sanitizers; SEED=… repeats a run; needs gcc
 	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(FOUND) $(FUZZ)
 
-fuzz-serve: $(DEVELOPMENT) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
+fuzz-serve: $(DEVELOPMENT) ## Send COUNT=1000000 mutated requests to `kseg serve`; SEED=… repeats a run
 	$(VENV_PYTHON) -m tests.serve.mutated_requests $(or $(SEED),1) $(or $(COUNT),1000000)
 
-load-serve: $(DEVELOPMENT) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB, attacks; its memory
+load-serve: $(DEVELOPMENT) ## Measure `kseg serve` under load: 1,000 connects per second, 200 readers of a GiB, attacks
 	$(VENV_PYTHON) -m tests.serve.load connects 60
 	$(VENV_PYTHON) -m tests.serve.load readers 64
 	$(VENV_PYTHON) -m tests.serve.load attacks 10
 
 FAULT :=
-test-faults: $(DEVELOPMENT) ## Put each fault of tests/faults/ into a copy, and see that a test fails; takes an hour. FAULT=… for one
+test-faults: $(DEVELOPMENT) ## Put each fault of tests/faults/ into a copy, and check that a test fails; takes an hour; FAULT=… for one
 	$(if $(FAULT),test -e build/faults/map.json || )$(VENV_PYTHON) -m tests.faults.run map
 	$(VENV_PYTHON) -m tests.faults.run run $(FAULT)
 
@@ -120,7 +120,7 @@ lint: $(DEVELOPMENT) ## Check formatting, style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
-check: lint test ## What must be green before a commit: lint and test
+check: lint test ## Run lint and test: both must be green before a commit
 
 docs: $(DEVELOPMENT) ## Check that examples run and that generated pages are up to date
 	$(VENV_PYTHON) tools/generate.py --check
@@ -129,7 +129,7 @@ docs: $(DEVELOPMENT) ## Check that examples run and that generated pages are up 
 site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
-test-kafka: $(DEVELOPMENT) ## Run the tests that need Java and the real Kafka too
+test-kafka: $(DEVELOPMENT) ## Run the tests, also tests that need Java and the real Kafka
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
@@ -138,11 +138,11 @@ test-browser: $(BROWSER) site ## Run the tests that open reports and the site in
 test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
 	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py tests/live/test_transactions.py $(TESTS)
 
-test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases of which `make test` takes some; takes long. TESTS=… for one file
+test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases, also cases that `make test` skips; slow; TESTS=… for one file
 	ALL_CASES=yes $(PYTEST) $(PATIENT) -n auto --dist worksteal -m '$(LOCAL)' $(TESTS)
 
 HOURS := 200
-test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
+test-hours: $(DEVELOPMENT) ## Export a busy broker's disks HOURS=200 times, every few seconds; SEED=…; needs Java and Maven
 	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
 
 START :=# other options of tools/start_matrix.py
@@ -158,7 +158,7 @@ test-spark: $(SPARK) $(OLDER_SPARK) ## Run the tests of Spark's data source, and
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
-test-stores: $(EMULATORS) ## Run commands over object stores on this machine, with each way to set them up; needs Node.js
+test-stores: $(EMULATORS) ## Run commands over object stores on this machine, in all configurations; needs Node.js
 	$(PYTEST) -n auto --dist worksteal tests/stores -m 'stores$(if $(wildcard $(SPARK)),, and not spark)' $(TESTS)
 
 REPEAT := 3
@@ -171,12 +171,12 @@ bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and 
 bench-serve: $(PEERS) ## Compare `kseg serve` with a real broker over the same GiB; needs Java, Maven and kcat
 	$(VENV_PYTHON) -m bench.serve --repeat $(REPEAT)
 
-golden: $(DEVELOPMENT) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
+golden: $(DEVELOPMENT) ## Add files and output of the broker and the tool of RELEASE=4.3.1; see tools/README.md
 	rm -rf build/golden
 	$(VENV_PYTHON) tools/make_golden.py --release $(RELEASE) --out build/golden
 	$(VENV_PYTHON) tools/arrange_golden.py build/golden golden
 
-build: $(DIST) ## Make dist/: the source distribution and a wheel, the same bytes from the same commit
+build: $(DIST) ## Make dist/, the source distribution and a wheel, with the same bytes for the same commit
 	$(VENV_PYTHON) tools/make_dist.py dist
 	$(VENV_PYTHON) -m twine --no-color check --strict dist/*
 
@@ -188,7 +188,8 @@ clean: ## Remove everything that make made, .venv/ included
 
 # --- the environment -------------------------------------------------------------------------------------------------
 
-# A file that names what made .venv/, which is made again only where PYTHON asks for another one, or that one is gone.
+# A file with the name of the Python that made .venv/. If PYTHON is another Python, or the named one is gone, make
+# re-creates .venv/.
 $(VENV)/interpreter: FORCE
 	@wanted="$(if $(PYTHON),$$($(call identify,$(PYTHON))),$$(cat $@ 2>/dev/null))"; \
 	test "$$wanted" && test "$$wanted" = "$$($(call identify,$(VENV_PYTHON)) 2>/dev/null)" && \
@@ -203,7 +204,7 @@ $(VENV)/interpreter: FORCE
 	echo 'kseg needs Python 3.11 or later, with its venv module, on the PATH' >&2; exit 1
 
 $(VENV)/builder: pyproject.toml $(VENV)/interpreter
-	@echo 'Installing what builds kseg'
+	@echo 'Installing the build requirements of kseg'
 	@$(VENV_PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' >$@.txt
 	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check -r $@.txt
 	@touch $@
@@ -224,32 +225,32 @@ $(KERNEL): $(VENV)/builder $(VENV)/compiler $(KERNEL_SOURCES)
 	    echo twin >$@; $(call no_kernel); \
 	fi
 
-# Most modules of these packages are never imported: the others are compiled when they are.
+# Most modules of these packages are never imported; Python compiles the others on import.
 INSTALL = $(VENV_PYTHON) -m pip install -q --no-compile
 
 $(DEVELOPMENT): pyproject.toml $(VENV)/interpreter | $(KERNEL)
-	@echo 'Installing what tests and checks need'
+	@echo 'Installing the libraries for tests and checks'
 	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
 	@$(INSTALL) --group dev
 	@touch $@
 
 $(PEERS): $(DEVELOPMENT)
-	@echo 'Installing what kseg is compared with'
+	@echo 'Installing the libraries for comparisons'
 	@$(INSTALL) --group bench
 	@touch $@
 
 $(DIST): $(DEVELOPMENT)
-	@echo 'Installing what checks wheels'
+	@echo 'Installing the tools that check wheels'
 	@$(INSTALL) --group dist
 	@touch $@
 
 $(BROWSER): $(DEVELOPMENT)
-	@echo 'Installing what drives a browser'
+	@echo 'Installing the libraries that drive a browser'
 	@$(INSTALL) --group browser
 	@touch $@
 
 $(SITE): $(DEVELOPMENT)
-	@echo 'Installing what makes the site'
+	@echo 'Installing the libraries that make the site'
 	@$(INSTALL) --group site
 	@touch $@
 
@@ -270,10 +271,10 @@ $(EMULATORS): $(DEVELOPMENT)
 	@npm install --silent --no-fund --no-audit --no-save --prefix $(VENV)/azurite azurite@3.35.0
 	@touch $@
 
-# An interpreter: its version and where it is installed, the same in an environment that it made.
+# An interpreter: its version and its place, which are the same in its environments.
 identify = $(1) -c 'import sys; print(sys.version, sys.base_prefix)'
 
-# The compiler that setuptools takes: CC of the environment, else the one that built Python.
+# The compiler that setuptools uses: CC of the environment, otherwise the compiler that built Python.
 sysconfig = $$($(VENV_PYTHON) -c 'import sysconfig; print(sysconfig.$(1))')
 compiles = echo '\#include <Python.h>' | \
     $${CC:-$(call sysconfig,get_config_var("CC"))} -I "$(call sysconfig,get_path("include"))" -x c -c -o /dev/null - 2>/dev/null
@@ -281,6 +282,6 @@ compiles = echo '\#include <Python.h>' | \
 define no_kernel
 { echo '*********************************************************************************'; \
   echo '*  No working C compiler with Python.h: the kernel is not compiled.             *'; \
-  echo '*  kseg runs on its Python twin (KSEG_KERNEL=twin): all the same, but slower.   *'; \
+  echo '*  kseg runs on its Python twin (KSEG_KERNEL=twin): same output, but slower.    *'; \
   echo '*********************************************************************************'; } >&2
 endef

@@ -1,4 +1,4 @@
-"""Measures kseg and its peers side by side, and prints the tables."""
+"""The benchmark of kseg and its peers, which prints tables."""
 
 import argparse
 import hashlib
@@ -26,7 +26,7 @@ LIMITS = Path(__file__).with_name("limits.py")
 
 
 def main() -> None:
-    """Does what the command line asks for."""
+    """Run the command line."""
     options = _options()
     load = load_average()
     for release in TOOLS:
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _kept(page: Path) -> str:
-    """What stands at a page's end and isn't measured here: the figures of `make fuzz`."""
+    """Return the end of a page, which has the figures of `make fuzz`."""
     _, heading, figures = (page.read_text() if page.exists() else "").partition(FUZZING)
     return heading + figures
 
@@ -68,7 +68,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], help="a data set, a work, or a group of works; may be repeated"
     )
-    parser.add_argument("--markdown", type=Path, help="write the tables into this file too")
+    parser.add_argument("--markdown", type=Path, help="also write the tables into this file")
     options = parser.parse_args()
     names = {data_set.name for data_set in DATA_SETS}
     works = {BUILD, *GROUPS}.union(*(comparison.names() for comparison in COMPARISONS))
@@ -89,7 +89,7 @@ def _is_chosen(comparison: Comparison, asked: set[str]) -> bool:
 
 
 def _measure_data_set(data_set: DataSet, comparisons: list[Comparison], options: argparse.Namespace) -> DataSetResult:
-    """All runs on one data set by turns, so that a change of the machine's load meets them all."""
+    """Measure all runs on one data set in turns, so that a change of the machine's load affects them all."""
     segment = make_segment(data_set, options.size * MIB)
     chosen = [comparison for comparison in comparisons if data_set.name in comparison.data_sets]
     runs = list(dict.fromkeys(run for each in chosen for run in (each.divisor, each.dividend)))
@@ -126,7 +126,7 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
 
 
 def _compare(segment: Segment) -> str:
-    """Whether kseg's dump and the real tool's are the same bytes. If a tool fails, this says so instead."""
+    """Return whether kseg and the real tool dump the same bytes, or the failure of a tool."""
     try:
         return "yes" if _digest(command(TEXT, segment, DATA)) == _digest(command(KAFKA_TEXT, segment, DATA)) else "no"
     except CommandFailed as failure:

@@ -1,4 +1,4 @@
-"""Builds batches by one library, prints records per CPU second: READER CODEC COUNT PER_BATCH VALUE_SIZE."""
+"""Builds batches by one library, and prints records per CPU second: READER CODEC COUNT PER_BATCH VALUE_SIZE."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ Build = Callable[[str, int, int, list[bytes], list[bytes]], None]
 
 
 def build_kseg(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
-    """Each record given by a call, as the peers want it."""
+    """Build batches by kseg with one call per record, as the peers' builders require."""
     from kseg.formats.codes import Codec
     from kseg.writer.batches import RecordsBuilder
 
@@ -22,7 +22,7 @@ def build_kseg(codec: str, count: int, per_batch: int, keys: list[bytes], values
 
 
 def build_kseg_at_once(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
-    """A batch's records given together."""
+    """Build batches by kseg with one call per batch."""
     from kseg.formats.codes import Codec
     from kseg.writer.batches import RecordsBuilder
 
@@ -37,14 +37,14 @@ def build_kseg_at_once(codec: str, count: int, per_batch: int, keys: list[bytes]
 
 
 def build_aiokafka(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
-    """By the builder that its producer uses."""
+    """Build batches by the builder of the library's producer."""
     from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
     _build_peer(DefaultRecordBatchBuilder, codec, count, per_batch, keys, values)
 
 
 def build_kafka_python(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
-    """By the builder that its producer uses."""
+    """Build batches by the builder of the library's producer."""
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
     _build_peer(DefaultRecordBatchBuilder, codec, count, per_batch, keys, values)
@@ -78,7 +78,7 @@ READERS: dict[str, Build] = {
 
 
 def main() -> None:
-    """Does what the command line asks for."""
+    """Run the command line."""
     reader, codec, *numbers = sys.argv[1:]
     count, per_batch, value_size = map(int, numbers)
     values = [bytes([97 + i % 26]) * value_size for i in range(1000)]

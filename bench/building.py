@@ -1,4 +1,4 @@
-"""How quickly batches of records are built, beside Kafka's builder and the Python clients'."""
+"""Speeds of building batches of records, compared with Kafka's builder and the Python clients' builders."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from bench.peers import class_path
 
 HOME = Path(__file__).parent
 CODECS = ("none", "lz4")
-PER_BATCH, VALUE_SIZE = 75, 200  # some 16 KiB a batch
+PER_BATCH, VALUE_SIZE = 75, 200  # some 16 KiB per batch
 COUNTS = {
     "Kafka 4.3.1": 4_000_000,
     "kseg": 1_500_000,
@@ -21,7 +21,7 @@ COUNTS = {
 
 
 class Target(NamedTuple):
-    """What the first reader's speed is to be, in terms of the second's."""
+    """A target for the first builder's speed, as a multiple of the second builder's."""
 
     first: str
     second: str
@@ -37,7 +37,7 @@ TARGETS = (
 
 
 class Speed(NamedTuple):
-    """Records per CPU second: the median of the repetitions, and the ratio to each target's other reader."""
+    """Records per CPU second: the median of the repetitions, and the ratio to the other builder of each target."""
 
     codec: str
     builder: str
@@ -45,7 +45,7 @@ class Speed(NamedTuple):
 
 
 def build_speeds(repeat: int) -> list[Speed]:
-    """Measures all builders by turns."""
+    """Measure all builders in turns."""
     found: dict[tuple[str, str], list[float]] = {}
     for _ in range(repeat):
         for codec in CODECS:
@@ -65,7 +65,7 @@ def _measure(builder: str, codec: str) -> float:
 
 
 def speed_rows(speeds: list[Speed]) -> list[tuple[str, ...]]:
-    """Rows of the report's table."""
+    """Yield rows of the report's table."""
     by_builder = {(speed.codec, speed.builder): speed.records_per_second for speed in speeds}
     rows = []
     for codec, builder in by_builder:

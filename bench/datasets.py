@@ -1,4 +1,4 @@
-"""The data sets, and their making by Kafka's own record classes (MakeData.java)."""
+"""Data sets, which Kafka's own record classes write (MakeData.java)."""
 
 import hashlib
 import json
@@ -18,15 +18,15 @@ MAKER = HOME / "MakeData.java"
 
 
 class DataSet(NamedTuple):
-    """One segment: what its batches and records are like. Sizes in bytes."""
+    """One segment, with properties of its batches and records. Sizes are in bytes."""
 
     name: str
     codec: str = "none"
     magic: int = 2
-    batch_size: int = 16 * KIB  # a producer's batch.size; 1 = one record a batch
+    batch_size: int = 16 * KIB  # a producer's batch.size; 1: one record per batch
     value_sizes: tuple[int, int] = (100, 200)
     header_count: int = 0
-    size: int | None = None  # None: as the command line says
+    size: int | None = None  # None: from the command line
 
 
 SMALL = DataSet("small", size=64 * KIB)
@@ -49,7 +49,7 @@ DATA_SETS = (
 
 
 class Segment(NamedTuple):
-    """A data set on disk, with what its maker counted. In v0/v1 each log entry is a batch."""
+    """A data set on disk, with its counts. In v0 and v1, each log entry is a batch."""
 
     path: Path
     size: int
@@ -58,12 +58,12 @@ class Segment(NamedTuple):
     largest_batch: int
 
     def partition(self) -> Path:
-        """A partition's directory, without indexes, in which this segment is closed: an empty one follows."""
+        """Return a partition's directory without indexes. The segment is closed, since an empty segment follows."""
         return self.path.parent / "topic-0"
 
 
 def make_segment(data_set: DataSet, size: int) -> Segment:
-    """The data set's file of up to `size` bytes; an earlier run's is taken if it was made in the same way."""
+    """Return the data set's file of up to `size` bytes, from an earlier run if it was made in the same way."""
     size = data_set.size or size
     path = DATA / f"{data_set.name}-{size // KIB}k" / "00000000000000000000.log"
     arguments = _arguments(data_set, size)
@@ -74,7 +74,7 @@ def make_segment(data_set: DataSet, size: int) -> Segment:
         counts = json.loads(
             subprocess.run(program, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         )
-        os.sync()  # so that its writing back meets no measurement
+        os.sync()  # so that its writeback disturbs no measurement
         made.write_text(json.dumps({"recipe": recipe, "counts": counts}))
     segment = Segment(path, **json.loads(made.read_text())["counts"])
     _make_partition(segment)
@@ -90,6 +90,6 @@ def _make_partition(segment: Segment) -> None:
 
 
 def _arguments(data_set: DataSet, size: int) -> list[str]:
-    """MakeData's arguments after the file's name."""
+    """Return MakeData's arguments after the file's name."""
     shape = (data_set.batch_size, *data_set.value_sizes, data_set.header_count)
     return [str(argument) for argument in (size, data_set.magic, data_set.codec, *shape)]

@@ -1,4 +1,4 @@
-"""Reads a partition as `kseg export` reads it, and prints the number of rows: PARTITION."""
+"""Reads a partition like `kseg export`, and prints the number of rows: PARTITION."""
 
 import sys
 

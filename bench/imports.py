@@ -1,4 +1,4 @@
-"""Where kseg's start goes: `python -X importtime` read."""
+"""Import times at kseg's start, from `python -X importtime`."""
 
 import subprocess
 import sys
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class ImportTime(NamedTuple):
-    """One module's own import, without those that it imports. Microseconds."""
+    """The import time of one module in microseconds, without its own imports."""
 
     module: str
     microseconds: int
 
 
 def import_times(arguments: Sequence[str]) -> list[ImportTime]:
-    """Of a Python program and its arguments, slowest first; Python's own start is among them."""
+    """Return the imports of a Python program with its arguments, slowest first, including Python's own start."""
     program = [sys.executable, "-X", "importtime", *arguments]
     stderr = subprocess.run(program, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
     rows = [

@@ -1,4 +1,4 @@
-"""Reads every record of a segment by one library, CRCs checked, and prints their number: READER FILE."""
+"""Reads every record of a segment by one library, checks CRCs, and prints the number of records: READER FILE."""
 
 import importlib
 import sys
@@ -8,7 +8,7 @@ PEERS = {"aiokafka": "aiokafka.record.memory_records", "kafka-python": "kafka.re
 
 
 def iterate_kseg(path: Path) -> int:
-    """By kseg's Python API."""
+    """Read records by kseg's Python API."""
     import kseg
 
     count = 0
@@ -19,7 +19,7 @@ def iterate_kseg(path: Path) -> int:
 
 
 def iterate_peer(library: str, path: Path) -> int:
-    """By the reader that the library's consumer uses, as it does with its default check_crcs."""
+    """Read records by the reader of the library's consumer, with its default check_crcs."""
     records = importlib.import_module(PEERS[library]).MemoryRecords(path.read_bytes())
     count = 0
     while (batch := records.next_batch()) is not None:

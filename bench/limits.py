@@ -1,4 +1,4 @@
-"""Measures what no reader on this machine can go below, and prints CPU seconds as a line of JSON: FILE OUTPUT_SIZE.
+"""Measures the least CPU seconds of any reader on this machine, and prints them as a line of JSON: FILE OUTPUT_SIZE.
 
 Copying the file's bytes in memory, a CRC over them, the codec's library over the batches' bodies, and writing as many
 bytes as the dump of the file has into a file. Reading the file and starting Python are left out.
@@ -22,13 +22,13 @@ from isal import isal_zlib
 
 Part = TypeVar("Part", bytes, memoryview)
 CHUNK_SIZE = 1 << 20
-# Where the records' bytes begin in a batch of magic 2, and in a wrapper of magic 1 without a key.
+# Start of the records' bytes in a batch of magic 2, and in a wrapper of magic 1 without a key.
 BODY_POSITION = {2: 61, 1: 34}
 XERIAL_HEADER_SIZE = 16
 
 
 def iter_bodies(data: bytes) -> Iterator[bytes]:
-    """Each batch's bytes after its header; `codec_of` gives the codec."""
+    """Yield each batch's bytes after its header; `codec_of` returns the codec."""
     start = BODY_POSITION[data[16]]
     position = 0
     while position < len(data):
@@ -38,13 +38,13 @@ def iter_bodies(data: bytes) -> Iterator[bytes]:
 
 
 def codec_of(data: bytes) -> int:
-    """The first batch's."""
+    """Return the codec of the first batch."""
     attributes = data[22] if data[16] == 2 else data[17]
     return attributes & 7
 
 
 def decompress_snappy(body: bytes) -> bytes:
-    """Of the blocks that snappy-java's streams are made of."""
+    """Decompress the blocks of a snappy-java stream."""
     return b"".join(snappy.uncompress(block) for block in _snappy_blocks(body))
 
 
@@ -57,11 +57,11 @@ def _snappy_blocks(body: bytes) -> Iterator[bytes]:
 
 
 def decompress_zstd(body: bytes) -> bytes:
-    """Of one frame that doesn't tell its content's size."""
+    """Decompress one frame without a content size."""
     return zstandard.ZstdDecompressor().decompressobj().decompress(body)
 
 
-# By Kafka's number of the codec.
+# Decompressors by Kafka's number of the codec.
 LIBRARIES: dict[int, dict[str, Callable[[bytes], bytes]]] = {
     0: {},
     1: {"codec": lambda body: zlib.decompress(body, 31), "codec, isal": lambda body: isal_zlib.decompress(body, 31)},
@@ -72,7 +72,7 @@ LIBRARIES: dict[int, dict[str, Callable[[bytes], bytes]]] = {
 
 
 def apply(function: Callable[[Part], object], parts: Iterable[Part]) -> float:
-    """CPU seconds of the function over all parts."""
+    """Return the CPU seconds of a function over all parts."""
     start = time.process_time()
     for part in parts:
         function(part)
@@ -80,14 +80,14 @@ def apply(function: Callable[[Part], object], parts: Iterable[Part]) -> float:
 
 
 def write_seconds(size: int) -> float:
-    """CPU seconds of writing so many bytes into a file beside the segment."""
+    """Return the CPU seconds for writing the given number of bytes into a file next to the segment."""
     chunk = bytes(CHUNK_SIZE)
     with tempfile.TemporaryFile(dir=Path(sys.argv[1]).parent) as file:
         return apply(file.write, (chunk[: size - position] for position in range(0, size, CHUNK_SIZE)))
 
 
 def limits(path: Path, output_size: int) -> dict[str, float]:
-    """CPU seconds by the name of the limit."""
+    """Return CPU seconds by the name of the limit."""
     data = path.read_bytes()
     chunks = [memoryview(data)[position : position + CHUNK_SIZE] for position in range(0, len(data), CHUNK_SIZE)]
     target = bytearray(CHUNK_SIZE)

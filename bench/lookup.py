@@ -14,10 +14,10 @@ from bench.measure import Command, Measurement, measure
 from bench.works import KSEG, PYTHON
 
 PARTITION = HOME.parent / "golden/logs/4.3.1/zstd-0"
-"""What each partition of the disk is a copy of: a broker's, with indexes, snapshots and checkpoints."""
+"""The original of each partition on the disk: a broker's, with indexes, snapshots and checkpoints."""
 PER_TOPIC = 20
 FIRST_TIMESTAMP = 1_760_000_000_001
-# Bytes that a lookup gets by read() and pread(), when all modules are loaded.
+# Bytes that a lookup reads by read() and pread(), after all modules are loaded.
 ALONE = """
 import sys
 from pathlib import Path
@@ -41,7 +41,7 @@ print(counted() - before - nothing)
 
 
 class Work(NamedTuple):
-    """A command that is measured; `directory` is not in memory when it starts, if there is one."""
+    """A measured command. If it has a `directory`, this is not in memory at the start."""
 
     name: str
     arguments: tuple[str, ...]
@@ -49,12 +49,12 @@ class Work(NamedTuple):
 
 
 def main() -> None:
-    """Does what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.lookup", description=__doc__)
     parser.add_argument("--size", type=int, default=1024, help="MiB of the segment (default 1024)")
     parser.add_argument("--partitions", type=int, default=10_000, help="partitions of a disk (default 10,000)")
     parser.add_argument("--repeat", type=int, default=15, help="repetitions (default 15)")
-    parser.add_argument("--kseg", default=KSEG, help="the command to measure; a plain installation starts quicker")
+    parser.add_argument("--kseg", default=KSEG, help="the measured command; a plain installation starts faster")
     options = parser.parse_args()
     partition, records = make_partition(options.size * MIB)
     disk, empty = make_disk(options.partitions), make_empty_disk(options.partitions)
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def make_partition(size: int) -> tuple[Path, int]:
-    """A partition of one segment with its indexes, and how many records are in it."""
+    """Return a partition of one segment with its indexes, and its number of records."""
     segment = make_segment(DataSet("16k-none"), size)
     partition = DATA / f"lookup-{size // KIB}k" / "orders-0"
     if not partition.exists():
@@ -93,13 +93,13 @@ def make_partition(size: int) -> tuple[Path, int]:
 
 
 def make_disk(count: int) -> Path:
-    """A log directory of so many partitions."""
+    """Return a log directory with the given number of partitions."""
     offsets = {"replication": 571, "recovery-point": 571, "log-start": 281}
     return _disk(f"{count}-partitions", count, offsets, lambda path: shutil.copytree(PARTITION, path))
 
 
 def make_empty_disk(count: int) -> Path:
-    """A log directory of so many partitions in which nothing was written yet."""
+    """Return a log directory with the given number of empty partitions."""
 
     def make_partition(path: Path) -> None:
         path.mkdir(parents=True)
@@ -127,7 +127,7 @@ def _disk(name: str, count: int, offsets: dict[str, int], make_partition: Callab
 
 
 def forget(directory: Path) -> None:
-    """Takes the files of a directory out of the page cache."""
+    """Remove the files of a directory from the page cache."""
     for path in filter(Path.is_file, directory.rglob("*")):
         descriptor = os.open(path, os.O_RDONLY)
         os.fsync(descriptor)
@@ -136,7 +136,7 @@ def forget(directory: Path) -> None:
 
 
 def print_table(measured: dict[Work, list[Measurement]]) -> None:
-    """A line for each work: least and median of its repetitions, and how much more these are than those of `--help`."""
+    """Yield a line for each work: minimum and median of its repetitions, and their difference from `--help`."""
     print("| work | CPU ms | over --help | wall ms | over --help | peak MiB | KiB from disk |")
     print("|---|---|---|---|---|---|---|")
     start = next(iter(measured.values()))
@@ -153,7 +153,7 @@ def print_table(measured: dict[Work, list[Measurement]]) -> None:
 def _milliseconds(
     found: list[Measurement], start: list[Measurement], seconds: Callable[[Measurement], float]
 ) -> tuple[str, str]:
-    """Least and median of some runs; and less those of others."""
+    """Return minimum and median of some runs, and their difference from other runs."""
     values, others = ((min(each), median(each)) for each in (list(map(seconds, found)), list(map(seconds, start))))
     return _pair(values), _pair((values[0] - others[0], values[1] - others[1]))
 

@@ -1,4 +1,4 @@
-"""What the figures were taken on."""
+"""The machine of the figures, and the versions of programs."""
 
 import importlib.metadata
 import os
@@ -10,7 +10,7 @@ LIBRARIES = ("aiokafka", "kafka-python", "pyarrow", "isal", "lz4", "python-snapp
 
 
 def describe() -> list[str]:
-    """Machine and versions, a line each."""
+    """Return machine and versions, one line each."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
     cores = len(os.sched_getaffinity(0))
     libraries = ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)
@@ -21,12 +21,12 @@ def describe() -> list[str]:
 
 
 def load_average() -> str:
-    """What else the machine does, if this is asked before anything is measured. Figures hold if it is next to 0."""
+    """Return the machine's load before the first measurement. Figures are reliable if it is near 0."""
     return "Load before the first run (1, 5, 15 minutes): " + ", ".join(f"{load:.2f}" for load in os.getloadavg())
 
 
 def kseg_version(kseg: str) -> str:
-    """What `kseg --version` says, its kernel among it."""
+    """Return the output of `kseg --version`, with the kernel."""
     process = subprocess.run([kseg, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return process.stdout.strip() or "kseg --version failed"
 

@@ -1,4 +1,4 @@
-"""Runs a command as a child process and tells what it used."""
+"""Runs of commands as child processes, and the resources that they use."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ Sink = Literal["null", "pipe", "file"]
 
 
 class Command(NamedTuple):
-    """A child process: arguments, what its environment has besides ours, and how it ends when all is well."""
+    """A child process: its arguments, its additional environment, and its expected exit status."""
 
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
@@ -21,21 +21,21 @@ class Command(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """Of one run. Peak memory isn't below the benchmark's own (some 23 MiB): Linux hands that on to a child."""
+    """The figures of one run. Peak memory is at least the benchmark's own (some 23 MiB), which a child inherits."""
 
     cpu_seconds: float  # user and system, all threads
     wall_seconds: float
     peak_size: int
-    output_size: int | None  # bytes given to write(), None where the system doesn't tell
-    disk_size: int | None = None  # bytes that came from the disk, the same
+    output_size: int | None  # bytes passed to write(); None if the system has no counter
+    disk_size: int | None = None  # bytes from the disk; None if the system has no counter
 
 
 class CommandFailed(Exception):
-    """The command ended otherwise than it should; the text is its last line on stderr."""
+    """An error: a command ended with another status; the text is its last line on stderr."""
 
 
 def measure(command: Command, sink: Sink) -> Measurement:
-    """Runs the command with its stdout to /dev/null, through a pipe to a reader that discards, or into a new file."""
+    """Run the command with its stdout to /dev/null, through a pipe to a reader that discards it, or into a new file."""
     with tempfile.TemporaryFile() as stderr, _open_sink(sink) as stdout:
         start = time.perf_counter()
         process = subprocess.Popen(
@@ -45,7 +45,7 @@ def measure(command: Command, sink: Sink) -> Measurement:
             stdout=stdout,
             stderr=stderr,
         )
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its counters are there until it is reaped
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its counters exist until it is reaped
         wall_seconds = time.perf_counter() - start
         counters = _counters(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
@@ -76,7 +76,7 @@ def _open_sink(sink: Sink) -> Iterator[IO[bytes]]:
 
 
 def _counters(pid: int) -> dict[str, int]:
-    """What the system counts of a process's input and output; nothing where it doesn't tell."""
+    """Return the system's counters of a process's input and output; empty if there are none."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What kseg is compared with: Kafka's releases by Maven, and a C program that only checks headers and CRCs."""
+"""Peers of kseg: Kafka's releases by Maven, and a C program that only checks headers and CRCs."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ HOME = Path(__file__).parent
 JARS = HOME / "jars"
 HEADER_WALK = HOME / "data" / "walk"
 TOOLS = {"4.3.1": "org.apache.kafka.tools.DumpLogSegments", "3.9.1": "kafka.tools.DumpLogSegments"}
-# What kafka-run-class.sh gives the JVM, and no logging.
+# The JVM's options in kafka-run-class.sh, and no logging.
 JVM_FLAGS = [
     "-Xmx256M",
     "-server",
@@ -22,7 +22,7 @@ NO_LOGGING = [f"-Dlog4j.configuration={(HOME / 'log4j.properties').as_uri()}"]
 
 
 def fetch_jars(release: str) -> None:
-    """Copies the release's jars to their place, unless they are there."""
+    """Copy the release's jars to their place, unless they are there."""
     folder = JARS / release
     if not any(folder.glob("kafka-clients-*.jar")):
         goal = [
@@ -38,17 +38,17 @@ def fetch_jars(release: str) -> None:
 
 
 def compile_header_walk() -> None:
-    """By the C compiler that `CC` names, or `cc`."""
+    """Compile the C program by the compiler in `CC`, or by `cc`."""
     HEADER_WALK.parent.mkdir(exist_ok=True)
     program = [os.environ.get("CC", "cc"), "-O2", "-o", str(HEADER_WALK), str(HOME / "walk.c")]
     subprocess.run(program, check=True)
 
 
 def class_path(release: str) -> str:
-    """The release's jars as Java's -cp wants them."""
+    """Return the release's jars as an argument for Java's -cp."""
     return str(JARS / release / "*")
 
 
 def dump_tool(release: str) -> list[str]:
-    """The command of the release's DumpLogSegments, to which its options are added."""
+    """Return the command of the release's DumpLogSegments, without its options."""
     return ["java", *JVM_FLAGS, *NO_LOGGING, "-cp", class_path(release), TOOLS[release]]

@@ -36,9 +36,9 @@ SLOWER_THAN_PARQUET, FASTER_THAN_SPARK = 1.5, 3.0
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="of which medians are taken (%(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions (default %(default)s)")
     parser.add_argument("--no-spark", action="store_true")
     arguments = parser.parse_args()
     fetch_jars("4.3.1")
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def figures(work: Path, repeat: int, *, has_spark: bool) -> Iterator[Figure]:
-    """Times of each query in each way, and their ratios."""
+    """Return the times of each query in each way, and their ratios."""
     logs, out = work / "logs", work / "out"
     segment = make_segment(GIBIBYTE, 0)
     (logs / "orders-0").mkdir(parents=True)
@@ -71,7 +71,7 @@ def figures(work: Path, repeat: int, *, has_spark: bool) -> Iterator[Figure]:
 
 
 def rows(name: str, times: dict[str, Times]) -> Iterator[Figure]:
-    """A row for each way, and the ratios to kseg's."""
+    """Yield a row for each way, with the ratios to kseg."""
     own = times["kseg query"]
     for way, taken in times.items():
         yield Figure(f"{name}: {way}", f"{taken.wall:.2f} s wall, {taken.cpu:.2f} s CPU")
@@ -86,12 +86,12 @@ def rows(name: str, times: dict[str, Times]) -> Iterator[Figure]:
 
 
 def ours(session: QuerySession, sql: str) -> int:
-    """Rows of an answer."""
+    """Return the rows of kseg's answer."""
     return sum(batch.num_rows for answer in session.answers(sql.replace("`", '"')) for batch in answer.batches)
 
 
 def over_parquet(connection: Any, out: Path) -> Callable[[str], object]:
-    """The same of the export's files."""
+    """Return the rows of DuckDB's answer over the export's files."""
 
     def run(sql: str) -> object:
         return connection.execute(sql.replace("`", '"').format(f"'{out}/topic=*/*.parquet'")).fetchall()
@@ -100,7 +100,7 @@ def over_parquet(connection: Any, out: Path) -> Callable[[str], object]:
 
 
 def by_spark(stack: ExitStack, logs: Path) -> dict[str, Callable[[str], object]]:
-    """The same by Spark, over the data source with as many tasks as processors."""
+    """Return the rows of Spark's answer over the data source, with as many tasks as processors."""
     from pyspark.sql import SparkSession
 
     from kseg.spark.data_source import register

@@ -29,7 +29,7 @@ TOPIC = "topic"
 VALUE = (160, 160)
 TICKS = os.sysconf("SC_CLK_TCK")
 MOST_CPU = 0.5
-"""Of the broker's."""
+"""The largest share of the broker's CPU seconds."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Server:
     process_id: int
 
     def cpu_seconds(self) -> float:
-        """User and system, all threads."""
+        """Return user and system seconds of all threads."""
         fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def peak_mib(self) -> float:
-        """Resident memory at most."""
+        """Return the peak of resident memory."""
         status = Path(f"/proc/{self.process_id}/status").read_text()
         found = re.search(r"VmHWM:\s+(\d+)", status)
         assert found is not None
@@ -55,15 +55,15 @@ class Server:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a client took of a server."""
+    """The cost of a client's reading."""
 
     wall_seconds: float
     cpu_seconds: float
-    """Of the server."""
+    """CPU seconds of the server."""
 
 
 def by_perf_test(bootstrap: str, records: int) -> float:
-    """Seconds that Kafka's own tool says it read for: its start isn't among them, joining a group is."""
+    """Return the reading time that Kafka's own tool reports: without its start, but with joining a group."""
     tool = "org.apache.kafka.tools.ConsumerPerformance"
     command = ["java", "-Xmx512m", "-cp", class_path(RELEASE), tool, "--bootstrap-server", bootstrap]
     command += ["--topic", TOPIC, "--num-records", str(records), "--timeout", "60000"]
@@ -75,7 +75,7 @@ def by_perf_test(bootstrap: str, records: int) -> float:
 
 
 def by_confluent(bootstrap: str, records: int) -> float:
-    """Seconds from the assignment to the last record."""
+    """Return the seconds from the assignment to the last record."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
@@ -90,7 +90,7 @@ def by_confluent(bootstrap: str, records: int) -> float:
 
 
 def by_kcat(bootstrap: str, records: int) -> float:
-    """Seconds of the program: librdkafka with next to nothing around it."""
+    """Return the seconds of the program, which is a thin layer over librdkafka."""
     command = ["kcat", "-b", bootstrap, "-C", "-t", TOPIC, "-p", "0", "-o", "beginning", "-c", str(records), "-f", ""]
     started = time.monotonic()
     subprocess.run([*command, "-q", "-X", "enable.partition.eof=false"], check=True, stdout=subprocess.DEVNULL)
@@ -106,7 +106,7 @@ CLIENTS: dict[str, Callable[[str, int], float]] = {
 
 @contextmanager
 def kseg_server(directory: Path) -> Iterator[Server]:
-    """What is measured."""
+    """Run `kseg serve`, the measured server."""
     command = [KSEG, "serve", directory, "-q", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -118,7 +118,7 @@ def kseg_server(directory: Path) -> Iterator[Server]:
 
 @contextmanager
 def broker_server(segment: Segment, work: Path) -> Iterator[Server]:
-    """What it is compared with."""
+    """Run a broker, the peer."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
     import peer_spark
 
@@ -128,7 +128,7 @@ def broker_server(segment: Segment, work: Path) -> Iterator[Server]:
 
 
 def measured(servers: list[Server], records: int, repeat: int) -> dict[tuple[str, str], list[Reading]]:
-    """By client and server; in each round every client reads from all servers."""
+    """Return readings by client and server; in each round, every client reads from all servers."""
     readings: dict[tuple[str, str], list[Reading]] = {}
     for number in range(repeat + 1):
         for client, read in CLIENTS.items():
@@ -142,7 +142,7 @@ def measured(servers: list[Server], records: int, repeat: int) -> dict[tuple[str
 
 
 def rows(readings: dict[tuple[str, str], list[Reading]], size: int) -> Iterator[tuple[str, ...]]:
-    """A line for each client: medians; the ratios are of readings of one round."""
+    """Yield a line with medians for each client; a ratio compares readings of one round."""
     yield "client", "kseg, MiB/s", "broker, MiB/s", "ratio", "kseg, CPU s", "broker, CPU s", "ratio", "reached"
     for client in CLIENTS:
         ours, theirs = readings[client, "kseg"], readings[client, "broker"]
@@ -163,7 +163,7 @@ def rows(readings: dict[tuple[str, str], list[Reading]], size: int) -> Iterator[
 
 
 def page(options: argparse.Namespace) -> str:
-    """Measures, and gives the page."""
+    """Measure, and return the page."""
     fetch_jars(RELEASE)
     segment = make_segment(DataSet("gibibyte", value_sizes=VALUE), options.size * MIB)
     load = load_average()
@@ -184,11 +184,11 @@ def page(options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=1024, help="MiB (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="of which medians are taken (%(default)s)")
-    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="write the page there too")
+    parser.add_argument("--size", type=int, default=1024, help="MiB of the partition (default %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions (default %(default)s)")
+    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="also write the page there")
     options = parser.parse_args()
     text = page(options)
     print(text)

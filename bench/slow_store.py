@@ -1,4 +1,4 @@
-"""A store that speaks as much of S3 as reading needs, over files of this machine, and takes its time for each answer.
+"""A store with the part of S3 that reading needs, over files of this machine, with a delay before each answer.
 
 python bench/slow_store.py DIRECTORY MILLISECONDS    serves DIRECTORY as a bucket; prints the port, and at its end,
                                                      when standard input ends, how many requests came
@@ -16,7 +16,7 @@ PAGE = 1000
 
 
 class SlowStore:
-    """A bucket of files. requests: how many were answered."""
+    """A bucket of files. requests: the number of answered requests."""
 
     def __init__(self, root: Path, seconds: float) -> None:
         self._root, self._seconds = root, seconds
@@ -27,7 +27,7 @@ class SlowStore:
         self.requests = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers the requests of a connection."""
+        """Answer the requests of a connection."""
         while (head := await _head(reader)) is not None:
             self.requests += 1
             await asyncio.sleep(self._seconds)
@@ -92,7 +92,7 @@ class SlowStore:
 
 
 async def _head(reader: asyncio.StreamReader) -> list[str] | None:
-    """The lines of a request's head; None where the connection ends."""
+    """Return the lines of a request's head; None at the end of the connection."""
     try:
         content = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -106,7 +106,7 @@ def _answer(status: str, body: bytes, told: list[str] | None = None, size: int |
 
 
 async def main(root: str, milliseconds: str) -> None:
-    """Serves until standard input ends."""
+    """Serve until standard input ends."""
     store = SlowStore(Path(root), int(milliseconds) / 1000)
     server = await asyncio.start_server(store.serve, "127.0.0.1", 0, limit=1 << 20)
     print(server.sockets[0].getsockname()[1], flush=True)

@@ -1,4 +1,4 @@
-"""Exports and queries by Spark beside its Kafka connector and plain pyarrow, for docs/help/benchmarks-spark.md.
+"""Exports and queries by Spark, compared with its Kafka connector and plain pyarrow, for docs/help/benchmarks-spark.md.
 
 python -m bench.spark [--only rates …] [--repeat 5] [--markdown PAGE]
 
@@ -33,11 +33,11 @@ COLUMNS = ("part", "work", "figure", "target", "reached")
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", choices=list(PARTS), help="may be repeated")
-    parser.add_argument("--repeat", type=int, default=5, help="of which medians are taken (%(default)s)")
-    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="write the table there too")
+    parser.add_argument("--only", action="append", choices=list(PARTS), help="a part; may be repeated")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions (default %(default)s)")
+    parser.add_argument("--markdown", type=Path, metavar="PAGE", help="also write the table there")
     arguments = parser.parse_args()
     fetch_jars("4.3.1")
     rows = [COLUMNS]

@@ -1,4 +1,4 @@
-"""The parts of the benchmark of Spark: each takes an empty directory and a number of repetitions, and gives figures."""
+"""Parts of the benchmark of Spark: each takes an empty directory and a number of repetitions, and yields figures."""
 
 import os
 import resource
@@ -28,8 +28,8 @@ PARTITIONS = 4
 PROCESSES = 2
 MASTER = f"local[{PROCESSES}]"
 ROWS = 2_000_000
-VALUE = (160, 160)  # with key and Kafka's own fields some 200 bytes
-# Sizes that hold half a million records each.
+VALUE = (160, 160)  # some 200 bytes with key and Kafka's own fields
+# Sizes for half a million records each.
 TOPICS = {
     "none": DataSet("200b-none", value_sizes=VALUE, size=92 * MIB),
     "lz4": DataSet("200b-lz4", codec="lz4", value_sizes=VALUE, size=60 * MIB),
@@ -43,7 +43,7 @@ SPARSE_SIZE = 105 * MIB
 
 
 class Figure(NamedTuple):
-    """What was measured: what it is of, the figure with its unit, the least (or most) it should be, whether it is."""
+    """A measurement: its subject, the figure with its unit, the target, and whether the figure reaches it."""
 
     work: str
     figure: str
@@ -52,7 +52,7 @@ class Figure(NamedTuple):
 
 
 def at_most(work: str, value: float, unit: str, target: float) -> Figure:
-    """A figure that should be no more."""
+    """Return a figure with an upper bound as its target."""
     return Figure(work, f"{value:.2f} {unit}", f"{target} {unit}", "yes" if value <= target else "no")
 
 
@@ -60,7 +60,7 @@ def at_most(work: str, value: float, unit: str, target: float) -> Figure:
 
 
 class Times(NamedTuple):
-    """Rows, and medians of wall and CPU seconds; the CPU is that of this process and all below it but the broker."""
+    """Rows, and medians of wall and CPU seconds: of this process and its descendants, without the broker."""
 
     rows: int
     wall: float
@@ -68,24 +68,24 @@ class Times(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.wall
 
     @property
     def cpu_rate(self) -> float:
-        """Rows a CPU second."""
+        """Rows per CPU second."""
         return self.rows / self.cpu
 
 
 def at_least(work: str, first: Times, second: Times, target: float) -> Figure:
-    """How many times as quick the first is; by CPU seconds too, which other load of the machine disturbs less."""
+    """Return the first speed as a multiple of the second; by CPU seconds too, which other load disturbs less."""
     ratio = first.rate / second.rate
     figure = f"{ratio:.2f} times ({first.cpu_rate / second.cpu_rate:.2f} by CPU)"
     return Figure(work, figure, f"{target} times", "yes" if ratio >= target else "no")
 
 
 def rates(work: Path, repeat: int) -> Iterator[Figure]:
-    """Rows a second of exports and queries, the ways in turns, one session for all; the first round warms up."""
+    """Yield rows per second of exports and queries, in turns, with one session; the first round warms up."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
     import peer_spark
     from pyspark.sql import SparkSession
@@ -134,7 +134,7 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
 
 
 def measured(ways: dict[str, tuple[int, Callable[[], object]]], out: Path, repeat: int) -> dict[str, Times]:
-    """Medians of all ways, run in turns."""
+    """Return the medians of all ways, run in turns."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for number in range(repeat + 1):
         for name, (_, run) in ways.items():
@@ -148,7 +148,7 @@ def measured(ways: dict[str, tuple[int, Callable[[], object]]], out: Path, repea
 
 
 def make_topic(name: str, data_set: DataSet, directory: Path) -> Path:
-    """A log directory of four equal partitions, with indexes."""
+    """Return a log directory of four equal partitions, with indexes."""
     segment = make_segment(data_set, 0)
     for partition in range(PARTITIONS):
         place = directory / f"{name}-{partition}"
@@ -159,7 +159,7 @@ def make_topic(name: str, data_set: DataSet, directory: Path) -> Path:
 
 
 def index_of(log: Path) -> Path:
-    """The offset index of a segment, as a broker would make it; made once."""
+    """Return the offset index of a segment, as a broker would make it; it is made once."""
     index = log.with_suffix(".index")
     if not index.exists() or index.stat().st_mtime < log.stat().st_mtime:
         with LogFile(log) as log_file:
@@ -168,14 +168,14 @@ def index_of(log: Path) -> Path:
 
 
 def exporting(context: Any, logs: Path, out: Path) -> Callable[[], object]:
-    """An export of a log directory by Spark."""
+    """Export a log directory by Spark."""
     from kseg.spark.job import by_context
 
     return lambda: export_by(by_context(context, PROCESSES), logs, out)
 
 
 def export_by(execute: Any, logs: Path, out: Path) -> object:
-    """An export, whoever executes its orders."""
+    """Export a log directory with the given executor of orders."""
     from kseg.export.planning import Export
     from kseg.export.run import run_export
 
@@ -183,7 +183,7 @@ def export_by(execute: Any, logs: Path, out: Path) -> object:
 
 
 def in_pool(pool: ProcessPoolExecutor) -> Any:
-    """Executes orders in processes that are there already."""
+    """Return an executor of orders in running processes."""
     return lambda orders, job: list(pool.map(_executed, orders, [job] * len(orders)))
 
 
@@ -194,24 +194,24 @@ def _executed(order: Any, job: Any) -> Any:
 
 
 def spark_parquet(frame: Any, out: Path) -> None:
-    """What a job of Spark's own does with a source: with the connector, one without kseg."""
+    """Write a source to Parquet by Spark's own job; with the connector, this job is without kseg."""
     frame.write.option("compression", "zstd").partitionBy("topic").parquet(str(out))
 
 
 def to_noop(frame: Any) -> None:
-    """Reads all columns, writes nothing."""
+    """Read all columns, and write nothing."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def plain(pool: ProcessPoolExecutor, logs: Path, out: Path) -> None:
-    """A program without Spark and without an export's accounts: a file for each log."""
+    """Write one Parquet file per log, without Spark and without an export's accounts."""
     out.mkdir()
     paths = sorted(logs.rglob("*.log"))
     list(pool.map(write_plain, [(str(path), str(out / f"{path.parent.name}.parquet")) for path in paths]))
 
 
 def write_plain(arguments: tuple[str, str]) -> None:
-    """A log's records as Parquet, encoded as an export encodes them, in row groups of the same size."""
+    """Write a log's records as Parquet, with the encoding and the row groups of an export."""
     path, out = arguments
     writer, waiting, size = None, [], 0
     for batch in kseg.open_segment(path).to_arrow():
@@ -236,7 +236,7 @@ def write_plain(arguments: tuple[str, str]) -> None:
 
 
 def write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None:
-    """A row group of all that waits."""
+    """Write all waiting batches as one row group."""
     table = pa.Table.from_batches(batches)
     writer.write_table(table, row_group_size=table.num_rows)
 
@@ -245,7 +245,7 @@ def write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None
 
 
 def start(work: Path, repeat: int) -> Iterator[Figure]:
-    """A small topic by whole commands, beside a program that only starts Spark: what Spark costs around the work."""
+    """Yield the cost of Spark itself: commands on a small topic, compared with a program that only starts Spark."""
     caches = {name: os.environ | {"XDG_CACHE_HOME": str(work / name)} for name in ("empty", "warm")}
     kseg = [sys.executable, "-m", "kseg"]
     subprocess.run(
@@ -285,18 +285,18 @@ def start(work: Path, repeat: int) -> Iterator[Figure]:
 
 
 def ratio_of(pairs: list[tuple[float, float]], peers: list[tuple[float, float]]) -> float:
-    """The median of the ratios of wall seconds within each repetition."""
+    """Return the median of the ratios of wall seconds within each repetition."""
     return statistics.median(own[0] / peer[0] for own, peer in zip(pairs, peers, strict=True))
 
 
 def children_seconds() -> float:
-    """CPU seconds of ended child processes and all below them."""
+    """Return the CPU seconds of ended child processes and their descendants."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def narrow(work: Path, repeat: int) -> Iterator[Figure]:
-    """A hundred offsets of a segment of 1 GiB: bytes that the process reads."""
+    """Yield the bytes that a process reads for a hundred offsets of a segment of 1 GiB."""
     directory = work / "narrow-0"
     directory.mkdir()
     segment = make_segment(GIBIBYTE, 0)
@@ -310,7 +310,7 @@ def narrow(work: Path, repeat: int) -> Iterator[Figure]:
 
 
 def read_amounts(directory: Path, first: int, end: int) -> tuple[int, int]:
-    """Bytes that a process of its own reads of log and index; and those of the batches that hold the offsets."""
+    """Return the bytes of log and index that a separate process reads, and the bytes of the offsets' batches."""
     read = int(probed("read", str(directory), str(first), str(end)))
     (log,) = directory.glob("*.log")
     with LogFile(log) as log_file, OffsetIndex(log.with_suffix(".index"), 0) as index:
@@ -323,13 +323,13 @@ def read_amounts(directory: Path, first: int, end: int) -> tuple[int, int]:
 
 
 def probed(*arguments: str) -> str:
-    """What a process of its own prints (spark_probe.py)."""
+    """Return the output of a separate process (spark_probe.py)."""
     command = [sys.executable, "-m", "bench.spark_probe", *arguments]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def memory(work: Path, _: int) -> Iterator[Figure]:
-    """Peaks of the processes while Spark exports segments of 92 MiB and of 1 GiB."""
+    """Yield the peaks of the processes while Spark exports segments of 92 MiB and of 1 GiB."""
     sizes = {"4 of 92 MiB": [TOPICS["none"]] * PARTITIONS, "1 GiB": [GIBIBYTE]}
     peaks: dict[str, dict[str, int]] = {}
     for name, data_sets in sizes.items():
@@ -349,7 +349,7 @@ def memory(work: Path, _: int) -> Iterator[Figure]:
 
 
 def peak_sizes(command: list[str]) -> dict[str, int]:
-    """Peak memory of a command's processes: itself, the JVM, the largest of Python's workers."""
+    """Return the peak memory of a command's processes: itself, the JVM, the largest Python worker."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peaks = {"driver": 0, "JVM": 0, "largest worker": 0}
         while process.poll() is None:
@@ -362,7 +362,7 @@ def peak_sizes(command: list[str]) -> dict[str, int]:
 
 
 def is_java(pid: int) -> bool:
-    """Whether a process runs a JVM."""
+    """Return whether a process runs a JVM."""
     try:
         return Path(f"/proc/{pid}/exe").resolve().name == "java"
     except OSError:
@@ -370,7 +370,7 @@ def is_java(pid: int) -> bool:
 
 
 def peak_size(pid: int) -> int:
-    """A process's peak memory in bytes; 0 if it has ended."""
+    """Return a process's peak memory in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -395,7 +395,7 @@ def plan(work: Path, repeat: int) -> Iterator[Figure]:
 
 
 def planned(logs: Path, target_size: int) -> tuple[float, ...]:
-    """Seconds, peak bytes and orders of a plan, made by a process of its own."""
+    """Return seconds, peak bytes and orders of a plan, which a separate process makes."""
     return tuple(map(float, probed("plan", str(logs), str(target_size)).split()))
 
 
@@ -403,7 +403,7 @@ def planned(logs: Path, target_size: int) -> tuple[float, ...]:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and its descendants."""
     children: dict[int, list[int]] = {}
     for child, (parent, _) in process_table().items():
         children.setdefault(parent, []).append(child)
@@ -415,7 +415,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def process_table() -> dict[int, tuple[int, int]]:
-    """Parent and clock ticks, those of ended children included, by process."""
+    """Return parent and clock ticks by process; the ticks include ended children."""
     found = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -427,14 +427,14 @@ def process_table() -> dict[int, tuple[int, int]]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and all below it, ended ones included, but not of a broker."""
+    """Return the CPU seconds of this process and its descendants, also ended processes, without a broker."""
     table = process_table()
     own = [pid for pid in descendants(os.getpid()) if pid in table and not is_broker(pid)]
     return sum(table[pid][1] for pid in own) / os.sysconf("SC_CLK_TCK")
 
 
 def is_broker(pid: int) -> bool:
-    """Whether a process is the peer's broker."""
+    """Return whether a process is the peer's broker."""
     try:
         return b"kafka.Kafka\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""What the benchmark of Spark measures in processes of their own.
+"""Parts of the benchmark of Spark that run in separate processes.
 
 `plan DIRECTORY SIZE`, `read DIRECTORY FIRST END`, `start MASTER`.
 """
@@ -15,7 +15,7 @@ from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOpt
 
 
 def plan(logs: str, target_size: int) -> None:
-    """Prints seconds, peak bytes and orders of an export's plan."""
+    """Print seconds, peak bytes and orders of an export's plan."""
     from kseg.export.planning import Export, plan_export
 
     start = time.monotonic()
@@ -25,7 +25,7 @@ def plan(logs: str, target_size: int) -> None:
 
 
 def read(logs: str, first: int, end: int) -> None:
-    """Prints how many bytes are read to plan and read a range of offsets; modules are loaded before."""
+    """Print the number of bytes for planning and reading a range of offsets; modules are loaded before."""
     read_range(logs, first, end)
     before = bytes_read()
     read_range(logs, first, end)
@@ -33,7 +33,7 @@ def read(logs: str, first: int, end: int) -> None:
 
 
 def read_range(logs: str, first: int, end: int) -> None:
-    """Plans and reads."""
+    """Plan and read."""
     from kseg.export.read.order_reader import OrderReader
 
     selection = LogSelection(offsets=OffsetRange(first, end))
@@ -43,12 +43,12 @@ def read_range(logs: str, first: int, end: int) -> None:
 
 
 def bytes_read() -> int:
-    """Bytes that this process asked of files."""
+    """Return the bytes that this process requested from files."""
     return int(Path("/proc/self/io").read_text().split()[1])
 
 
 def start(master: str) -> None:
-    """Starts a session of Spark as it comes, runs an empty job, and ends both, the JVM too."""
+    """Start a default session of Spark, run an empty job, and end both, with the JVM."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

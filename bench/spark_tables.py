@@ -1,4 +1,4 @@
-"""What the formats of tables cost: CPU seconds of exports of a large segment, beside a program of pyarrow's alone."""
+"""The cost of table formats: CPU seconds of exports of a large segment, compared with a plain pyarrow program."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +14,7 @@ MOST_OVER_PARQUET = 1.15
 
 
 def tables(work: Path, repeat: int, data_set: DataSet = GIBIBYTE) -> Iterator[Figure]:
-    """CPU seconds of exports in each format; the first round warms up."""
+    """Yield CPU seconds of exports in each format; the first round warms up."""
     from kseg.export.commit.formats import FORMATS
 
     logs, out = work / "logs", work / "out"
@@ -38,12 +38,12 @@ def tables(work: Path, repeat: int, data_set: DataSet = GIBIBYTE) -> Iterator[Fi
 
 
 def over(work: str, first: Times, second: Times, target: float) -> Figure:
-    """How much more CPU the first takes."""
+    """Return the CPU seconds of the first as a multiple of the second."""
     return at_most(f"{work}, CPU", first.cpu / second.cpu, "times", target)
 
 
 def export_as(table_format: str, pool: ProcessPoolExecutor, logs: Path, out: Path) -> object:
-    """An export in a format of tables, in processes that are there already."""
+    """Export to a table format, in running processes."""
     from kseg.export.planning import Export
     from kseg.export.run import run_export
     from kseg.export.settings import FileOptions

@@ -1,4 +1,4 @@
-"""Exports with decoded values: CPU seconds for a million records, typed columns beside JSON text.
+"""Exports with decoded values: CPU seconds for a million records, with typed columns and with JSON text.
 
 python -m bench.typed [--records N]      needs the extras arrow, avro and protobuf
 """
@@ -80,7 +80,7 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def order(number: int) -> dict[str, Any]:
-    """A value, as JSON has it."""
+    """Return a value in its JSON form."""
     return {
         "id": number,
         "customer": f"customer-{number % 1000}",
@@ -94,7 +94,7 @@ def order(number: int) -> dict[str, Any]:
 
 
 def avro_values(count: int, folder: Path) -> tuple[Iterator[bytes], ColumnDecoding]:
-    """Bare values, and what decodes them."""
+    """Return bare values, and their decoder."""
     (folder / "order.avsc").write_text(json.dumps(AVRO))
     schema = fastavro.parse_schema(AVRO)
 
@@ -108,7 +108,7 @@ def avro_values(count: int, folder: Path) -> tuple[Iterator[bytes], ColumnDecodi
 
 
 def protobuf_values(count: int, folder: Path) -> tuple[Iterator[bytes], ColumnDecoding]:
-    """Bare messages, and what decodes them."""
+    """Return bare messages, and their decoder."""
     (folder / "order.proto").write_text(PROTOBUF)
     descriptors = folder / "order.set"
     protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={descriptors}", "order.proto"])
@@ -126,7 +126,7 @@ def protobuf_values(count: int, folder: Path) -> tuple[Iterator[bytes], ColumnDe
 
 
 def json_values(count: int, folder: Path) -> tuple[Iterator[bytes], ColumnDecoding]:
-    """JSON texts, and what decodes them."""
+    """Return JSON texts, and their decoder."""
     (folder / "order.json").write_text(json.dumps(JSON))
     values = (json.dumps(order(number)).encode() for number in range(count))
     return values, ColumnDecoding(value="json", schema=str(folder / "order.json"))
@@ -136,7 +136,7 @@ KINDS = {"avro": avro_values, "protobuf": protobuf_values, "json": json_values}
 
 
 def write_log(directory: Path, values: Iterator[bytes]) -> None:
-    """A segment of these values."""
+    """Write a segment of these values."""
     directory.mkdir()
     with (directory / f"{0:020}.log").open("wb") as file:
         builder = kseg.RecordsBuilder()
@@ -150,7 +150,7 @@ def write_log(directory: Path, values: Iterator[bytes]) -> None:
 
 
 def seconds(source: Path, decoding: ColumnDecoding, count: int) -> float:
-    """CPU seconds for a million records, the best of some runs."""
+    """Return CPU seconds for a million records, the best of several runs."""
     taken = []
     for _ in range(REPEATS):
         out = source.parent / "out"
@@ -163,7 +163,7 @@ def seconds(source: Path, decoding: ColumnDecoding, count: int) -> float:
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--records", type=int, default=100_000, help="records of each kind")
     count = parser.parse_args().records

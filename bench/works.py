@@ -1,4 +1,4 @@
-"""What is run and compared: commands, comparisons and their targets, as tables."""
+"""Tables of measured commands, comparisons and their targets."""
 
 import os
 import sys
@@ -12,24 +12,24 @@ from bench.peers import HEADER_WALK, dump_tool
 HOME = Path(__file__).parent
 PYTHON = sys.executable
 KSEG = str(Path(PYTHON).with_name("kseg"))
-# What stands in a command for the segment's path, its partition's, an offset near its end, and a directory to be made.
+# Placeholders in a command: the segment's path, its partition's path, an offset near its end, and a new directory.
 FILE, PARTITION, LATE_OFFSET, NEW = "FILE", "PARTITION", "LATE OFFSET", "NEW"
 FROM_END = 10  # that offset's distance to the end
 
 MIB = 1024 * 1024
-PEAK_SIZE = 48 * MIB  # target for kseg's peak memory: this and …
-PEAK_BATCHES = 3  # … so many times the largest batch
+PEAK_SIZE = 48 * MIB  # target for kseg's peak memory, without batches
+PEAK_BATCHES = 3  # multiple of the largest batch that is added to the target
 
 
 class Run(NamedTuple):
-    """A reader at its work, with a place for its stdout."""
+    """A reader and its work, with the place of its stdout."""
 
     reader: str
     work: str
     sink: Sink = "null"
 
     def reads_file(self) -> bool:
-        """Whether all records pass."""
+        """Return whether the run reads all records."""
         return self.work not in ("help", "pass", "import click")
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Run(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What the ratio's median should be."""
+    """A target for the median of a ratio."""
 
     at_least: float = 0.0
     below: float = float("inf")
@@ -46,12 +46,12 @@ class Target(NamedTuple):
         return f"≥ {self.at_least:g}" if self.at_least else f"< {self.below:g}"
 
     def is_reached(self, ratio: float) -> bool:
-        """Whether the ratio lies within."""
+        """Return whether the ratio reaches the target."""
         return self.at_least <= ratio < self.below
 
 
 class Comparison(NamedTuple):
-    """`dividend` ÷ `divisor`, in CPU or wall seconds, repetition by repetition, on each of the data sets."""
+    """A ratio `dividend` ÷ `divisor`, in CPU or wall seconds, for each repetition and each data set."""
 
     data_sets: tuple[str, ...]
     dividend: Run
@@ -60,11 +60,11 @@ class Comparison(NamedTuple):
     unit: Literal["CPU", "wall"] = "CPU"
 
     def names(self) -> set[str]:
-        """What `--only` may say to choose it."""
+        """Return the words for `--only` that choose it."""
         return {self.divisor.work, *([self.dividend.work] if self.dividend.reader == "kseg" else [])}
 
     def seconds(self, measurement: Measurement) -> float:
-        """Of one run, in the comparison's unit."""
+        """Return the seconds of one run, in the comparison's unit."""
         return measurement.cpu_seconds if self.unit == "CPU" else measurement.wall_seconds
 
 
@@ -91,7 +91,7 @@ KAFKA_WORKS = {
     "text": ("--print-data-log", "--files", FILE),
     "help": ("--help",),
 }
-# Ways to start kseg: what stands before it, and its environment.
+# Ways to start kseg: the words before it, and its environment.
 KSEG_READERS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "kseg": ((), ()),
     "kseg, twin": ((), (("KSEG_KERNEL", "twin"),)),
@@ -107,11 +107,11 @@ PYTHON_READERS = {
     ("kafka-python", "iterate"): (str(HOME / "iterate.py"), "kafka-python", FILE),
     ("python", "pass"): ("-c", "pass"),
     ("python", "import click"): ("-c", "import click"),
-    ("python -S", "pass"): ("-S", "-c", "pass"),  # without what installed packages hook into each start
+    ("python -S", "pass"): ("-S", "-c", "pass"),  # without the start-up hooks of installed packages
 }
 
 
-# Programs that know nothing of Kafka, and the one that reads all headers and checks all CRCs.
+# Programs that know nothing of Kafka, and a program that reads all headers and checks all CRCs.
 OTHER_READERS = {
     ("C", "headers and CRC"): (str(HEADER_WALK), FILE),
     ("cp", "slice"): ("sh", "-c", 'mkdir "$1" && cp --reflink=never "$0" "$1/0.log" && sync "$1/0.log"', FILE, NEW),
@@ -119,7 +119,7 @@ OTHER_READERS = {
 
 
 def command(run: Run, segment: Segment, scratch: Path) -> Command:
-    """The run's command on that segment; what it makes goes to a directory that it makes itself, within `scratch`."""
+    """Return the run's command on a segment; its output goes to a new directory within `scratch`."""
     places = {
         FILE: str(segment.path),
         PARTITION: str(segment.partition()),
@@ -163,7 +163,7 @@ SEARCHING = tuple(Run("kseg", work) for work in ("verify", "salvage", "reindex",
 COMPACT = Run("kseg", "compact")
 DIFF, VERIFY = Run("kseg", "diff"), Run("kseg", "verify")
 TWO_SIDES = 2
-# The runs whose memory has a bound.
+# Runs with a bound on memory.
 BOUNDED = (BATCHES, TEXT, JSON, SHALLOW, ITERATE, *SEARCHING, SLICE, DIFF)
 
 READING = (
@@ -191,7 +191,7 @@ READING = (
     Comparison(("16k-zstd", "v1-none", "headers"), AIOKAFKA, ITERATE),
     Comparison(("16k-none", "single-none", "v1-none"), Run("kafka-python", "iterate"), ITERATE),
 )
-# What goes through a log batch by batch, beside a program that only checks headers and CRCs, and beside peers.
+# Walks through a log batch by batch, compared with a program that only checks headers and CRCs, and with peers.
 WALKS = (
     *(Comparison(WALKED, run, HEADERS) for run in (*SEARCHING, COMPACT, SHALLOW, TEXT, JSON)),
     Comparison(WALKED, KAFKA_BATCHES, SHALLOW),

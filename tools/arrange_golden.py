@@ -22,7 +22,7 @@ from golden_store import Case
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", nargs="*", type=Path, metavar="SOURCE", help="what to add")
+    parser.add_argument("sources", nargs="*", type=Path, metavar="SOURCE", help="recorded data to add")
     parser.add_argument("dest", type=Path, metavar="DEST", help="the golden directory")
     arguments = parser.parse_args()
     try:

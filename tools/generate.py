@@ -1,7 +1,7 @@
 """Writes every file that is made from kseg's own sources.
 
 python tools/generate.py            writes the files of FILES, and the folders of FOLDERS
-python tools/generate.py --check    ends with 1 if one of them is out of date, and names it
+python tools/generate.py --check    names files that are out of date, and ends with 1 if there are any
 """
 
 import argparse
@@ -39,7 +39,7 @@ FOLDERS = {
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say which files are out of date")
+    parser.add_argument("--check", action="store_true", help="only list files that are out of date")
     arguments = parser.parse_args()
     stale = 0
     for name, text in stale_files():

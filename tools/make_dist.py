@@ -31,7 +31,7 @@ NO_DEBUGGING = "-g0"
 def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("directory", type=Path, help="where both are written to; what is there already is removed")
+    parser.add_argument("directory", type=Path, help="directory for both; its files are removed first")
     directory = parser.parse_args().directory.resolve()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)

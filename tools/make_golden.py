@@ -99,9 +99,9 @@ def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.3.1", help="Kafka's release, 3.3 or later (%(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="a directory that is not there yet")
+    parser.add_argument("--out", type=Path, required=True, help="a new directory")
     parser.add_argument("--writer", help="the folder's name under logs/ (RELEASE-made)")
-    parser.add_argument("--again", metavar="PRINTER", help="run this release's tool as golden/ has it of that one's")
+    parser.add_argument("--again", metavar="PRINTER", help="run this release's tool like PRINTER's in golden/")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="with --again: only every Nth healthy run")
     arguments = parser.parse_args()
     if arguments.again:

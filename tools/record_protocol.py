@@ -119,7 +119,7 @@ def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.3.1", help="Kafka's release, 4.0 or later (%(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="the capture, which is not there yet")
+    parser.add_argument("--out", type=Path, required=True, help="a new file for the capture")
     arguments = parser.parse_args()
     if arguments.out.exists():
         parser.error(f"{arguments.out} is there already")

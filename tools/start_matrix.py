@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--release", default="4.4.0", help="Kafka's release (%(default)s)")
     parser.add_argument("--role", choices=ROLES, default="combined", help="the node's role (%(default)s)")
     parser.add_argument("--only", choices=("partitions", "disk"), help="measure only files of these")
-    parser.add_argument("--stop", choices=STOPS, help="measure only disks that were stopped like this")
+    parser.add_argument("--stop", choices=STOPS, help="measure only disks after this kind of stop")
     parser.add_argument("--match", default="", metavar="REGEX", help="measure only files and faults that match")
     parser.add_argument(
         "--sample", type=int, default=1, metavar="N", help="measure one in N cells, chosen by a fixed seed"

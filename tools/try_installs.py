@@ -226,7 +226,7 @@ def main() -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--extras", action="store_true", help="ask pip for the libraries of each extra; takes minutes")
-    parser.add_argument("--newest", action="store_true", help="try only the newest of the Pythons that are here")
+    parser.add_argument("--newest", action="store_true", help="try only the newest installed Python")
     options = parser.parse_args()
     pythons = found_pythons()
     if options.newest:

@@ -56,7 +56,7 @@ VOCABULARY = {
     "--catalog": Word(has_metavar("NAME")),
     "--table": Word(has_metavar("NAME")),
     "--jobs": Word(lambda option: is_number(option) and option.metavar == "N", "-j"),
-    "--topic": Word(has_metavar("NAME|GLOB", "NAME")),
+    "--topic": Word(has_metavar("TOPIC")),
     "--partition": Word(has_metavar("N,…")),
     "--from-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),
     "--to-offset": Word(lambda option: is_number(option) and option.metavar == "OFFSET"),

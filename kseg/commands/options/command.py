@@ -142,7 +142,7 @@ def command(
             callback=start,
             params=[*map(argument_of, arguments), *(option_of(row, name) for _, row in options)],
             help=run.__doc__,
-            epilog=f"The environment can set each option: {prefix_of(name)}OPTION. `kseg help` says what else it sets.",
+            epilog=f"{prefix_of(name)}OPTION in the environment sets an option; see `kseg help environment`.",
         )
         made.values = values
         made.headings = {row.field: heading for heading, row in options}
@@ -158,7 +158,7 @@ def _short_help_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_show_short_help,
-        help="Show purpose, examples and the most used options.",
+        help="Show a first screen: purpose, examples and common options.",
     )
 
 

@@ -57,6 +57,15 @@ class Option(NamedTuple):
         return self.name or self.flags.split("/")[0].split()[-1].lstrip("-").replace("-", "_")
 
 
+class TableOption(click.Option):
+    """An option whose help has one space before [default: …], as rows have it that name a default in words."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the flags and the help of the option; None if it is hidden."""
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("  [", " ["))
+
+
 def takes(row: Option, command: str) -> bool:
     """Return whether a command has the row."""
     return row.commands == EVERY_COMMAND or command in row.commands.split()
@@ -71,15 +80,16 @@ def option_of(row: Option, command: str) -> click.Option:
     else:
         given["type"] = _type_of(row.type)
     default = _load(row.default)
+    words = f"{row.help} [repeatable]" if row.multiple else row.help
     if default is not None or "/" in row.flags:
         given["default"] = size_text(default) if isinstance(row.type, Size) and isinstance(default, int) else default
     if row.flag_value is not None:
         given |= {"is_flag": False, "flag_value": row.flag_value}
-    return click.Option(
+    return TableOption(
         [row.field, *flags],
         metavar=row.metavar,
-        help=row.help,
-        show_default=default is not None,
+        help=words,
+        show_default=default not in (None, ""),
         multiple=row.multiple,
         required=row.required,
         hidden=row.hidden,

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ _FOLDERS = ("topic", "partition", "date")
 class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """A whole number in decimal digits, from `least` to `most`."""
 
-    name = "integer"
+    name = "N"
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
@@ -87,18 +88,22 @@ class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
         return Share(int(share[2]), None if share[1] is None else ShareOf(share[1]))
 
 
-class Ratio(click.FloatRange):
-    """A number from 0 to 1. NaN, which click accepts within any bounds, is invalid."""
+class Decimal(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """A number from `least` to `most`, perhaps with a fraction."""
 
-    def __init__(self) -> None:
-        super().__init__(0, 1)
+    name = "N"
 
-    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def __init__(self, least: float, most: float) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number; fail if it is invalid or out of bounds."""
-        ratio = float(super().convert(value, param, ctx))
-        if ratio != ratio:
-            self.fail(f"{value!r} is not in the range 0<=x<=1.", param, ctx)
-        return ratio
+        number = float("nan")
+        with suppress(ValueError):
+            number = float(str(value))
+        if not self.least <= number <= self.most:
+            self.fail(f"{str(value)!r} isn't a number from {self.least:g} to {self.most:g}", param, ctx)
+        return number
 
 
 def size_text(size: int) -> str:

@@ -17,7 +17,7 @@ PRINTED = (
     "ls ONE --by segment --deep",
     "ls ONE --by topic",
     "ls ONE --deep --from-offset 0",
-    "ls ONE --chart",
+    "ls ONE -o chart",
     "verify ONE",
     "verify ONE -v",
     "doctor ONE -v",

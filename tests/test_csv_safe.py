@@ -57,7 +57,7 @@ def test_a_topic_is_no_formula_either(tmp_path: Path) -> None:
     (row,) = rows(tmp_path, "dump", "./-2-3-0", "-o", "csv", "--csv-safe", "--fields", "topic,partition")
     assert (row["topic"], row["partition"]) == ("'-2-3", "0")
     assert rows(tmp_path, "ls", "./-2-3-0", "-o", "csv", "--csv-safe")[0]["topic"] == "'-2-3"
-    explained = ("query", 'FROM "-2-3"', "./-2-3-0", "--explain", "-o", "csv", "--csv-safe")
+    explained = ("query", 'FROM "-2-3"', "./-2-3-0", "--dry-run", "-o", "csv", "--csv-safe")
     assert rows(tmp_path, *explained)[0]["table"] == "'-2-3"
 
 

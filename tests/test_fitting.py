@@ -48,7 +48,7 @@ def test_tables_fit_the_terminal(command: tuple[str, ...], columns: int) -> None
 
 def test_what_is_left_out_is_named_and_wide_shows_it() -> None:
     narrow = in_terminal(golden.ROOT, "ls", BROKER, *NOW, columns=60)
-    left_out = re.search(r"Hidden columns: (.*?) \(--wide shows all, --columns chooses\)", narrow)
+    left_out = re.search(r"Hidden columns: (.*?) \(--wide shows all, --fields chooses\)", narrow)
     assert left_out is not None
     wide = in_terminal(golden.ROOT, "ls", "--wide", BROKER, *NOW, columns=60)
     piped = run.kseg(["ls", BROKER, *NOW], golden.ROOT).stdout.decode()
@@ -101,18 +101,18 @@ def test_nothing_is_cut_in_pipes() -> None:
 @pytest.mark.parametrize("names", ["bytes,directory", "topicId,lastOffset"])
 def test_columns_are_chosen_in_every_form(names: str) -> None:
     wanted = names.split(",")
-    text = run.kseg(["ls", "-o", "csv", "--columns", names, BROKER], golden.ROOT).stdout.decode()
+    text = run.kseg(["ls", "-o", "csv", "--fields", names, BROKER], golden.ROOT).stdout.decode()
     assert next(csv.reader(io.StringIO(text))) == wanted
-    for line in run.kseg(["ls", "-o", "json", "-q", "--columns", names, BROKER], golden.ROOT).stdout.splitlines():
+    for line in run.kseg(["ls", "-o", "json", "-q", "--fields", names, BROKER], golden.ROOT).stdout.splitlines():
         members = json.loads(line)
         if members["type"] == "partition":
             assert list(members) == ["type", *wanted]
-    text = run.kseg(["ls", "--columns", names, BROKER], golden.ROOT).stdout.decode()
+    text = run.kseg(["ls", "--fields", names, BROKER], golden.ROOT).stdout.decode()
     assert len(text.splitlines()[0].split()) == len(wanted)
 
 
 def test_a_column_that_is_none_is_refused() -> None:
-    ran = run.kseg(["ls", "--columns", "byte", BROKER], golden.ROOT)
+    ran = run.kseg(["ls", "--fields", "byte", BROKER], golden.ROOT)
     assert ran.status == 2
     assert b"bytes" in ran.stderr
 
@@ -132,7 +132,7 @@ def test_a_common_directory_goes_before_texts_are_cut() -> None:
 def test_columns_of_the_highest_rank_are_left_out_first() -> None:
     fitting = Fitting(HEADS, 10)
     assert fitting.take(ROWS, is_whole=True) == [["one", "1"], ["two", "2"]]
-    assert fitting.below == ["Hidden columns: TEXT (--wide shows all, --columns chooses)"]
+    assert fitting.below == ["Hidden columns: TEXT (--wide shows all, --fields chooses)"]
 
 
 def test_rows_that_follow_have_the_columns_of_the_first_and_the_room_that_is_left() -> None:
@@ -172,9 +172,9 @@ def test_wide_characters_take_two_cells() -> None:
 
 
 def test_columns_that_a_command_has_not_are_refused() -> None:
-    ran = run.kseg(["ls", "--columns", "lag", BROKER], golden.ROOT)
+    ran = run.kseg(["ls", "--fields", "lag", BROKER], golden.ROOT)
     assert ran.status == 2
     assert b"none of these rows has lag; they have topic, " in ran.stderr
-    shown = run.kseg(["ls", "--columns", "directory,allocatedBytes,leftovers", BROKER], golden.ROOT).stdout.decode()
+    shown = run.kseg(["ls", "--fields", "directory,allocatedBytes,leftovers", BROKER], golden.ROOT).stdout.decode()
     assert "[]" not in shown
     assert "KiB" in shown.splitlines()[1]

@@ -86,7 +86,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "reindex": ("t-0", "--to", "out"),
     "explain": (f"t-0/{0:020}.log",),
     "browse": ("t-0",),
-    "build": ("lines", "--from", "text", "--to", "out/t-0"),
+    "build": ("lines", "--input-format", "text", "--to", "out/t-0"),
     "slice": ("t-0", "--to", "out"),
     "retain": ("t-0", "--dry-run"),
     "compact": ("t-0", "--dry-run"),

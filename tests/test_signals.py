@@ -103,7 +103,7 @@ COMMANDS = {
     "slice": "slice test-1-0 --to some/more/new",
     "compact": "compact compacted-txn-0 --to new",
     "retain": "retain test-1-0 --retention-bytes 1 --to new",
-    "build": "build records.txt --from text --batch-records 10 --segment-bytes 500 --to new",
+    "build": "build records.txt --input-format text --batch-records 10 --segment-bytes 500 --to new",
     "diff of an archive": "diff bundle.tar.gz bundle.tar.gz",
     "dump of an archive": "dump bundle.tar.gz",
     "salvage of an archive": "salvage bundle.tar.gz --to new",
@@ -247,7 +247,7 @@ def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) ->
 
 
 def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
-    command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
+    command = [Path(sys.executable).with_name("kseg"), "build", "--input-format", "text", "--to", "new"]
     with subprocess.Popen(command, cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as first:
         assert first.stdin is not None
         first.stdin.write(b"value\n" * 50_000)  # more than pipes and buffers hold, so that work has begun
@@ -272,7 +272,7 @@ def test_directories_of_others_stay(place: Place, name: str) -> None:
 
 
 def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
-    command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
+    command = [Path(sys.executable).with_name("kseg"), "build", "--input-format", "text", "--to", "new"]
     with subprocess.Popen(
         command,
         cwd=place.work,

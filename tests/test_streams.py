@@ -72,13 +72,13 @@ LINES = (
     "where -o json --group billing logs/4.3.1",
     "protocol -o json protocol/4.3.1/clients.pcap",
     "protocol -o json protocol/4.3.1/clients.pcap --count",
-    "protocol -o json logs/4.3.1/meta.properties --from frames",
+    "protocol -o json logs/4.3.1/meta.properties --input-format frames",
     "groups -o json logs/4.3.1",
     "groups -o json logs/2.8.2",
     "txns -o json logs/4.3.1",
     "txns -o json logs/2.8.2",
     "txns -o json logs/2.3.1/txn-1 --explain 5@30",
-    "query -o json --explain 'select count(*) from \"test-1\"' docs",
+    "query -o json --dry-run 'select count(*) from \"test-1\"' docs",
     "plan-move -o json logs/0.9.0.1 logs/0.9.0.1-live --cluster-metadata logs/4.3.1",
     "metadata -o json logs/4.3.1",
     "metadata -o json logs/3.3.2",
@@ -176,7 +176,7 @@ def test_numbers_that_json_lacks_are_texts_as_in_java(tmp_path: Path) -> None:
         }.items()
     }
     found = {name: [json.loads(line, parse_constant=_refuse) for line in own] for name, own in lines.items()}
-    script = run.kseg(["metadata", ".", "--as-commands"], tmp_path).stdout
+    script = run.kseg(["metadata", ".", "-o", "commands"], tmp_path).stdout
     assert b"--add-config a=Infinity,b=-Infinity,c=NaN,d=1.5" in script
     wanted = ["Infinity", "-Infinity", "NaN", 1.5]
     assert [row["limit"] for row in found["metadata"] if row["type"] == "quota"] == wanted

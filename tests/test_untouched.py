@@ -23,7 +23,7 @@ BY_PARTITION = {
     "slice of a file": f"slice PATH/{LOG} --to TARGET",
     "compact": "compact PATH --to TARGET",
     "retain": "retain PATH --to TARGET",
-    "build": f"build --from text PATH/{LOG} --to TARGET",
+    "build": f"build --input-format text PATH/{LOG} --to TARGET",
     "export": "export PATH TARGET",
     "export by a URL": "export file://PATH TARGET",
     "export to a URL": "export PATH file://TARGET",

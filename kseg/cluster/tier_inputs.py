@@ -237,7 +237,7 @@ class RemoteLogs:
             for place in log_dir.directories:
                 self._join_partition(PartitionLog(place), target / place.name, remote, topic_ids)
         if not found:
-            raise OpenError("no partition here to join with --remote", name)
+            raise OpenError("no partition here to join with --tier", name)
         return directory
 
     def _join_partition(

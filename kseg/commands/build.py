@@ -38,8 +38,8 @@ class BuildOptions(NamedTuple):
     base_offset: int | None
     leader_epoch: int
     producer_id: int | None
-    epoch: int
-    sequence: int
+    producer_epoch: int
+    base_sequence: int
     transaction: str | None
     coordinator_epoch: int
     segment_bytes: int
@@ -64,8 +64,8 @@ class BuildOptions(NamedTuple):
             batch_size=self.batch_size,
             batch_records=self.batch_records or 2**31 - 1,
             producer_id=producer_id,
-            producer_epoch=self.epoch if is_idempotent else -1,
-            sequence=self.sequence if is_idempotent else -1,
+            producer_epoch=self.producer_epoch if is_idempotent else -1,
+            sequence=self.base_sequence if is_idempotent else -1,
             is_transactional=self.transaction is not None,
             end=_ENDS.get(self.transaction or ""),
             coordinator_epoch=self.coordinator_epoch,
@@ -123,7 +123,7 @@ def build(options: SourceOptions) -> None:
 
     \b
     Examples:
-      seq 1000 | kseg build --from text --to numbers-0
+      seq 1000 | kseg build --input-format text --to numbers-0
       kseg dump -o json orders-0/ | kseg build --compression zstd:9 --to copy/orders-0
       kseg dump -o json orders-0/ --grep fail --limit 10 | kseg build --to few/orders-0
       kseg dump -o json orders-0/ | kseg build --redact keys --redact values --to shared/orders-0
@@ -143,7 +143,7 @@ def build(options: SourceOptions) -> None:
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and options.form != "text":
-        raise UsageError("--key-separator needs --from text")
+        raise UsageError("--key-separator needs --input-format text")
     read = () if source == STANDARD_INPUT else (source,)
     check_outside(directory, read)
     with opened_items(source, input_form) as items, new_directory(directory, read) as unfinished:

@@ -40,7 +40,7 @@ class RecordOptions(NamedTuple):
 
     has_headers: bool = True
     batch_columns: bool = False
-    mode: str = "permissive"
+    fail_on_damage: bool = False
     latest_per_key: bool = False
     tombstones: str = "drop"
 
@@ -161,7 +161,7 @@ def read_options_of(
         batch_columns=records.batch_columns,
         control=selected.is_control is True,
         isolation=Isolation.READ_COMMITTED if selected.is_committed else Isolation.READ_UNCOMMITTED,
-        mode=Mode(records.mode),
+        mode=Mode.FAILFAST if records.fail_on_damage else Mode.PERMISSIVE,
         latest_per_key=Tombstones(records.tombstones) if records.latest_per_key else None,
         selected=selected._replace(
             from_offset=None, to_offset=None, is_committed=False, is_control=selected.is_control or None

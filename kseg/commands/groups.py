@@ -15,7 +15,7 @@ from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
-from kseg.output.chart import canvas_of_stdout, check_chart_form
+from kseg.output.chart import CHART, canvas_of_stdout
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
@@ -59,7 +59,6 @@ class GroupsOptions(NamedTuple):
     zone: str
     pattern: str
     show: str | None
-    is_chart: bool
     talk: Talk
     rows: RowOptions
 
@@ -74,7 +73,7 @@ def groups(options: GroupsOptions) -> None:
     Examples:
       kseg groups kafka-logs/ --group 'ord*'
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
-      kseg groups kafka-logs/ --chart
+      kseg groups kafka-logs/ -o chart
       kseg groups kafka-logs/ --group orders-billing --at 2026-11-01T03:00 -o reset-csv >orders-billing.csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
@@ -91,7 +90,7 @@ def groups(options: GroupsOptions) -> None:
     its topic has another id, if damage stands at its end, or with --at. Share groups have start offsets if
     __share_group_state is there.
 
-    --chart draws the lags of each group's partitions as bars, largest first.
+    -o chart draws the lags of each group's partitions as bars, largest first.
 
     Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
     says why a commit lags: its batch can't be read (stderr has the command that moves the group past it), its group has
@@ -117,13 +116,9 @@ def groups(options: GroupsOptions) -> None:
     """
     talk, rows = options.talk, options.rows
     zone = parse_zone(options.zone)
-    is_reset = rows.output == RESET_CSV
-    if is_reset and options.show is not None:
-        raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    if options.is_chart:
-        check_chart_form(rows.output)
-        if options.show is not None:
-            raise click.UsageError("--chart draws lags: leave --show out")
+    is_reset, is_chart = rows.output == RESET_CSV, rows.output == CHART
+    if (is_reset or is_chart) and options.show is not None:
+        raise click.UsageError(f"-o {rows.output} prints only commits; omit --show")
     at_ms = time_or_none(options.at, zone)
     given_ms = time_or_none(options.now, zone)
     now = settle_now(at_ms if given_ms is None else given_ms, Cluster(options.paths, pass_over))
@@ -133,10 +128,10 @@ def groups(options: GroupsOptions) -> None:
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = options.show or ALONE.get(rows.output)
-    charted = list(lag_charts(found, canvas_of_stdout())) if options.is_chart else []
+    charted = list(lag_charts(found, canvas_of_stdout())) if is_chart else []
     write_lines(charted)
     for name, write in SECTIONS.items():
-        if wanted in (None, name) and not options.is_chart:
+        if wanted in (None, name) and not is_chart:
             write(writer, found)
     if writer.form.has_objects and not talk.is_quiet:
         writer.form.write_object(total_object(writer.count, now, zone))

@@ -47,7 +47,7 @@ SITUATIONS = (
         "A cluster is lost",
         (
             Task("Compare its replicas", "kseg diff broker1/ broker2/"),
-            Task("Re-create its topics", "kseg metadata kafka-logs/ --as-commands > new.sh"),
+            Task("Re-create its topics", "kseg metadata kafka-logs/ -o commands > new.sh"),
             Task("Replace all controllers", "kseg rebuild-metadata data1/ --node-id 3001 --to new"),
             Task("Read it with any client", "kseg serve kafka-logs/"),
         ),
@@ -132,7 +132,11 @@ OTHER_COMMANDS = {
 """Other names for commands, which users of other tools may try."""
 
 OTHER_WORDS = {
+    "--chart": "-o chart",
+    "--columns": "--fields",
     "--csv": "-o csv",
+    "--explain": "--dry-run",
+    "--from": "--input-format",
     "--hanging": "--open",
     "--html": "-o html",
     "--json": "-o json",
@@ -150,7 +154,7 @@ OTHER_WORDS = {
 
 FIRST_OPTIONS = {
     "dump": "--print-data-log --topic --from-offset --from-time --key --grep --limit --output --value-decoder --like",
-    "ls": "--topic --by --sort --top --deep --chart --output --now",
+    "ls": "--topic --by --sort --top --deep --output --now",
     "lookup": "--offset --timestamp --topic --partition --key --print-data-log --output",
     "doctor": "--quick --explain --broker-log --topic --bundle --output --now",
     "verify": "--cluster --explain --topic --output --limit",
@@ -162,21 +166,21 @@ FIRST_OPTIONS = {
     "reindex": "--to --dry-run --topic --index-interval-bytes",
     "explain": "--batch --offset --position --grammar --output",
     "browse": "--offset --position --key-decoder --value-decoder --tz",
-    "build": "--to --from --base-offset --compression --magic --timestamp",
+    "build": "--to --input-format --base-offset --compression --magic --timestamp",
     "slice": "--to --from-offset --to-offset --from-time --to-time --drop-offset --drop-key",
     "retain": "--free --retention-ms --retention-bytes --now --output --topic",
     "compact": "--to --dry-run --now --output --topic",
     "where": "--topic --key --partitions --group --transactional-id --output",
-    "protocol": "--from --api --port --print-data-log --output",
+    "protocol": "--input-format --api --port --print-data-log --output",
     "serve": "--listen --advertise --topic --tls-cert --sasl-users --fail-on-damage",
-    "groups": "--group --show --at --topic --output --chart --now",
+    "groups": "--group --show --at --topic --output --now",
     "txns": "--open --explain --topic --output --now",
-    "query": "--allow-files --topic --output --value-decoder --explain --memory",
+    "query": "--allow-files --topic --output --value-decoder --dry-run --max-memory",
     "plan-move": "--within --by-capacity --output --topic",
-    "metadata": "--show --settings --topic --at --as-commands --output",
+    "metadata": "--show --settings --topic --at --changes --output",
     "rebuild-metadata": "--to --node-id --endpoint --accept-loss --dry-run",
-    "export": "--to --topic --format --table --mode --value-decoder --from-time --dry-run",
-    "spark-export": "--to --master --topic --format --mode --packages --conf --dry-run",
+    "export": "--to --topic --format --table --fail-on-damage --value-decoder --from-time --dry-run",
+    "spark-export": "--to --master --topic --format --fail-on-damage --packages --conf --dry-run",
 }
 """By command: the options that most people need, for `-h`; at most what fits on a screen of 24 lines."""
 

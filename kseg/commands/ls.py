@@ -14,7 +14,7 @@ from kseg.log.listing import ListingSettings
 from kseg.log.listing_rows import Rows
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
-from kseg.output.chart import canvas_of_stdout, check_chart_form
+from kseg.output.chart import CHART, canvas_of_stdout
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
@@ -81,7 +81,6 @@ class LsOptions(NamedTuple):
     sort: str | None
     top: int | None
     has_exact_sizes: bool
-    is_chart: bool
     deep: bool
     cache: bool
     server_properties: Mapping[str, str]
@@ -102,7 +101,7 @@ def ls(options: LsOptions) -> None:
       kseg ls kafka-logs/ --sort size --top 20
       kseg ls disk1 disk2 --topic 'ord*' --by topic
       kseg ls orders-0/ --by segment --cache
-      kseg ls kafka-logs/ --topic orders --chart
+      kseg ls kafka-logs/ --topic orders -o chart
       kseg ls bucket/ --by segment
       kseg ls kafka-logs/ --from-time -1h --key customer-7
       kseg ls orders-0/ --by segment --deep -o json | jq 'select(.type == "segment") | .records'
@@ -127,9 +126,9 @@ def ls(options: LsOptions) -> None:
     Settings are the given options, then the topics' own, including cleanup.policy, those of the broker, and the
     cluster's, if a small __cluster_metadata is in PATHS, then --server-properties, and then Kafka's defaults.
 
-    --chart draws each segment as a bar from its first to its largest time, or over its offsets if the log has no times.
-    ! marks a segment that begins earlier than a preceding one ends: retention by time may keep its records longer, and
-    a lookup by time finds the preceding segment.
+    -o chart draws each segment as a bar from its first to its largest time, or over its offsets if the log has no
+    times. ! marks a segment that begins earlier than a preceding one ends: retention by time may keep its records
+    longer, and a lookup by time finds the preceding segment.
 
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times. --limit is such a selection: it counts records. --top limits the lines.
@@ -137,10 +136,10 @@ def ls(options: LsOptions) -> None:
     work, selected, talk = options.work, options.selected, options.talk
     zone, by = parse_zone(selected.zone), options.by
     writer = RowWriter(options.rows.form(zone))
-    if options.is_chart:
-        check_chart_form(options.rows.output)
+    is_chart = options.rows.output == CHART
+    if is_chart:
         if is_given("by") and by != "segment":
-            raise UsageError("--chart draws segments: leave --by out")
+            raise UsageError("-o chart draws segments; omit --by")
         by = "segment"
     turns = Turns(talk.note)
     cluster = Cluster(options.paths, turns.in_turn(talk.refuse))
@@ -169,7 +168,7 @@ def ls(options: LsOptions) -> None:
     with talk.bar() as bar:
         count = bar.counting("ls")
         listings = lister.listings(places, processes, count, count.expect)
-        if options.is_chart:
+        if is_chart:
             write_charts(listings, rows, columns, canvas_of_stdout(), has_sums=not talk.is_quiet)
         else:
             write_listings(listings, rows, columns, writer, None if talk.is_quiet else now)

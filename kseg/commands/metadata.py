@@ -30,11 +30,13 @@ from kseg.text.metadata_changes import (
 )
 from kseg.times import parse_zone, time_or_none, time_text
 
+COMMANDS = "commands"
+"""The form of output that is a shell script."""
+
 
 class ScriptOptions(NamedTuple):
-    """The choice between rows and a script, and the script's cluster."""
+    """The cluster of a script, and what it keeps."""
 
-    as_commands: bool
     keep_brokers: bool
     bootstrap_server: str
     command_config: str | None
@@ -78,12 +80,10 @@ class MetadataOptions(NamedTuple):
     def carry_over(self) -> CarryOver | None:
         """Return the script to print; None without one. Raises UsageError for options that exclude each other."""
         script = self.script
-        if not script.as_commands:
+        if self.rows.output != COMMANDS:
             if script.keep_brokers or script.command_config is not None:
-                raise UsageError("--keep-brokers and --command-config need --as-commands")
+                raise UsageError("--keep-brokers and --command-config need -o commands")
             return None
-        if self.rows.output != "text":
-            raise UsageError("--as-commands prints a shell script: leave -o out")
         target = Target(script.bootstrap_server, script.command_config)
         return CarryOver(target, self.choice, self.show, script.keep_brokers)
 
@@ -101,7 +101,7 @@ def metadata(options: MetadataOptions) -> None:
       kseg metadata kafka-logs/ --changes --from-time -2d
       kseg metadata kafka-logs/ --at -2d --diff now
       kseg metadata kafka-logs/ --settings --topic orders
-      kseg metadata kafka-logs/ --as-commands --bootstrap-server new:9092 >carry-over.sh
+      kseg metadata kafka-logs/ -o commands --bootstrap-server new:9092 >carry-over.sh
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
     PATHS are the directory __cluster_metadata-0, log directories (one of which has it), or parents of these; by default
@@ -122,11 +122,11 @@ def metadata(options: MetadataOptions) -> None:
     that of the file, else the only one in PATHS. Without the file, Kafka's defaults are marked where a broker's file
     may set something else.
 
-    --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
+    -o commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
     talk, choice, script, zone = options.talk, options.choice, options.carry_over(), parse_zone(options.zone)
-    own_rows = {"--settings": options.settings, "--as-commands": script}
+    own_rows = {"--settings": options.settings, "-o commands": script}
     if options.moments.changes:
         options.moments.check({**own_rows, "--at": options.at})
         _write_changes(options, zone)

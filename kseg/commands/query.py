@@ -61,10 +61,10 @@ class QueryOptions(NamedTuple):
     sql: str | None
     paths: tuple[Path, ...]
     choice: PartitionChoice
-    explain: bool
+    dry_run: bool
     allow_files: Path | None
-    memory: int | None
-    temp_limit: int
+    max_memory: int | None
+    max_temp: int
     selected: GivenSelection
     columns: ColumnOptions
     talk: Talk
@@ -97,7 +97,7 @@ def limits_of(options: QueryOptions) -> "QueryLimits":
 
     if options.allow_files is not None:
         check_outside(options.allow_files, options.paths)
-    return QueryLimits(options.memory, options.temp_limit, options.allow_files)
+    return QueryLimits(options.max_memory, options.max_temp, options.allow_files)
 
 
 @command(QueryOptions, prepare=sql_and_paths)
@@ -120,7 +120,7 @@ def query(options: QueryOptions) -> None:
     the SQL. `show tables` lists views and tables, `describe NAME` columns; docs/how-to/query.md describes them.
 
     Topics' views have the columns of `kseg export`. Only the partitions, offsets, times and columns that a query needs
-    are read; --explain shows which. What is damaged is left out and said on stderr; the exit status is 1 then.
+    are read; --dry-run shows which. What is damaged is left out and said on stderr; the exit status is 1 then.
 
     DuckDB runs the SQL. It can't reach files or the network, nor load extensions; --allow-files allows one directory.
     """
@@ -136,12 +136,12 @@ def query(options: QueryOptions) -> None:
         dialogue = Dialogue(session, writer, quiet=talk.is_quiet)
         if options.sql is None:
             dialogue.hold()
-        elif options.explain:
+        elif options.dry_run:
             dialogue.explain(options.sql)
         else:
             dialogue.answer(options.sql)
             if not writer.total:
                 asked = asked_text(options.selected.selection(), zone)
                 of_selected = f" of records that match {asked}" if asked else ""
-                talk.note(f"no rows{of_selected}; --explain shows where the query looks")
+                talk.note(f"no rows{of_selected}; --dry-run shows where the query looks")
     talk.end_with(dialogue.status)

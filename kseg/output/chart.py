@@ -4,9 +4,10 @@ import locale
 import os
 from typing import NamedTuple
 
-from kseg.errors import UsageError
 from kseg.output.fitting import room_on_terminal
 
+CHART = "chart"
+"""The form of output that draws bars."""
 BAR_WIDTH = 10
 PIPED_WIDTH = 100
 """Width of a chart's line in a pipe or a file, so that the same input gives the same bytes."""
@@ -23,12 +24,6 @@ class Canvas(NamedTuple):
 
     width: int = PIPED_WIDTH
     has_blocks: bool = True
-
-
-def check_chart_form(form: str) -> None:
-    """Raise UsageError for a form other than text. Other forms have the values instead."""
-    if form != "text":
-        raise UsageError(f"--chart draws text: leave -o {form} out for bars, or --chart out for the values")
 
 
 def canvas_of_stdout() -> Canvas:

@@ -78,7 +78,7 @@ class Fitting:
     ) -> None:
         """Take the columns, the characters of a line (None: any number), and the gap between two columns.
 
-        has_choice: the command has --columns. Without it, all columns were requested: none is folded. folds_cells: the
+        has_choice: the command has --fields. Without it, all columns were requested: none is folded. folds_cells: the
         table folds sentences within their column, of `width_at`; none is below its row.
         """
         self._folds_cells = folds_cells
@@ -152,7 +152,7 @@ class Fitting:
             left_out.append(place)
         if left_out:
             titles = ", ".join(heads[place].title for place in sorted(left_out))
-            choice = ", --columns chooses" if self._has_choice else ""
+            choice = ", --fields chooses" if self._has_choice else ""
             self.below = [f"Hidden columns: {titles} (--wide shows all{choice})"]
         return rows, widths
 

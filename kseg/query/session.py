@@ -103,7 +103,7 @@ _ADVICE = {
     "'length(BLOB)'": "octet_length(…) counts the bytes of a BLOB",
     "because schema": 'quote a topic whose name has dots: from "orders.v1"',
     "file system operations are disabled": "--allow-files DIR lets SQL read and write in one directory",
-    "'max_temp_directory_size'": "give more --temp-limit, or more --memory",
+    "'max_temp_directory_size'": "give more --max-temp, or more --max-memory",
 }
 """Advice by words of DuckDB's own messages, which name locked settings."""
 _PLAIN = re.compile("[a-z_][a-z0-9_]*", re.IGNORECASE)
@@ -187,7 +187,7 @@ class QuerySession:
             {statement.type for statement in self.connection.extract_statements(sql)} if self.statements(sql) else ()
         )
         if any(kind != duckdb.StatementType.SELECT for kind in kinds):
-            raise UsageError("--explain is for queries (SELECT …): others would change something")
+            raise UsageError("--dry-run is for queries (SELECT …): others would change something")
         self.log.is_dry, self.log.scans = True, []
         try:
             for answer in self.answers(sql):

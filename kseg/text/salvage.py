@@ -38,7 +38,7 @@ _AFTER_A_LOSS = {
     " `kafka-share-groups.sh --reset-offsets`",
     "__cluster_metadata": "no node replays a log with a gap; take another node's copy, or run `kseg rebuild-metadata`"
     " with all copies if no controller is left",
-    "__remote_log_metadata": "brokers don't see remote segments whose records are lost; `kseg verify` with --remote"
+    "__remote_log_metadata": "brokers don't see remote segments whose records are lost; `kseg verify` with --tier"
     " lists them",
 }
 """Next step if records of an internal topic are lost or unreadable."""

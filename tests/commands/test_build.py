@@ -110,7 +110,7 @@ def test_segments_begin_where_the_sources_did(tmp_path: Path) -> None:
 
 def test_what_dump_prints_can_be_piped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one\ntwo\n")))
-    ran = kseg(tmp_path, "build", "--from", "text", "--to", "built", "--timestamp", TIME)
+    ran = kseg(tmp_path, "build", "--input-format", "text", "--to", "built", "--timestamp", TIME)
     assert ran.stdout == b"built/00000000000000000000.log: offsets 0 to 1, 1 batch, 81 bytes\n"
     assert [record["value"] for record in records(tmp_path)] == ["one", "two"]
 
@@ -147,7 +147,7 @@ def test_log_append_time_is_the_time_of_all(tmp_path: Path) -> None:
 
 
 def test_csv_columns_become_members(tmp_path: Path) -> None:
-    build(tmp_path, b"offset,key,value,header.h\n3,k,,x\n9,,v,\n", "--from", "csv")
+    build(tmp_path, b"offset,key,value,header.h\n3,k,,x\n9,,v,\n", "--input-format", "csv")
     first, second = records(tmp_path)
     assert (first["offset"], first["key"], first["value"], first["headers"]) == (
         3, "k", None, [{"key": "h", "value": "x"}],
@@ -157,10 +157,20 @@ def test_csv_columns_become_members(tmp_path: Path) -> None:
 
 def test_batches_end_at_their_size_or_count(tmp_path: Path) -> None:
     source = b"x\n" * 100
-    build(tmp_path, source, "--from", "text", "--batch-records", "30")
+    build(tmp_path, source, "--input-format", "text", "--batch-records", "30")
     assert [batch["count"] for batch in batches(tmp_path / "built")] == [30, 30, 30, 10]
     ran = kseg(
-        tmp_path, "build", "source", "--to", "small", "--from", "text", "--batch-size", "100", "--timestamp", TIME
+        tmp_path,
+        "build",
+        "source",
+        "--to",
+        "small",
+        "--input-format",
+        "text",
+        "--batch-size",
+        "100",
+        "--timestamp",
+        TIME,
     )
     assert ran.status == 0
     sizes = [int(str(batch["size"])) for batch in batches(tmp_path / "small")]
@@ -170,7 +180,18 @@ def test_batches_end_at_their_size_or_count(tmp_path: Path) -> None:
 
 def test_transactions_end_with_their_markers(tmp_path: Path) -> None:
     source = b'{"value":"a"}\n{"type":"abort"}\n{"value":"b"}\n'
-    build(tmp_path, source, "--producer-id", "7", "--epoch", "2", "--sequence", "5", "--transaction", "commit")
+    build(
+        tmp_path,
+        source,
+        "--producer-id",
+        "7",
+        "--producer-epoch",
+        "2",
+        "--base-sequence",
+        "5",
+        "--transaction",
+        "commit",
+    )
     made = batches(tmp_path / "built")
     assert [(batch["producerId"], batch["producerEpoch"], batch["baseSequence"]) for batch in made] == [
         (7, 2, 5), (7, 2, -1), (7, 2, 6), (7, 2, -1),
@@ -292,7 +313,7 @@ def test_bad_standard_input_is_one_line_too(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(source)))
     separator = ["--key-separator", "="] if form == "text" else []
-    ran = kseg(tmp_path, "build", "-", "--from", form, *separator, "--to", "new/partition")
+    ran = kseg(tmp_path, "build", "-", "--input-format", form, *separator, "--to", "new/partition")
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: standard input: %b\n" % message)
     assert list(tmp_path.iterdir()) == []
 
@@ -302,7 +323,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        ran = kseg(tmp_path, "build", "source", "--from", "text", "--to", "new/partition")
+        ran = kseg(tmp_path, "build", "source", "--input-format", "text", "--to", "new/partition")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (ran.status, ran.stdout) == (2, b"")
@@ -311,7 +332,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "kseg", "build", "--from", "text", "--to", "new/partition"]
+    command = [sys.executable, "-m", "kseg", "build", "--input-format", "text", "--to", "new/partition"]
     with started(command, tmp_path, stdin=PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold, so that work has begun

@@ -1,4 +1,4 @@
-"""`--chart` of `kseg ls` and `kseg groups`: bars of segments and of lags."""
+"""`-o chart` of `kseg ls` and `kseg groups`: bars of segments and of lags."""
 
 import os
 import pty
@@ -30,7 +30,7 @@ def segment(directory: Path, base_offset: int, first: int, last: int) -> None:
 
 
 def chart(directory: Path, *arguments: str, command: str = "ls") -> list[str]:
-    ran = kseg([command, "--chart", *arguments, "."], directory)
+    ran = kseg([command, "-o", "chart", *arguments, "."], directory)
     assert ran.status == 0, ran.stderr
     return ran.stdout.decode().splitlines()
 
@@ -85,7 +85,7 @@ def test_largest_partitions_alone(tmp_path: Path) -> None:
 def test_terminals_without_block_characters_get_plain_ones(tmp_path: Path, setting: dict[str, str]) -> None:
     segment(tmp_path / "orders-0", 0, 0, 4)
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "kseg", "ls", "--chart", "orders-0"]
+    command = [sys.executable, "-m", "kseg", "ls", "-o", "chart", "orders-0"]
     environment = {**os.environ, "TERM": "xterm", "KSEG_PAGER": "cat", **setting}
     subprocess.run(command, cwd=tmp_path, env=environment, stdout=follower, check=True)
     os.close(follower)
@@ -97,26 +97,16 @@ def test_terminals_without_block_characters_get_plain_ones(tmp_path: Path, setti
 
 def test_chart_is_as_wide_as_the_terminal_and_without_colours(tmp_path: Path) -> None:
     segment(tmp_path / "orders-0", 0, 0, 4)
-    lines = in_terminal(tmp_path, "ls", "--chart", ".", columns=160).split("\r\n")
+    lines = in_terminal(tmp_path, "ls", "-o", "chart", ".", columns=160).split("\r\n")
     assert "LARGEST TIME" in lines[2]
     assert len(lines[3]) == 160
     assert plain("\n".join(lines)) == "\n".join(lines)
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "table"])
-@pytest.mark.parametrize("command", ["ls", "groups"])
-def test_charts_are_text_only(tmp_path: Path, command: str, form: str) -> None:
-    segment(tmp_path / "orders-0", 0, 0, 4)
-    ran = kseg([command, "--chart", "-o", form, "."], tmp_path)
-    assert ran.status == 2
-    assert ran.stdout == b""
-    assert f"leave -o {form} out for bars".encode() in ran.stderr
-
-
 def test_rows_of_others_have_no_chart(tmp_path: Path) -> None:
     segment(tmp_path / "orders-0", 0, 0, 4)
-    assert b"leave --by out" in kseg(["ls", "--chart", "--by", "topic", "."], tmp_path).stderr
-    assert b"leave --show out" in kseg(["groups", "--chart", "--show", "commits", "."], tmp_path).stderr
+    assert b"omit --by" in kseg(["ls", "-o", "chart", "--by", "topic", "."], tmp_path).stderr
+    assert b"omit --show" in kseg(["groups", "-o", "chart", "--show", "commits", "."], tmp_path).stderr
 
 
 def test_lags_are_drawn_largest_first(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def build(directory: Path, *lines: str, separator: bool = True) -> None:
     """Write a partition `t-0` of records KEY=VALUE, three to a segment; or of values alone."""
     (directory / "lines").write_text("".join(f"{line}\n" for line in lines))
     options = ["--segment-bytes", "1", "--batch-records", "3", *(["--key-separator", "="] if separator else [])]
-    assert run.kseg(["build", "lines", "--from", "text", "--to", "t-0", *options], directory).status == 0
+    assert run.kseg(["build", "lines", "--input-format", "text", "--to", "t-0", *options], directory).status == 0
     (directory / "lines").unlink()
 
 

@@ -138,18 +138,18 @@ def test_a_static_quorum_has_the_voters_of_its_file() -> None:
 
 
 def test_commands_are_those_of_the_cluster() -> None:
-    run = kseg(["metadata", "4.3.1", "--as-commands", "--bootstrap-server", "new:9092", "--show", "acls"], LOGS)
+    run = kseg(["metadata", "4.3.1", "-o", "commands", "--bootstrap-server", "new:9092", "--show", "acls"], LOGS)
     assert run.status == 0
     lines = [line for line in run.stdout.decode().splitlines() if line and not line.startswith("#")]
     assert all(line.startswith("kafka-acls.sh --bootstrap-server new:9092 --add ") for line in lines)
     assert run.stderr == b"kseg: 5 commands; left out: 0\n"
 
 
-@pytest.mark.parametrize("options", [["--as-commands", "-o", "json"], ["--keep-brokers"], ["--command-config", "x"]])
+@pytest.mark.parametrize("options", [["--keep-brokers"], ["--command-config", "x"]])
 def test_options_that_contradict_each_other_are_refused(options: list[str]) -> None:
     run = kseg(["metadata", "4.3.1", *options], LOGS)
     assert (run.status, run.stdout) == (2, b"")
-    assert b"--as-commands" in run.stderr
+    assert b"-o commands" in run.stderr
     assert run.stderr.count(b"\n") == 1
 
 
@@ -245,7 +245,7 @@ def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_pat
     fields = {"resourceType": 16, "resourceName": "sub", "name": "match", "value": "a??b"}
     value = b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields).replace(b"??", b"\xff\xc3")
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value)])])
-    run = kseg(["metadata", ".", "--as-commands"], tmp_path)
+    run = kseg(["metadata", ".", "-o", "commands"], tmp_path)
     assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")
     assert "--add-config 'match=a\ufffd\ufffdb'\n".encode() in run.stdout
 

@@ -296,7 +296,7 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
         ("--diff missing/path", "missing/path: no such file or directory"),
         ("--changes --at 3", "--changes prints rows of its own: leave --at out"),
         ("--changes --settings", "--changes prints rows of its own: leave --settings out"),
-        ("--diff 3 --as-commands", "--diff prints rows of its own: leave --as-commands out"),
+        ("--diff 3 -o commands", "--diff prints rows of its own: leave -o commands out"),
         ("--changes --diff 3", "--changes has all changes between two times, --diff what is left of them: give one"),
     ],
 )

@@ -16,8 +16,8 @@ from tests.loops import for_each
 ROWS = [row for _, rows in OPTIONS for row in rows]
 HEADINGS = ["Input", "Selection", "Output", "Behaviour", "Decoding", "Security", "Other"]
 LONGEST_LINE = 60
-TWO_TYPES = {"--compression", "--explain", "--to"}
-"""Flags whose values differ by command: a codec's level, a plan instead of a finding, URLs."""
+TWO_TYPES = {"--compression", "--to"}
+"""Flags whose values differ by command: a codec's level, URLs."""
 
 
 def parameters_of(name: str) -> list[click.Parameter]:

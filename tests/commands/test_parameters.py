@@ -23,7 +23,7 @@ def refusal(*arguments: str) -> str:
 
 @pytest.mark.parametrize("value", ["nan", "-nan", "inf", "1.1", "-0.1"])
 def test_ratio_is_a_number_from_0_to_1(value: str) -> None:
-    assert "is not in the range 0<=x<=1" in refusal("ls", f"--min-cleanable-dirty-ratio={value}", "docs/test-1-0")
+    assert "isn't a number from 0 to 1" in refusal("ls", f"--min-cleanable-dirty-ratio={value}", "docs/test-1-0")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_ratio_is_a_number_from_0_to_1(value: str) -> None:
         ("ls", "--retention-ms", "-2", "-1 to 9223372036854775807"),
         ("explain", "--batch", "9223372036854775807", "0 to 9223372036854775806"),
         ("build", "--leader-epoch", "2147483648", "-1 to 2147483647"),
-        ("build", "--epoch", "32768", "0 to 32767"),
+        ("build", "--producer-epoch", "32768", "0 to 32767"),
         ("verify", "--jobs", "0", "1 to 2147483647"),
     ],
 )

@@ -187,7 +187,7 @@ def test_file_of_something_else_ends_with_1(tmp_path: Path) -> None:
 
 def test_text_that_is_no_hex_is_refused_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEX}\nand more\n")
-    status, _, said = kseg(path, "--from", "hex")
+    status, _, said = kseg(path, "--input-format", "hex")
     assert status == 2
     assert said == [f"kseg: {path}: line 2 isn't hexadecimal text: 'and more'"]
 
@@ -242,9 +242,9 @@ def test_json_of_a_damaged_capture(tmp_path: Path) -> None:
             "'Nothing' isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number",
         ),
         (["--response-to", "Fetch:17"], "--response-to is for frames and hexadecimal text: a capture has the requests"),
-        (["--from", "frames", "--port", "1"], "--port is for captures"),
+        (["--input-format", "frames", "--port", "1"], "--port is for captures"),
         (
-            ["--from", "frames", "--response-to", "Fetch"],
+            ["--input-format", "frames", "--response-to", "Fetch"],
             "--response-to Fetch: give an api and its version, as Fetch:17",
         ),
     ],

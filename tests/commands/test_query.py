@@ -308,8 +308,8 @@ def test_the_allowed_directory_is_not_what_is_read(disk: Path) -> None:
 
 
 def test_explain_carries_nothing_out(disk: Path, tmp_path: Path) -> None:
-    line = refused(disk, "--explain", f"COPY orders TO '{tmp_path}/x.csv'", "--allow-files", str(tmp_path))
-    assert line == "kseg: --explain is for queries (SELECT …): others would change something"
+    line = refused(disk, "--dry-run", f"COPY orders TO '{tmp_path}/x.csv'", "--allow-files", str(tmp_path))
+    assert line == "kseg: --dry-run is for queries (SELECT …): others would change something"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -318,11 +318,11 @@ def test_what_does_not_fit_into_memory_goes_into_temporary_files_that_are_remove
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     sql = "SELECT count(*) n FROM (SELECT DISTINCT range FROM range(8000000))"
-    assert queried(disk, sql, "--memory", "64MiB") == [{"n": 8_000_000}]
+    assert queried(disk, sql, "--max-memory", "64MiB") == [{"n": 8_000_000}]
     assert list(tmp_path.iterdir()) == []
-    line = refused(disk, sql, "--memory", "64MiB", "--temp-limit", "1MiB")
+    line = refused(disk, sql, "--max-memory", "64MiB", "--max-temp", "1MiB")
     assert line.startswith("kseg: Out of Memory Error: failed to offload data block")
-    assert line.endswith(": give more --temp-limit, or more --memory")
+    assert line.endswith(": give more --max-temp, or more --max-memory")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -186,7 +186,7 @@ def test_latest_per_key_is_reported_before_keys_are_redacted(tmp_path: Path) -> 
 
 def test_control_records_of_a_built_log_stay(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("alice\nbob\n")
-    options = ["--from", "text", "--producer-id", "7", "--transaction", "commit"]
+    options = ["--input-format", "text", "--producer-id", "7", "--transaction", "commit"]
     assert kseg(tmp_path, "build", "lines", "--to", "first/t-0", *options).status == 0
     (tmp_path / "json").write_bytes(kseg(tmp_path, "dump", "-o", "json", "-q", "first/t-0").stdout)
     assert kseg(tmp_path, "build", "json", "--to", "second/t-0", *ALL).status == 0

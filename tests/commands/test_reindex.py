@@ -60,7 +60,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
     lines = b"".join(b"%0*d\n" % (size - 70, number) for number in range(300))
     (directory / "lines").write_bytes(lines)
     options = ["--batch-records", "1", "--segment-bytes", str(100 * size), "--index-interval-bytes", str(interval)]
-    ran = kseg(["build", "lines", "--from", "text", *options, "--to", "kafka-logs/t-0"], directory)
+    ran = kseg(["build", "lines", "--input-format", "text", *options, "--to", "kafka-logs/t-0"], directory)
     assert ran.status == 0
     assert ran.stdout.count(b".log:") >= 3
 

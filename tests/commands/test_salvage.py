@@ -106,7 +106,7 @@ def lossy_internal(tmp_path: Path, topic: str) -> Path:
         ("__transaction_state", "`kseg txns --open`"),
         ("__share_group_state", "`kafka-share-groups.sh --reset-offsets`"),
         ("__cluster_metadata", "`kseg rebuild-metadata`"),
-        ("__remote_log_metadata", "--remote"),
+        ("__remote_log_metadata", "--tier"),
     ],
 )
 def test_of_an_internal_topic_no_group_can_be_moved(topic: str, advice: str, tmp_path: Path) -> None:

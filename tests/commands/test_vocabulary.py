@@ -44,12 +44,25 @@ class Word(NamedTuple):
     short: str | None = None
 
 
-OUTPUT_FORMS = ("text", "json", "csv", "table", "html", "svg", "timeline", "kcat", "reset-csv", "reassignment")
+OUTPUT_FORMS = (
+    "text",
+    "json",
+    "csv",
+    "table",
+    "html",
+    "svg",
+    "timeline",
+    "kcat",
+    "reset-csv",
+    "reassignment",
+    "chart",
+    "commands",
+)
 INPUT_FORMS = ("text", "json", "csv", "capture", "frames", "hex")
 VOCABULARY = {
     "--output": Word(is_one_of(*OUTPUT_FORMS), "-o"),
     "--to": Word(has_metavar("DIR", "FILE", "DEST")),
-    "--from": Word(is_one_of(*INPUT_FORMS)),
+    "--input-format": Word(is_one_of(*INPUT_FORMS)),
     "--input-kind": Word(has_metavar("KIND")),
     "--grammar": Word(lambda option: isinstance(option.type, click.Choice)),
     "--format": Word(lambda option: isinstance(option.type, click.Choice) and "parquet" in option.type.choices),
@@ -100,7 +113,8 @@ ONLY_ON = {"--format": EXPORTS, "--grammar": {"explain"}, "--timestamp": {"looku
 GONE = {
     "--as", "--warm", "--temporary",
     "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
-    "--max-transaction-timeout", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
+    "--max-transaction-timeout", "--from", "--epoch", "--sequence", "--memory", "--temp-limit", "--columns", "--mode",
+    "--chart", "--as-commands", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
 """Former names, which no command may use again."""
 NO_SETTINGS = {"--max-message-size", "--max-bytes", "--bytes"}

@@ -93,7 +93,7 @@ def test_a_pipe_a_device_and_a_huge_file_are_refused_at_once(path: str, tmp_path
 @pytest.mark.parametrize("form", ["json", "csv", "text"])
 def test_build_takes_no_endless_line(form: str, tmp_path: Path) -> None:
     with Path("/dev/zero").open("rb") as zeros:
-        ran = kseg(tmp_path, "build", "-", "--from", form, "--to", "new", stdin=zeros)
+        ran = kseg(tmp_path, "build", "-", "--input-format", form, "--to", "new", stdin=zeros)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
     assert "line 1 has more than" in ran.stderr
 

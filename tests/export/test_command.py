@@ -30,7 +30,7 @@ def test_loss_ends_with_1_and_says_where(tmp_path: Path) -> None:
 
 
 def test_failfast_ends_with_2_in_one_line(tmp_path: Path) -> None:
-    ran = kseg("export", "--mode", "failfast", "damaged/210-wiped-batch", tmp_path / "out")
+    ran = kseg("export", "--fail-on-damage", "damaged/210-wiped-batch", tmp_path / "out")
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert b"at position 237: bad-length" in ran.stderr
 

@@ -1,4 +1,4 @@
-"""A cluster's state carried over by `kseg metadata --as-commands`: Kafka's tools describe both clusters alike.
+"""A cluster's state carried over by `kseg metadata -o commands`: Kafka's tools describe both clusters alike.
 
 Needs Java and Maven.
 """
@@ -93,7 +93,7 @@ def _in_order(line: str) -> str:
 
 def carried_over(source: Broker, server: str) -> tuple[str, str]:
     """Return kseg's script for another cluster, and its stderr."""
-    ran = run.kseg(["metadata", str(source.logs), "--as-commands", "--bootstrap-server", server], source.work)
+    ran = run.kseg(["metadata", str(source.logs), "-o", "commands", "--bootstrap-server", server], source.work)
     assert ran.status == 0
     return ran.stdout.decode(), ran.stderr.decode()
 

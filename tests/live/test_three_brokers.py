@@ -73,7 +73,8 @@ def _leave_hanging(cluster: Cluster, work: Path) -> None:
     for producer_id, age in ((9001, HOURS_AGO), (9002, 2 * HOURS_AGO)):
         built = work / f"hanging-{producer_id}"
         when = int(time.time() * 1000) - age
-        options = f"--producer-id {producer_id} --epoch 3 --transaction open --timestamp {when} --from text".split()
+        options = f"--producer-id {producer_id} --producer-epoch 3 --transaction open --timestamp {when}".split()
+        options += ["--input-format", "text"]
         (work / "values").write_text("one\ntwo\n")
         assert run.kseg(["build", str(work / "values"), *options, "-q", "--to", str(built)], work).status == 0
         _produce(cluster.nodes[leader].port, "hanging", (built / "00000000000000000000.log").read_bytes())

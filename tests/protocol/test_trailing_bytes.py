@@ -45,6 +45,6 @@ def asked(port: int, message: bytes) -> bytes:
 def frames(directory: Path, content: bytes) -> list[dict[str, object]]:
     path = directory / "frames"
     path.write_bytes(content)
-    ran = run.kseg(["protocol", str(path), "--from", "frames", "-o", "json"], directory)
+    ran = run.kseg(["protocol", str(path), "--input-format", "frames", "-o", "json"], directory)
     assert (ran.status, ran.stderr) == (0, b"")
     return [json.loads(line) for line in ran.stdout.splitlines()]

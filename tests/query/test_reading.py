@@ -88,7 +88,7 @@ def test_batches_of_other_offsets_are_not_read(disk: Path) -> None:
 
 
 def test_explain_says_what_would_be_read_and_reads_no_log(disk: Path) -> None:
-    (scan,) = queried(disk, "--explain", 'SELECT key FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710')
+    (scan,) = queried(disk, "--dry-run", 'SELECT key FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710')
     assert (scan["table"], scan["columns"]) == ("orders", ["key"])
     assert (scan["partitions"], scan["partitionsInAll"]) == (1, PARTITIONS)
     assert scan["offsets"] == "700 to 710"
@@ -99,14 +99,14 @@ def test_explain_says_what_would_be_read_and_reads_no_log(disk: Path) -> None:
 
 def test_explain_tells_from_where_on_a_time_is_looked_for(disk: Path) -> None:
     late = START_MS / 1000 + SEGMENTS * PER_SEGMENT - 20
-    (scan,) = queried(disk, "--explain", f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({late})")
+    (scan,) = queried(disk, "--dry-run", f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({late})")
     assert scan["offsets"] == f"{SEGMENTS * PER_SEGMENT - 20} to"
     assert scan["bytes"] < scan["bytesInAll"] // 20
 
 
 def test_explain_names_each_table_of_a_query(disk: Path) -> None:
     sql = "SELECT o.key FROM orders o JOIN odd USING (key) WHERE o.topic IN (SELECT topic FROM segments)"
-    scans = queried(disk, "--explain", sql)
+    scans = queried(disk, "--dry-run", sql)
     assert sorted(scan["table"] for scan in scans) == ["odd", "orders", "segments"]
     assert all(scan["bytes"] is None for scan in scans if scan["table"] == "segments")
 

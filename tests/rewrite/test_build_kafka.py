@@ -94,7 +94,7 @@ def transactional(codec: str, last_end: str) -> Topic:
             committed.append(served)
         if place == TRANSACTION - 1 and not is_last:
             lines.append({"type": "abort" if is_aborted else "commit"})
-    options = ("--compression", codec, "--producer-id", "4000", "--epoch", "3", "--transaction", last_end)
+    options = ("--compression", codec, "--producer-id", "4000", "--producer-epoch", "3", "--transaction", last_end)
     end_offset = RECORDS + RECORDS // TRANSACTION - (last_end == "open")
     return Topic((*ROLLED, *options), lines, records, committed, end_offset)
 
@@ -105,7 +105,7 @@ def topics() -> Iterator[tuple[str, Topic]]:
         yield f"txn-{codec}", transactional(codec, "abort" if codec == "gzip" else "commit")
     yield "txn-open", transactional("none", "open")
     yield "append-time", plain("--timestamp-type", "LogAppendTime", timestamp=TIME)
-    yield "idempotent", plain("--producer-id", "5000", "--sequence", str(2**31 - 100))
+    yield "idempotent", plain("--producer-id", "5000", "--base-sequence", str(2**31 - 100))
     for codec in CODECS[:-1]:
         yield f"v1-{codec}", plain("--compression", codec, magic=1)
         yield f"v0-{codec}", plain("--compression", codec, magic=0, timestamp=NO_TIME)

@@ -53,7 +53,7 @@ def test_a_connect_server_exports_as_processes_do(server: str, tmp_path: Path) -
 
 def test_a_failing_task_of_a_connect_server_shows_one_line(server: str, tmp_path: Path) -> None:
     damaged = golden.ROOT / "damaged" / "210-wiped-batch"
-    command = [sys.executable, "-m", "kseg", "spark-export", "--remote", server, "--mode", "failfast", str(damaged)]
+    command = [sys.executable, "-m", "kseg", "spark-export", "--remote", server, "--fail-on-damage", str(damaged)]
     ran = subprocess.run([*command, str(tmp_path / "out")], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"kseg: {damaged}/00000000000000021933.log: at position 237: bad-length")

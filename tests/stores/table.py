@@ -248,7 +248,7 @@ COMMANDS = (
     Command("salvage", f"salvage $url/tier --to saved {_PRIVATE}"),
     Command("dump-file", "dump --files $url/logs/zstd-0/00000000000000000281.log --print-data-log", is_of_all=True),
     Command("dump-topic", "dump $url/logs --topic zstd --print-data-log"),
-    Command("remote", "dump $local/disk --remote $url/remote --topic tier-txn --print-data-log"),
+    Command("remote", "dump $local/disk --tier $url/remote --topic tier-txn --print-data-log"),
     Command("export-read", "export $url/logs saved", has_rows=True),
     Command("export-write", "export $local/logs $out", has_rows=True, is_of_all=True),
     Command("delta", "export $url/logs $out --format delta", has_rows=True, is_of_all=True),

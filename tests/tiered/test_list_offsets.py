@@ -58,7 +58,7 @@ def test_serve_and_lookup_tell_what_is_on_the_disk_and_what_was_copied(
     code, offset = OFFSETS[name]
     assert listed(running, code)[:2] == (0, offset)
     for time in (name, str(code)):
-        command = ["lookup", "local", "--remote", "tier", f"--timestamp={time}", "-o", "json"]
+        command = ["lookup", "local", "--tier", "tier", f"--timestamp={time}", "-o", "json"]
         assert json.loads(kseg(command, joined).stdout)["offset"] == offset
 
 

@@ -214,7 +214,7 @@ def test_lookup_answers_as_the_broker_did(stopped: Stopped, tmp_path: Path) -> N
     for (version, level, time, topic), there in stopped.answers.items():
         if (version, level) != (last, 0) or time not in (*BY_NAME, LOOKED_UP):
             continue
-        command = ["lookup", str(stopped.logs), "--remote", str(stopped.tier), "--topic", topic]
+        command = ["lookup", str(stopped.logs), "--tier", str(stopped.tier), "--topic", topic]
         ran = kseg([*command, "--timestamp", BY_NAME.get(time, str(time)), "-q", "-o", "json"], tmp_path)
         offset = json.loads(ran.stdout)["offset"]
         expected = first_at(topic, time, there)

@@ -103,10 +103,10 @@ def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
     remote = made(tmp_path, "remote", base=0, count=100, epochs={0: 0})
     made(tmp_path, "local", base=70, count=100, epochs={0: 0})
     aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
-    together = ("local", "--remote", "b")
+    together = ("local", "--tier", "b")
     expected = [(number, "remote") for number in range(70)] + [(number, "local") for number in range(70, 170)]
     assert values(tmp_path, *together) == expected
-    assert values(tmp_path, "local/orders-0", "--remote", "b") == expected
+    assert values(tmp_path, "local/orders-0", "--tier", "b") == expected
     key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
     for offset, owner in ((0, b"remote"), (69, b"remote"), (70, b"local"), (169, b"local")):
         ran = kseg(["lookup", *together, key, "--offset", str(offset), "--print-data-log"], tmp_path)
@@ -141,7 +141,7 @@ def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) ->
     aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
     made(tmp_path, "local", base=50, count=50, epochs={0: 0})
     (tmp_path / "local" / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBEAMAAAAAAAAgAw")
-    ran = kseg(["ls", "local", "--remote", "b"], tmp_path)
+    ran = kseg(["ls", "local", "--tier", "b"], tmp_path)
     assert ran.status == 2
     assert b"a topic of the same name" in ran.stderr
     assert ran.stderr.count(b"\n") == 1
@@ -155,7 +155,7 @@ def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(
     (tmp_path / "local" / "orders-1").mkdir()
     (tmp_path / "local" / "orders-1" / f"{0:020}.log").touch()
     (tmp_path / "local" / "orders-1" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBEAMAAAAAAAAgAw")
-    ran = kseg(["ls", "local", "--remote", "b"], tmp_path)
+    ran = kseg(["ls", "local", "--tier", "b"], tmp_path)
     assert ran.status == 2
     assert b"a topic of the same name" in ran.stderr
 
@@ -173,7 +173,7 @@ def test_tier_and_disk_as_paths_are_read_together(tmp_path: Path) -> None:
     (log_dir / "cleaner-offset-checkpoint").write_text("0\n0\n")
     (log_dir / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
     expected = [(number, "a") for number in range(200)]
-    assert values(tmp_path, "disk", "--remote", "tier") == expected
+    assert values(tmp_path, "disk", "--tier", "tier") == expected
     assert values(tmp_path, "disk", "tier") == expected
     key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
     count = kseg(["query", "select count(*) from orders", "disk", "tier", key, "-o", "csv", "-q"], tmp_path)

@@ -58,7 +58,7 @@ def test_tier_is_compared_with_what_was_recorded(tmp_path: Path) -> None:
     known[2] = (*known[2][:2], DELETING, NOW - 2 * HOUR)
     lost = [(new_id(1), 500, COPIED, NOW), (new_id(2), 510, STARTED, NOW - 3 * HOUR), (new_id(3), 520, STARTED, NOW)]
     write_metadata(tmp_path / "local", *known[:-1], *lost)
-    for arguments in (["local", "--remote", "bucket"], ["bucket", "local"]):
+    for arguments in (["local", "--tier", "bucket"], ["bucket", "local"]):
         ran = kseg(["verify", *arguments, "--topic", "orders", "-o", "json"], tmp_path)
         found = [json.loads(line) for line in ran.stdout.splitlines()]
         assert sorted((each["id"], each["firstOffset"]) for each in found if each["type"] == "finding") == [

@@ -57,7 +57,7 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
             level: served_records(broker.port, "orders", level) for level in ("read_uncommitted", "read_committed")
         }
     topic_id = (logs / "partition.metadata").read_text()
-    together = [str(broker.logs), "--remote", str(tier)]
+    together = [str(broker.logs), "--tier", str(tier)]
     for level, expected in served.items():
         assert records_of(together, tmp_path, "--isolation", level, "--no-control") == [
             (offset, (key or b"").decode()) for offset, _, key, _ in expected

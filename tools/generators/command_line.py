@@ -15,8 +15,8 @@ INTRODUCTION = f"""# The command line
 
 {NOTICE.format(" COMMAND")}
 
-`-o` chooses the form of the output, `--to` names the new directory of a command that writes one, and `--from` gives
-the form of the input. The [environment](../environment.md) can set each option, [exit status](../exit-status.md) lists
+`-o` is the output format, `--to` the new directory of a command that writes one, and `--input-format` the input format.
+The [environment](../environment.md) can set each option, [exit status](../exit-status.md) lists
 how a command can end, and [streams](../streams.md) has the fields of JSON and CSV.
 
 """

@@ -259,7 +259,7 @@ class RowOptions(NamedTuple):
             for name in (each for each in names if each not in NAMES):
                 near = get_close_matches(name, NAMES, 1)
                 hint = f", did you mean {near[0]}?" if near else "; the names are those of -o json"
-                raise click.UsageError(f"--columns: no column {name}{hint}")
+                raise click.UsageError(f"--fields: no column {name}{hint}")
         return names
 
 

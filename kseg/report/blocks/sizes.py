@@ -332,7 +332,7 @@ def _trial_rows(topic: TopicFacts, sample: Sample) -> list[tuple[Cell, ...]]:
     return rows
 
 
-_RATIOS = ("ls", "--by", "segment", "--deep", "--columns", "baseOffset,bytes,codecs,compressionRatio")
+_RATIOS = ("ls", "--by", "segment", "--deep", "--fields", "baseOffset,bytes,codecs,compressionRatio")
 """The command that shows the current compression of each segment."""
 
 

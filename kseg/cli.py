@@ -203,7 +203,7 @@ def _tell(error: click.ClickException | KsegError | OSError | MemoryError, argum
     """Report in one line why the command ended; return its exit status."""
     match error:
         case MemoryError():
-            talk("kseg: there isn't enough memory for the input; `ulimit -v` may limit it")
+            talk("kseg: there isn't enough memory for the input; check the limit with `ulimit -v`")
             return 2
         case click.UsageError():
             line = _usage_line(error, arguments)
@@ -231,7 +231,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
         except UnicodeEncodeError:
             is_text = False
         if not is_text:
-            raise click.UsageError(f"{argument!a} can't be in a command line")
+            raise click.UsageError(f"{argument!a} isn't valid in a command line; give it as text")
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
@@ -245,11 +245,11 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
     if isinstance(error, click.NoSuchOption):
         text = f"no such option {error.option_name}{_meant(error)}"
     if _names_new_directory(error):
-        text += "; a new directory goes to --to"
+        text += "; use --to for a new directory"
     elif _names_table_format(error):
-        text += "; `kseg export` writes Parquet files and tables"
+        text += "; use `kseg export` for Parquet files and tables"
     text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
-    return f"{where}{': ' if where else ''}{text} `{path} --help` tells more"
+    return f"{where}{': ' if where else ''}{text} run `{path} --help` for more"
 
 
 def _meant(error: click.NoSuchOption) -> str:
@@ -264,7 +264,7 @@ def _meant(error: click.NoSuchOption) -> str:
     longer = sorted(name for name in own if name.startswith(f"{error.option_name}-"))
     others = _commands_with(error.option_name)
     if 0 < len(others) <= _MOST_NAMED and not longer:
-        return f", an option of {_list_names(others)}"
+        return f", which belongs to {_list_names(others)}"
     near = longer or sorted(error.possibilities or ())
     near = [each for each in near if each.startswith(error.option_name)] or near
     return f", did you mean {' or '.join(near)}?" if near else ""
@@ -308,7 +308,7 @@ def _system_line(error: OSError) -> str:
     try:
         os.getcwd()  # noqa: PTH109  pathlib loads modules that `kseg --help` doesn't need
     except OSError:
-        return "the current directory is gone: change to another one, or give absolute paths"
+        return "the current directory no longer exists; change to another one, or give absolute paths"
     return reason
 
 

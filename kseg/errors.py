@@ -48,7 +48,7 @@ class UsageError(KsegError):
 
 def missing_library(name: str, extra: str) -> str:
     """Return the message about an optional library that isn't installed, with the command that installs it."""
-    return f"{name} is missing: `pip install 'kseg[{extra}]'` installs it"
+    return f"{name} is missing; run `pip install 'kseg[{extra}]'`"
 
 
 class RecordError(UsageError):
@@ -79,7 +79,9 @@ class SwappedError(KsegError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(
-            "was replaced while kseg was writing, so files may be elsewhere; find out by what, then run it again", path
+            "another program replaced it while kseg was writing, so files may be elsewhere; find that"
+            " program, then run the command again",
+            path,
         )
 
 

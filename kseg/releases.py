@@ -47,10 +47,10 @@ def parse_release(text: str) -> Release:
     if text == "latest":
         return LATEST
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){1,3}", text):
-        raise UsageError(f"--like {text}: give a release such as 2.8, 0.10.2.2 or latest")
+        raise UsageError(f"--like {text}: this isn't a release; give one such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))
     if not any(release[: len(numbers)] == numbers for release in RELEASES):
-        raise UsageError(f"--like {text}: there is no such release that kseg knows: {_nearest(numbers)}")
+        raise UsageError(f"--like {text}: kseg doesn't know this release; {_nearest(numbers)}")
     whole = 4 if numbers[0] == 0 else 3
     return max(Release((numbers + (_UNNAMED_PATCH,) * whole)[:whole]), OLDEST)
 

@@ -52,7 +52,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
     try:
         moment = _time_of_day(text, zone) or datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no time: give {TIME_FORMS}") from error
+        raise UsageError(f"{text!r} isn't a valid time; give {TIME_FORMS}") from error
     return _milliseconds(moment, zone)
 
 
@@ -98,10 +98,10 @@ def _bare_number(text: str, zone: tzinfo) -> int:
         try:
             return _milliseconds(datetime(number // 10000, number // 100 % 100, number % 100, tzinfo=zone), zone)
         except ValueError as error:
-            raise UsageError(f"{text} is no date; {text}ms are milliseconds since 1970") from error
+            raise UsageError(f"{text} isn't a valid date; give {text}ms for milliseconds since 1970") from error
     if len(text) == _SECONDS_DIGITS:
-        readings = f"in seconds {iso_time(1000 * number)}, in milliseconds {iso_time(number)}"
-        raise UsageError(f"{text} may be {readings}: give {text}000 or {text}ms")
+        readings = f"in seconds it is {iso_time(1000 * number)}, in milliseconds {iso_time(number)}"
+        raise UsageError(f"{text} is ambiguous: {readings}; give {text}000 or {text}ms")
     return min(number, _LARGEST)
 
 
@@ -124,7 +124,7 @@ def parse_zone(name: str) -> tzinfo:
             return offset
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error
+        raise UsageError(f"--tz {name}: no such time zone; give Europe/Berlin, +02:00, local or UTC") from error
 
 
 def zone_name(zone: tzinfo) -> str:
@@ -163,7 +163,7 @@ def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
     """Return the same for people: `none` without a time; beyond the year 9999, `no time` and the number."""
     if timestamp is None or timestamp < 0:
         return none
-    return iso_time(timestamp, zone) or f"no time: {timestamp}"
+    return iso_time(timestamp, zone) or f"not a valid time: {timestamp}"
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:

@@ -306,7 +306,7 @@ def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
             command, stdin=endless.stdout, capture_output=True, check=False, cwd=tmp_path, env=environment
         )
     assert ran.returncode == 2
-    assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes: --max-unpacked sets another limit\n"
+    assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes; raise --max-unpacked to read it\n"
 
 
 def test_tmpdir_that_cannot_be_used_is_not_replaced_by_another(
@@ -315,7 +315,7 @@ def test_tmpdir_that_cannot_be_used_is_not_replaced_by_another(
     (tmp_path / "b.zip").write_bytes(packed(plain, "zip"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
     ran = kseg(tmp_path, "ls", "b.zip")
-    problem = "temporary files can't be kept there: No such file or directory; set TMPDIR to another place"
+    problem = "temporary files can't be written there: No such file or directory; set TMPDIR to another place"
     assert (ran.status, ran.stderr.decode()) == (2, f"kseg: {tmp_path}/absent: {problem}\n")
 
 
@@ -337,7 +337,7 @@ def test_member_that_leads_outside_is_refused(name: str, form: str, tmp_path: Pa
     before = sorted(tmp_path.rglob("*"))
     ran = kseg(tmp_path, "ls", f"b.{form}")
     assert ran.status == 2
-    assert ran.stderr.decode().endswith("would be outside of it: kseg doesn't read this archive\n")
+    assert ran.stderr.decode().endswith("would be unpacked outside of it, so kseg doesn't read this archive\n")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -357,7 +357,7 @@ def test_links_and_devices_are_left_out_and_said(attributes: dict[str, object], 
     (tmp_path / "b.tar").write_bytes(tar_of(log, odd))
     ran = kseg(tmp_path, "dump", "b.tar")
     assert ran.status == 2
-    said = b"kseg: b.tar/x-0/00000000000000000001.log: is a link or a device: not unpacked\n"
+    said = b"kseg: b.tar/x-0/00000000000000000001.log: is a link or a device, so kseg doesn't unpack it\n"
     assert ran.stderr == said
     assert ran.stdout == b"Dumping b.tar/x-0/00000000000000000000.log\nStarting offset: 0\n"
 
@@ -387,7 +387,7 @@ def test_bomb_ends_at_the_limit(name: str, form: str, tmp_path: Path) -> None:
     assert len(bomb) < 100_000
     (tmp_path / f"b.{form}").write_bytes(bomb)
     ran = kseg(tmp_path, "dump", f"b.{form}", "--max-unpacked", "1000000")
-    said = f"kseg: b.{form}: unpacks to more than 1000000 bytes: --max-unpacked sets another limit\n"
+    said = f"kseg: b.{form}: unpacks to more than 1000000 bytes; raise --max-unpacked to read it\n"
     assert (ran.status, ran.stderr.decode()) == (2, said)
 
 
@@ -399,7 +399,7 @@ def test_by_default_a_quarter_of_the_free_space_is_unpacked_into(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=16_000_000))
     assert kseg(tmp_path, "dump", "b.tar").status == 0
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=4_000_000))
-    said = b"kseg: b.tar: unpacks to more than 1000000 bytes: --max-unpacked sets another limit\n"
+    said = b"kseg: b.tar: unpacks to more than 1000000 bytes; raise --max-unpacked to read it\n"
     assert kseg(tmp_path, "dump", "b.tar") == (2, b"", said)
 
 
@@ -444,7 +444,7 @@ def test_member_below_very_many_directories_is_refused(unpacked_into: Path, tmp_
     (tmp_path / "b.tar").write_bytes(tar_of((member("a/" * 1500 + "x-0/00000000000000000000.log"), b"")))
     ran = kseg(tmp_path, "ls", "b.tar")
     assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
-    assert ran.stderr.endswith(b"more than 64 directories deep: kseg doesn't read this archive\n")
+    assert ran.stderr.endswith(b"more than 64 directories deep, so kseg doesn't read this archive\n")
     assert list(unpacked_into.iterdir()) == []
 
 
@@ -455,7 +455,7 @@ def test_member_of_a_zip_whose_packer_takes_any_memory_is_left_out(method: int, 
         archive.writestr("x-0/00000000000000000001.log", bytes(1_000_000), method)
     ran = kseg(tmp_path, "ls", "b.zip", "-o", "json")
     assert (ran.status, json.loads(ran.stdout.splitlines()[0])["segments"]) == (2, 1)
-    said = f"is packed by method {method}: unpack it with the program that packed it\n"
+    said = f"is compressed by method {method}, which kseg doesn't read; unpack it with the program that packed it\n"
     assert ran.stderr.decode() == f"kseg: b.zip/x-0/00000000000000000001.log: can't be read to its end: {said}"
 
 

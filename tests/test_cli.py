@@ -93,15 +93,15 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(arguments: list[str], c
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["dum"], "no such command 'dum', did you mean `kseg dump`? `kseg --help` tells more"),
-        (["--versoin"], "no such option --versoin, did you mean --version? `kseg --help` tells more"),
+        (["dum"], "no such command 'dum', did you mean `kseg dump`? run `kseg --help` for more"),
+        (["--versoin"], "no such option --versoin, did you mean --version? run `kseg --help` for more"),
         (
             ["dump", "--print-data"],
-            "dump: no such option --print-data, did you mean --print-data-log? `kseg dump --help` tells more",
+            "dump: no such option --print-data, did you mean --print-data-log? run `kseg dump --help` for more",
         ),
-        (["dump", "--like"], "dump: option '--like' requires an argument; `kseg dump --help` tells more"),
-        (["slice", "orders-0"], "slice: missing option '--to'; `kseg slice --help` tells more"),
-        (["retain", "--now"], "retain: option '--now' requires an argument; `kseg retain --help` tells more"),
+        (["dump", "--like"], "dump: option '--like' requires an argument; run `kseg dump --help` for more"),
+        (["slice", "orders-0"], "slice: missing option '--to'; run `kseg slice --help` for more"),
+        (["retain", "--now"], "retain: option '--now' requires an argument; run `kseg retain --help` for more"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -113,14 +113,14 @@ def test_wrong_usage_is_one_line_that_tells_where_help_is(arguments: list[str], 
 def test_every_command_says_wrong_usage_in_one_line(name: str) -> None:
     ran = kseg(name, "--quux")
     assert (ran.status, ran.stdout) == (2, b"")
-    pattern = f"kseg: {name}: no such option --quux(, did you mean .+\\?|;) `kseg {name} --help` tells more\n"
+    pattern = f"kseg: {name}: no such option --quux(, did you mean .+\\?|;) run `kseg {name} --help` for more\n"
     assert re.fullmatch(pattern, ran.stderr.decode())
 
 
 def test_unknown_kernel_is_wrong_usage() -> None:
     ran = in_shell(f"kseg dump {SAMPLE}", KSEG_KERNEL="faster")
     assert ran.returncode == 2
-    assert ran.stderr == "kseg: KSEG_KERNEL is 'faster'; it can be fast or twin\n"
+    assert ran.stderr == "kseg: KSEG_KERNEL is 'faster'; set it to fast or twin\n"
 
 
 def test_closed_pipe_ends_quietly() -> None:
@@ -474,11 +474,11 @@ def test_help_is_a_command_too() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("ls --print-data-log", "no such option --print-data-log, an option of `kseg dump`, `kseg lookup` and"),
-        ("dump --grammar", "no such option --grammar, an option of `kseg explain`; "),
+        ("ls --print-data-log", "no such option --print-data-log, which belongs to `kseg dump`, `kseg lookup` and"),
+        ("dump --grammar", "no such option --grammar, which belongs to `kseg explain`; "),
         ("ls --outpu", "no such option --outpu, did you mean --output? "),
-        ("salvage -o saved", "'saved' is not one of 'text', 'json'; a new directory goes to --to; "),
-        ("reindex -o saved", "no such option -o; a new directory goes to --to; "),
+        ("salvage -o saved", "'saved' is not one of 'text', 'json'; use --to for a new directory; "),
+        ("reindex -o saved", "no such option -o; use --to for a new directory; "),
     ],
 )
 def test_a_wrong_option_is_answered_with_the_right_one(line: str, told: str) -> None:

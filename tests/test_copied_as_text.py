@@ -41,15 +41,15 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "its bytes were written in base64": encodebytes,
     "its bytes were written in base64, in UTF-16": lambda data: encodebytes(data).decode().encode("utf-16") + b"\n\0",
     "its bytes were written as hex digits": lambda data: data.hex().encode(),
-    "its bytes were taken for Latin-1 and written as UTF-8": lambda data: data.decode("latin-1").encode(),
-    "its bytes were taken for Windows-1252 and written as UTF-8": lambda data: as_text("cp1252")(data).encode(),
-    "its bytes were taken for Latin-1 and written as UTF-8, twice": (
+    "its bytes were read as Latin-1 and written as UTF-8": lambda data: data.decode("latin-1").encode(),
+    "its bytes were read as Windows-1252 and written as UTF-8": lambda data: as_text("cp1252")(data).encode(),
+    "its bytes were read as Latin-1 and written as UTF-8, twice": (
         lambda data: data.decode("latin-1").encode().decode("latin-1").encode()
     ),
-    "its bytes were taken for code page 437 and written as UTF-8, LF as CRLF": (
+    "its bytes were read as code page 437 and written as UTF-8, LF as CRLF": (
         lambda data: as_text("cp437")(with_crs(data)).encode()
     ),
-    "its bytes were taken for code page 850 and written as UTF-16, LF as CRLF": powershell("cp850"),
+    "its bytes were read as code page 850 and written as UTF-16, LF as CRLF": powershell("cp850"),
 }
 
 

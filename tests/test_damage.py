@@ -282,7 +282,7 @@ def test_detail_of_a_wrong_crc_names_both_checksums(singles: Log, tmp_path: Path
     start = singles.starts[20] + at
     right = int.from_bytes(singles.content[start : start + 4], "big")
     dump = dumped_content(singles.changed(20, at, bytes(4)), tmp_path)
-    assert dump.damage["detail"] == f"crc is 0x00000000, computed {right:#010x}"
+    assert dump.damage["detail"] == f"CRC is 0x00000000, expected {right:#010x}"
 
 
 @pytest.mark.usefixtures("kernel")
@@ -290,7 +290,7 @@ def test_wrong_crc_without_a_header_at_its_end_is_a_damage_up_to_the_next_batch(
     start, size = singles.extent(20)
     damage = the_damage(scanned_content(singles.changed(20, 8, (size - 12 + 1).to_bytes(4, "big")), tmp_path))
     assert place(damage) == ("bad-crc", start, size, 1021)
-    assert "no header where it should end" in damage.detail
+    assert "there is no header at its end" in damage.detail
 
 
 @pytest.mark.usefixtures("kernel")

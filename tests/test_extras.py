@@ -44,7 +44,7 @@ def test_command_whose_library_is_missing_gives_the_pip_line(extra: str, tmp_pat
         [sys.executable, "-c", code, *words], cwd=golden.ROOT, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 2, ran.stdout
-    assert f"`pip install 'kseg[{extra}]'` installs it" in ran.stderr
+    assert f"run `pip install 'kseg[{extra}]'`" in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert not (tmp_path / "new").exists()
 

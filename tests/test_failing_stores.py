@@ -80,7 +80,7 @@ def test_listing_that_names_nothing_and_never_ends_is_given_up(tmp_path: Path, m
     with serving(EndlessStore()) as url, meant(url):
         ran = kseg(["ls", "s3://no-keys"], tmp_path)
     assert (ran.status, ran.stdout) == (3, b"")
-    assert ran.stderr == b"kseg: s3://no-keys: can't be read: nothing came for 1 s\n"
+    assert ran.stderr == b"kseg: s3://no-keys: can't be read: the store sent nothing for 1 s\n"
 
 
 def nothing(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
@@ -263,7 +263,7 @@ def other_region(_: dict[str, Any], start_response: "StartResponse", __: "WSGIAp
 def test_bucket_of_another_region_says_what_to_set(broken_store: BreakingStore, tmp_path: Path) -> None:
     broken_store.break_from(1, other_region)
     ran = kseg(["ls", "s3://tier"], tmp_path)
-    said = b"kseg: s3://tier: is in another region: set AWS_REGION to the bucket's\n"
+    said = b"kseg: s3://tier: is in another region; set AWS_REGION to the region of the bucket\n"
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", said)
 
 
@@ -276,7 +276,7 @@ def no_folders(environ: dict[str, Any], start_response: "StartResponse") -> list
 def test_folder_of_a_web_server_says_that_it_cannot_be_listed(tmp_path: Path) -> None:
     with serving(no_folders) as url:
         ran = kseg(["ls", f"{url}/disk"], tmp_path)
-    said = f"kseg: {url}/disk: can't be listed, as a web server's folders can't: give the URL of a file\n"
+    said = f"kseg: {url}/disk: can't be listed, since web servers have no listings; give the URL of a file\n"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", said)
 
 
@@ -369,14 +369,17 @@ def test_object_that_was_replaced_since_it_was_listed_is_refused(broken_store: B
     broken_store.break_from(1, of_size(5000, "test-1-0/00000000000000203000.log"), 1)
     ran = kseg(["verify", "s3://logs"], tmp_path)
     assert ran.status
-    assert b"00000000000000203000.log has 199858 bytes; it was listed with 5000" in ran.stdout + ran.stderr
+    assert b"00000000000000203000.log has 199858 bytes, but was listed with 5000" in ran.stdout + ran.stderr
     assert b"torn-tail" not in ran.stdout
 
 
 def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:
     broken_store.break_from(1, of_size((1 << 63) - 1), 1)
     ran = kseg(["ls", "s3://tier"], tmp_path)
-    said = "s3://tier/t-0/00000000000000000000.log: can't be read: no file here may have its 9223372036854775807 bytes"
+    said = (
+        "s3://tier/t-0/00000000000000000000.log: can't be read: this machine allows no file of"
+        " 9223372036854775807 bytes"
+    )
     assert (ran.status, ran.stderr.decode()) == (2, f"kseg: {said}\n")
 
 
@@ -384,7 +387,8 @@ def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_
     """It is read in pieces whatever size it claims: all pieces were queued at once."""
     broken_store.break_from(1, of_size(1 << 60), 2)
     ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=4 << 30)
-    said = b"s3://logs/t-0/00000000000000000000.log: can't be read: no file here may have its 1152921504606846976 bytes"
+    log = b"s3://logs/t-0/00000000000000000000.log"
+    said = log + b": can't be read: this machine allows no file of 1152921504606846976 bytes"
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: " + said + b"\n")
 
 
@@ -420,7 +424,7 @@ def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
     with meant("localhost:9000"):
         ran = kseg(["ls", "s3://tier"], tmp_path)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
-    said = b"kseg: s3://tier: the store's endpoint 'localhost:9000' isn't a URL: put http:// or https:// before it\n"
+    said = b"kseg: s3://tier: the store's endpoint 'localhost:9000' isn't a URL; put http:// or https:// before it\n"
     assert ran.stderr == said
 
 
@@ -530,7 +534,7 @@ def test_status_that_no_namenode_gives_is_a_line(changed: dict[str, object], tmp
     with serving(node) as url:
         ran = kseg(["export", f"{url.replace('http', 'webhdfs')}/d/t-0", "out"], tmp_path)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
-    assert ran.stderr.endswith(b" answers as no HDFS does\n"), ran
+    assert ran.stderr.endswith(b" doesn't answer like HDFS; check the URL\n"), ran
     assert not (tmp_path / "out").exists()
     assert node.requests < 200
 

@@ -54,7 +54,7 @@ def zipped(number: int) -> bytes:
 CONTENTS: dict[str, Callable[[int], bytes]] = {
     "a Git LFS pointer to 1": pointer,
     "a git-annex pointer": lambda number: f"/annex/objects/SHA256E-s946--{number:064x}.log\n".encode(),
-    "a batch of Redpanda's": redpanda,
+    "a Redpanda batch": redpanda,
     "gzip|a tar archive": tarred,
     "a zip archive": zipped,
     "a page of XML or HTML": lambda number: (b"<?xml version='1.0'?>", b"<!DOCTYPE html>", b"<Error>")[number % 3] * 9,
@@ -93,20 +93,20 @@ def test_text_before_a_log_hides_nothing(tmp_path: Path) -> None:
 
 
 NAMES = {
-    "lost+found": "where `fsck` and `kseg salvage` put what they find",
+    "lost+found": "the place where `fsck` and `kseg salvage` put recovered files",
     ".nfs000000000263400b0000003a": "deleted while a process had it open, on NFS",
     ".fuse_hidden0000002300000001": "deleted while a process had it open, on FUSE",
     ".DS_Store": "macOS's",
-    ".snapshot": "the file server's or file system's",
-    f".{NAME}.aB3xYz": "a copy by rsync that was cut off",
-    f"{NAME}.filepart": "a transfer that was cut off",
-    f"{NAME}~": "a copy that somebody made",
-    f"{0:020} (1).log": "a copy that somebody made",
-    f"{0:020} - Copy.log": "a copy that somebody made",
-    f"{NAME}.bak": "a copy that somebody made",
-    "0-1-v1.log": "Redpanda's, which kseg doesn't read",
-    "bundle.tar.gz": "an archive: unpack it, or give its own path",
-    f"{NAME}.gz": "compressed: give its own path",
+    ".snapshot": "a file of the file server or file system",
+    f".{NAME}.aB3xYz": "an interrupted copy by rsync",
+    f"{NAME}.filepart": "an interrupted transfer",
+    f"{NAME}~": "a manual copy",
+    f"{0:020} (1).log": "a manual copy",
+    f"{0:020} - Copy.log": "a manual copy",
+    f"{NAME}.bak": "a manual copy",
+    "0-1-v1.log": "a Redpanda file, which kseg doesn't read",
+    "bundle.tar.gz": "an archive; unpack it, or give its own path",
+    f"{NAME}.gz": "compressed; give its own path",
 }
 
 
@@ -152,7 +152,7 @@ def test_archive_within_an_archive_is_named(tmp_path: Path, form: str) -> None:
     ran = run.kseg(["ls", outer.name], tmp_path)
     assert (ran.status, ran.stderr.splitlines()[0].decode()) == (
         2,
-        f"kseg: outer.{form}/disks/disk1.tar.gz: is an archive within an archive: unpack outer.{form} first",
+        f"kseg: outer.{form}/disks/disk1.tar.gz: is an archive within an archive; unpack outer.{form} first",
     )
 
 

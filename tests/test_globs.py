@@ -87,7 +87,7 @@ def test_globs_in_archives(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ran.status, ran.stdout.count(b'"type":"partition"')) == (0, 2)
     assert b'"directory":"b.tar/logs/orders-0"' in ran.stdout
     ran = kseg(["ls", "b.tar/logs/x*", "b.tar/logs/pay*", *AS_JSON], logs)
-    assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/logs/x*: nothing in the archive matches\n")
+    assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/logs/x*: no member of the archive matches\n")
     assert b'"directory":"b.tar/logs/payments-0"' in ran.stdout
 
 

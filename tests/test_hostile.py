@@ -108,7 +108,7 @@ def test_false_length_up_to_the_files_end_is_a_damage_that_says_why(as_kafka: bo
     [damage] = items(write(tmp_path, claiming(LARGE_SIZE), LARGE_SIZE), as_kafka=as_kafka)
     assert isinstance(damage, Damage)
     assert (damage.kind, damage.position, damage.size) == (DamageKind.BAD_CRC, 0, LARGE_SIZE)
-    assert f"nothing else tells that it has {LARGE_SIZE} bytes" in damage.detail
+    assert f"nothing else confirms its size of {LARGE_SIZE} bytes" in damage.detail
 
 
 @pytest.mark.parametrize("as_kafka", [False, True])
@@ -148,7 +148,7 @@ def test_batch_for_which_there_is_no_memory_is_one_line_and_status_2(tmp_path: P
     write(tmp_path, start[:17] + crc.to_bytes(4, "big") + start[21:], size)
     ran = bounded(["dump", NAME], tmp_path, memory=250 << 20)
     assert ran.status == 2
-    assert ran.stderr == f"kseg: {NAME}: at position 0: there's no memory for {size} bytes\n".encode()
+    assert ran.stderr == f"kseg: {NAME}: at position 0: there isn't enough memory for {size} bytes\n".encode()
 
 
 # --- many damages ----------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_both_kernels_hold_bodies_of_mebibytes_to_their_ratio(size: int, tmp_pat
     ran = kseg(["dump", NAME], tmp_path)
     assert ran.status == 1
     most = LARGEST_RATIO * len(body) + LARGEST_RATIO_FREE
-    assert f"bad-body at position 0: zstd: more than {most} bytes come out".encode() in ran.stderr
+    assert f"bad-body at position 0: zstd: the decompressed size is more than {most} bytes".encode() in ran.stderr
 
 
 def test_zstd_bomb_gives_little_more_than_it_may(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_entries_that_are_too_far_to_compare_are_printed_and_counted(tmp_path: P
     ran = kseg(["dump", TIME_INDEX], tmp_path)
     assert ran.stdout.count(b"timestamp: ") == 1600
     assert b"batch that is too far away: " in ran.stderr
-    assert b"they were not compared" in ran.stderr
+    assert b"kseg didn't compare them" in ran.stderr
 
 
 def test_index_of_a_few_entries_back_and_forth_is_compared_whole(tmp_path: Path) -> None:
@@ -350,4 +350,4 @@ def test_lookup_does_not_open_bombs_without_end(tmp_path: Path) -> None:
     details = [damage.detail for damage in step.damages]
     assert len(details) == MANY_BOMBS
     assert details[0].startswith("zstd: more than ")
-    assert details[-1] == "not read, since the ones before took too long"
+    assert details[-1] == "not read, since earlier batches took too long"

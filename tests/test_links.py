@@ -110,7 +110,7 @@ def test_an_export_writes_through_no_link_that_it_finds(table_format: str, root:
             path.rename(moved)
         make(path, root / target)
         options = ["--overwrite"] if how == "out of the tree" else []
-        refused(root, [*line, *options], b"is a symbolic link, and kseg writes through none")
+        refused(root, [*line, *options], b"is a symbolic link, and kseg doesn't write through links")
         path.unlink()
         between.unlink(missing_ok=True)
         if name in there:
@@ -171,7 +171,7 @@ def test_a_folder_on_the_way_that_leads_into_the_input_is_the_input(name: str, r
     if not (root / "way").exists():
         (root / "way").symlink_to(root / INPUT)
     if name != "build":
-        refused(root, NEW[name].replace("TARGET", "way/new").split(), b"which is read: kseg writes nothing there")
+        refused(root, NEW[name].replace("TARGET", "way/new").split(), b"which kseg reads; give")
 
 
 STATEMENTS = (

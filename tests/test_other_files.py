@@ -14,7 +14,7 @@ from tests import golden
 from tests.loops import for_each
 from tests.run import kseg
 
-READS_NONE = "kseg reads no such files"
+READS_NONE = "kseg doesn't read such files"
 LOG_LINE = b"[2026-11-01 03:00:01,201] WARN Loaded stray log: orders-7.0-stray (kafka.log.LogManager)\n"
 FILES: dict[str, tuple[bytes | Callable[[], bytes], str, str]] = {
     "picture.png": (b"\x89PNG\r\n\x1a\n" + bytes(60), "a picture", READS_NONE),
@@ -27,7 +27,7 @@ FILES: dict[str, tuple[bytes | Callable[[], bytes], str, str]] = {
     "server.log": (LOG_LINE, "a broker's text log", "kseg doctor --broker-log"),
     "empty": (b"", "an empty file", READS_NONE),
     "zeros": (bytes(4096), "zeros", READS_NONE),
-    "moves.json": (b'{"version":1,"partitions":[]}', "a plan of reassignments", "kseg reads no such files"),
+    "moves.json": (b'{"version":1,"partitions":[]}', "a plan of reassignments", "kseg doesn't read such files"),
     "other.json": (b'[{"a":1}]', "JSON", READS_NONE),
     "clients": (
         lambda: (golden.ROOT / "protocol/4.3.1/clients.pcap").read_bytes(),

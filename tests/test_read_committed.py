@@ -141,7 +141,7 @@ def transaction_whose_commit_is_lost(directory: Path) -> Path:
 
 
 NOTHING_OPEN = (5, 0, 1, 1, 1, -1, 0, -1)
-ENDED_IN_DAMAGE = b"producer 5: its transaction from offset 0 on ended where the log is damaged"
+ENDED_IN_DAMAGE = b"the transaction of producer 5 from offset 0 on ended in a damaged part of the log"
 
 
 def test_snapshot_after_damage_tells_that_a_transaction_ended_there(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
     assert list(map(int, ran.stdout.split())) == [0, 1, 7]
     assert ENDED_IN_DAMAGE in ran.stderr
-    assert b"the one aborted at 6 began at 3" in ran.stderr
+    assert b"the abort at offset 6 has first offset 3" in ran.stderr
     log.with_suffix(".txnindex").unlink()
     assert dumped(log.parent) == [7]
 
@@ -270,7 +270,9 @@ def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
     assert [json.loads(line)["offset"] for line in ran.stdout.splitlines() if b'"offset":1' in line] == [1]
     assert b"a transaction is open" not in ran.stderr
     ran = run_kseg(["txns", "."], log.parent)
-    assert b"orders-0: offset 0: the CRC of its batch is wrong: no transaction is taken to begin there" in ran.stderr
+    assert (
+        b"orders-0: offset 0: the CRC of its batch is wrong, so kseg ignores this start of a transaction" in ran.stderr
+    )
     assert ran.stdout == b""
 
 

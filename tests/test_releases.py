@@ -32,16 +32,14 @@ def like(release: str) -> run.Run:
 def test_releases_that_never_were_are_refused_with_the_nearest(release: str, nearest: str) -> None:
     ran = like(release)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr.decode() == (
-        f"kseg: --like {release}: there is no such release that kseg knows: the nearest {nearest}\n"
-    )
+    assert ran.stderr.decode() == (f"kseg: --like {release}: kseg doesn't know this release; the nearest {nearest}\n")
 
 
 @pytest.mark.parametrize("text", ["later", "4", "1.", "4.3.1-rc1", "9" * 5000 + ".1"])
 def test_what_is_no_release_is_refused(text: str) -> None:
     ran = like(text)
     assert ran.status == 2
-    assert b"give a release such as 2.8, 0.10.2.2 or latest" in ran.stderr
+    assert b"give one such as 2.8, 0.10.2.2 or latest" in ran.stderr
 
 
 def test_every_release_is_taken_whole_and_by_its_line() -> None:
@@ -53,5 +51,5 @@ def test_every_release_is_taken_whole_and_by_its_line() -> None:
 def test_a_release_whose_tool_is_not_out_is_taken_as_the_one_before() -> None:
     ran = like("4.4.0")
     assert (ran.status, ran.stdout) == (0, like("4.3.1").stdout)
-    assert ran.stderr == b"kseg: --like 4.4.0: its tool isn't out yet: lines are those of 4.3.1\n"
+    assert ran.stderr == b"kseg: --like 4.4.0: its tool isn't released yet, so kseg prints the lines of 4.3.1\n"
     assert like("4.3").stderr == like("latest").stderr == b""

@@ -315,7 +315,7 @@ def test_what_only_a_caller_can_do_is_not_in_what_commands_print(tmp_path: Path)
     (one,) = batches_of(written(tmp_path, batch(BatchHeader(count=3), body=b"\x7e")))
     with pytest.raises(kseg.DamagedError) as caught:
         list(one.records())
-    assert str(caught.value).endswith('on_damage="skip" goes on after it')
+    assert str(caught.value).endswith('on_damage="skip" continues after it')
     assert "on_damage" not in caught.value.one_line()
     assert str(caught.value).startswith(caught.value.one_line())
 

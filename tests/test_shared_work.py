@@ -183,7 +183,7 @@ def dies_at_30(item: int, _: OnRead) -> Iterator[int]:
 def test_a_killed_process_ends_the_run() -> None:
     with (
         shared_work(dies_at_30, range(60), costly, processes=2) as results,
-        pytest.raises(KsegError, match="a process that shares the work was killed"),
+        pytest.raises(KsegError, match="a worker process was killed"),
     ):
         list(results)
 

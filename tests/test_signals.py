@@ -446,7 +446,7 @@ def assert_tells_of_a_killed_process(shared: Place, name: str) -> None:
         os.kill(others[-1], signal.SIGKILL)
         status, said = ended(process, stderr)
     assert status == 2
-    assert b"a process that shares the work was killed" in said
+    assert b"a worker process was killed" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)

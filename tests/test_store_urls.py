@@ -44,21 +44,20 @@ def line_of(arguments: list[str], directory: Path, **variables: str) -> str:
 
 
 ODD_URLS = {
-    "s3://my bucket/x": "s3://my bucket/x: 'my bucket' can't be the name of a bucket: correct it",
-    "s3://my\tbucket/x": r"s3://my\tbucket/x: 'my\tbucket' can't be the name of a bucket: correct it",
-    "s3://<b>/x": "s3://<b>/x: '<b>' can't be the name of a bucket: correct it",
-    "s3://../x": "s3://../x: '..' can't be the name of a bucket: correct it",
-    "s3://[b/x": "s3://[b/x: '[b' can't be the name of a bucket: correct it",
-    "gs://my bucket/x": "gs://my bucket/x: 'my bucket' can't be the name of a bucket: correct it",
-    "az://my box/x": "az://my box/x: 'my box' can't be the name of a container: correct it",
-    "http://a b/x.log": "http://a b/x.log: 'a b' can't be the name of a host: correct it",
-    "http://h:99999/x.log": "http://h:99999/x.log: 'h:99999' can't be the name of a host: correct it",
-    "http://[zz]/x.log": "http://[zz]/x.log: '[zz]' can't be the name of a host: correct it",
-    "http://999.1.1.1/x.log": "http://999.1.1.1/x.log: '999.1.1.1' can't be the name of a host: correct it",
-    "s3://b/x\ny": r"s3://b/x\ny: has a control character, . or .. in its path, as no object that kseg reads:"
+    "s3://my bucket/x": "s3://my bucket/x: 'my bucket' isn't a valid name of a bucket; correct it",
+    "s3://my\tbucket/x": r"s3://my\tbucket/x: 'my\tbucket' isn't a valid name of a bucket; correct it",
+    "s3://<b>/x": "s3://<b>/x: '<b>' isn't a valid name of a bucket; correct it",
+    "s3://../x": "s3://../x: '..' isn't a valid name of a bucket; correct it",
+    "s3://[b/x": "s3://[b/x: '[b' isn't a valid name of a bucket; correct it",
+    "gs://my bucket/x": "gs://my bucket/x: 'my bucket' isn't a valid name of a bucket; correct it",
+    "az://my box/x": "az://my box/x: 'my box' isn't a valid name of a container; correct it",
+    "http://a b/x.log": "http://a b/x.log: 'a b' isn't a valid name of a host; correct it",
+    "http://h:99999/x.log": "http://h:99999/x.log: 'h:99999' isn't a valid name of a host; correct it",
+    "http://[zz]/x.log": "http://[zz]/x.log: '[zz]' isn't a valid name of a host; correct it",
+    "http://999.1.1.1/x.log": "http://999.1.1.1/x.log: '999.1.1.1' isn't a valid name of a host; correct it",
+    "s3://b/x\ny": r"s3://b/x\ny: has a control character, . or .. in its path, which kseg doesn't read;"
     " correct it",
-    "s3://b/a/../y": "s3://b/a/../y: has a control character, . or .. in its path, as no object that kseg reads:"
-    " correct it",
+    "s3://b/a/../y": "s3://b/a/../y: has a control character, . or .. in its path, which kseg doesn't read; correct it",
 }
 
 
@@ -80,7 +79,7 @@ ODD_ENDPOINTS = (
 
 @for_each("endpoint", ODD_ENDPOINTS)
 def test_endpoint_without_a_host_is_named(endpoint: str, tmp_path: Path) -> None:
-    said = f"the store's endpoint {endpoint!r} can't be one: give https://HOST:PORT"
+    said = f"the store's endpoint {endpoint!r} isn't valid; give https://HOST:PORT"
     assert line_of(["ls", "s3://b/x"], tmp_path, AWS_ENDPOINT_URL=endpoint) == f"s3://b/x: {said}"
     assert line_of(["ls", "gs://b/x"], tmp_path, STORAGE_EMULATOR_HOST=endpoint) == f"gs://b/x: {said}"
     assert line_of(["ls", "az://b/x"], tmp_path, AZURE_STORAGE_ENDPOINT=endpoint) == f"az://b/x: {said}"
@@ -89,12 +88,12 @@ def test_endpoint_without_a_host_is_named(endpoint: str, tmp_path: Path) -> None
 def test_endpoint_loses_no_query(tmp_path: Path) -> None:
     """The library omitted the bucket in its requests, and listed another one."""
     said = line_of(["ls", "s3://b/x"], tmp_path, AWS_ENDPOINT_URL=f"{NOWHERE}?a=b")
-    assert said == f"s3://b/x: the store's endpoint '{NOWHERE}?a=b' can't be one: give https://HOST:PORT"
+    assert said == f"s3://b/x: the store's endpoint '{NOWHERE}?a=b' isn't valid; give https://HOST:PORT"
 
 
 def test_emulator_without_a_host_is_named(tmp_path: Path) -> None:
     said = line_of(["ls", "gs://b/x"], tmp_path, STORAGE_EMULATOR_HOST=":::")
-    assert said == "gs://b/x: the store's endpoint 'http://:::' can't be one: give https://HOST:PORT"
+    assert said == "gs://b/x: the store's endpoint 'http://:::' isn't valid; give https://HOST:PORT"
 
 
 def test_variables_that_can_not_be_sent_are_named(tmp_path: Path) -> None:
@@ -104,17 +103,20 @@ def test_variables_that_can_not_be_sent_are_named(tmp_path: Path) -> None:
         ("AZURE_STORAGE_TOKEN", "az://b"),
     ):
         said = line_of(["ls", url], tmp_path, **{name: "a\nb"})
-        assert said == f"{url}: {name} has a character that can't be sent, such as a line feed: set it without"
+        assert (
+            said
+            == f"{url}: {name} has a character that can't be sent, such as a line feed; set it without that character"
+        )
     said = line_of(["ls", "s3://b"], tmp_path, AWS_REGION="us east")
-    assert said == "s3://b: the region 'us east' can't be one: correct AWS_REGION, or the profile's"
+    assert said == "s3://b: the region 'us east' isn't valid; correct AWS_REGION, or the region of the profile"
     said = line_of(["ls", "az://b"], tmp_path, AZURE_STORAGE_ACCOUNT="a b")
-    assert said == "az://b: Azure's account 'a b' can't be one: correct AZURE_STORAGE_ACCOUNT"
+    assert said == "az://b: the Azure account 'a b' isn't valid; correct AZURE_STORAGE_ACCOUNT"
 
 
 @for_each("command", ("ls", "dump", "verify", "plan-move", "rebuild-metadata --to out"))
 def test_url_without_a_bucket_is_shown_as_it_was_given(command: str, tmp_path: Path) -> None:
     for url in ("s3:///x", "s3://", "S3://"):
-        assert line_of([*command.split(), url], tmp_path) == f"{url}: names no bucket: s3://BUCKET/PREFIX"
+        assert line_of([*command.split(), url], tmp_path) == f"{url}: has no bucket; give s3://BUCKET/PREFIX"
 
 
 def test_schemes_may_have_capitals(tmp_path: Path) -> None:
@@ -154,7 +156,10 @@ def test_page_of_html_is_no_empty_bucket(tmp_path: Path) -> None:
         patch.setenv("STORAGE_EMULATOR_HOST", url)
         for place, command in itertools.product(("s3://b", "gs://b/x"), ("ls", "verify", "export --dry-run")):
             ran = kseg([*command.split(), place, *(["out"] if "export" in command else [])], tmp_path)
-            said = f"kseg: {place}: can't be listed: a page of HTML came; correct the store's endpoint, or a proxy\n"
+            said = (
+                f"kseg: {place}: can't be listed: the answer is an HTML page; correct the store's"
+                f" endpoint, or the proxy\n"
+            )
             assert (ran.status, ran.stdout, ran.stderr.decode()) == (3, b"", said), (place, command)
 
 
@@ -164,7 +169,7 @@ def test_archive_in_a_bucket_is_no_directory_without_partitions(tmp_path: Path) 
         client.create_bucket(Bucket="backups")
         client.put_object(Bucket="backups", Key="disk.tar.gz", Body=b"x")
         for place in ("s3://backups/disk.tar.gz", "s3://backups/disk.tar.gz/orders-0"):
-            said = f"kseg: {place}: archives are read on this machine only: copy it here first\n"
+            said = f"kseg: {place}: kseg reads archives on this machine only; copy it here first\n"
             for command in ("ls", "dump", "verify"):
                 ran = kseg([command, place], tmp_path)
                 assert (ran.status, ran.stderr.decode()) == (2, said)
@@ -173,7 +178,7 @@ def test_archive_in_a_bucket_is_no_directory_without_partitions(tmp_path: Path) 
 def test_account_and_profile_that_are_not_there_say_what_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "no account: set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX"
+    said = "no account is set; set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX"
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT")
     assert line_of(["ls", "az://backups/x"], tmp_path) == f"az://backups/x: {said}"
     monkeypatch.setenv("AWS_PROFILE", "nobody")
@@ -190,7 +195,7 @@ def test_account_and_profile_that_are_not_there_say_what_to_set(
     ],
 )
 def test_nothing_is_written_into_what_is_read_however_it_is_named(source: str, target: str) -> None:
-    with pytest.raises(UsageError, match="which is read: kseg writes nothing there"):
+    with pytest.raises(UsageError, match="which kseg reads; give"):
         check_destination(target, [source])
 
 

@@ -80,7 +80,7 @@ def test_a_time_of_day_is_today_s_or_yesterday_s_in_the_zone(text: str, meant: t
 
 @pytest.mark.parametrize("text", ["", "25:00", "10:60", "tomorrow", "yesterday10"])
 def test_what_is_no_time_of_day_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is no time: give .*10:00, yesterday"):
+    with pytest.raises(UsageError, match=r"isn't a valid time; give .*10:00, yesterday"):
         parse_time(text)
 
 
@@ -89,14 +89,15 @@ def test_seconds_or_milliseconds_is_a_question(option: str) -> None:
     ran = run.kseg(["dump", SAMPLE, option, "1581597478"], golden.ROOT)
     assert (ran.status, ran.stdout) == (2, b"")
     assert ran.stderr.decode() == (
-        "kseg: 1581597478 may be in seconds 2020-02-13T12:37:58.000Z, in milliseconds 1970-01-19T07:19:57.478Z:"
+        "kseg: 1581597478 is ambiguous: in seconds it is 2020-02-13T12:37:58.000Z, in milliseconds"
+        " 1970-01-19T07:19:57.478Z;"
         " give 1581597478000 or 1581597478ms\n"
     )
 
 
 @pytest.mark.parametrize("text", ["20261301", "20260231", "29990100"])
 def test_eight_digits_that_are_no_date_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=f"{text} is no date; {text}ms are milliseconds since 1970"):
+    with pytest.raises(UsageError, match=f"{text} isn't a valid date; give {text}ms for milliseconds since 1970"):
         parse_time(text)
 
 

@@ -165,7 +165,9 @@ def _open_listed(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory 
     directory, is_partition = directory_at(path)
     if path.is_file():
         if parse_file_name(path).kind not in LOG_KINDS:
-            raise OpenError("is no log: give its directory; kseg.open_segment reads any file as a log", path)
+            raise OpenError(
+                "isn't a log; give its directory, or call kseg.open_segment, which reads any file as a log", path
+            )
         return Segment(path)
     return Partition(PartitionLog(directory)) if is_partition else LogDirectory([path])
 

@@ -144,8 +144,8 @@ def verification(
 
 def _warn_of_unread(path: Path, reason: str) -> None:
     warn(
-        f"{path}: not read: {reason}: the tier is told by checkpoints alone;"
-        " `kseg.open` of the log directory reads metadata of any size"
+        f"{path}: not read, so only checkpoints tell about the remote tier: {reason};"
+        " open the log directory by `kseg.open`, which reads metadata of any size"
     )
 
 

@@ -130,7 +130,7 @@ def asked_selection(selection: Selection | None, options: Mapping[str, object], 
         known["control"] = False
     asked = selection_of(cast(SelectionOptions, known), EVERYTHING if selection is None else selection)
     if asked.is_followed:
-        raise UsageError("is_followed: `kseg dump --follow` follows a log that grows; call again for what is new")
+        raise UsageError("is_followed works only in `kseg dump --follow`; leave it out, and call again for new records")
     return asked
 
 
@@ -197,7 +197,10 @@ def _decode_batches(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecodi
     def add_columns() -> Iterator["pa.RecordBatch"]:
         yield from map(decoded.added, batches)
         if decoded.undecoded:
-            warn(f"{counted(decoded.undecoded, 'key')} or values don't decode: they are null in the decoded columns")
+            warn(
+                f"{counted(decoded.undecoded, 'key')} or values can't be decoded, so they are null in the"
+                f" decoded columns"
+            )
 
     return add_columns()
 
@@ -207,7 +210,7 @@ def needed(module: str, command: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise UsageError(f"{module} is missing: {command}") from error
+        raise UsageError(f"{module} is missing; run `{command}`") from error
 
 
 class Logs(ABC):

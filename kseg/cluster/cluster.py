@@ -216,12 +216,12 @@ class Cluster:
         if len(found) > 1:
             where = self.paths[0] if len(self.paths) == 1 else None
             raise UsageError(
-                f"there are {counted(len(found), 'partition')} here: choose one with --topic and --partition", where
+                f"there are {counted(len(found), 'partition')} here; choose one with --topic and --partition", where
             )
         if not found:
             left_out = next(iter(left_out_of(replicas)), None)
             why = "" if left_out is None else f": {left_out.text()}"
-            raise UsageError(f"there is no partition that can be read{why}", self.paths[0])
+            raise UsageError(f"no partition can be read{why}", self.paths[0])
         return found[0]
 
     def directories(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionLog]:

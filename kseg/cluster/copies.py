@@ -175,7 +175,7 @@ def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
     path = Path(source)
     found = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
     if not found:
-        error = OpenError("nothing matches", source)
+        error = OpenError("no partition matches", source)
         if refuse is None:
             raise error
         refuse(error)

@@ -256,7 +256,7 @@ class NoPartitionError(OpenError):
     """A directory exists, but has no partition in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
+        problem = "no partition here; give a partition's directory, a log directory, or a parent of it"
         others = next(_foreign_below(as_path(path)), None)
         there = _describe_contents(as_path(path)) if others is None else f"{others[0]} is {others[1]}"
         super().__init__(f"{problem}; {there}" if there else problem, path)

@@ -275,7 +275,7 @@ class _JoinedLog(LogFile):
         lost = [(first, end) for first, end in self._filled_ranges if first >= self._joined_copies.first_kept]
         if lost:
             offsets = counted(sum(end - first for first, end in lost), "offset")
-            self._joined_copies.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
+            self._joined_copies.say_once(f"{self.path}: has lost {offsets}, which kseg reads from other copies")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """Yield the runs of a log with other copies' batches in its holes.

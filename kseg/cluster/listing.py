@@ -148,7 +148,7 @@ class Lister:
         return listing if evidence is None else replace(listing, topic_id=evidence[0], topic_id_source=evidence[1])
 
     def _note_unread(self, path: Path, reason: str) -> None:
-        by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
+        by_hand = "retention uses options and Kafka's defaults; run `kseg retain`, which reads metadata of any size"
         self._turns.in_turn(self._turns.note)(f"{path}: not read: {reason}: {by_hand}")
 
 

@@ -60,7 +60,7 @@ class Hole(NamedTuple):
     def unreadable(self) -> Unreadable:
         """Return it as a part that a view couldn't use."""
         first, last, end = self
-        reason = f"offsets {first} to {last} are missing: what changed up to offset {end} isn't known"
+        reason = f"offsets {first} to {last} are missing, so changes up to offset {end} aren't known"
         return Unreadable(METADATA_TOPIC, None, reason)
 
 

@@ -67,7 +67,7 @@ def read_checkpoint(path: Path, end_offset: int) -> Checkpoint | Unreadable:
                 if not isinstance(item, Batch):
                     return bad(item.brief)
                 if not item.is_valid or item.problem() is not None:
-                    return bad(f"the batch at position {item.position} can't be read whole")
+                    return bad(f"the batch at position {item.position} can't be read completely")
                 (control if item.is_control else records).extend(item.records())
     except OpenError as error:
         return bad(error.message)

@@ -296,7 +296,7 @@ class MetadataBeside:
 
         size = place.size + sum(each.size for each in place.metadata_snapshots)
         if self._largest_size is not None and size > self._largest_size:
-            self._tell(place.path, f"{counted(size, 'byte')}, more than the {self._largest_size} that are read here")
+            self._tell(place.path, f"{counted(size, 'byte')}, more than the {self._largest_size} that kseg reads here")
             return None
         try:
             return cluster_metadata_of(place, Until())

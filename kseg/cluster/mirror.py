@@ -66,7 +66,7 @@ class Mirror:
             last = found.key
             if found.key in with_objects:
                 if found.size:  # else it is the mark of a folder
-                    why = "can't be a file here: other objects lie in a folder of its name; move it"
+                    why = "can't be a file here, since a folder of its name has other objects; move it"
                     self.refused.append(OpenError(why, place_of(store, found.key)))
                 continue
             try:

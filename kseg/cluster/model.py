@@ -316,9 +316,12 @@ class ClusterMetadata:
         """Yield notes on unreadable or missing parts."""
         yield from (unreadable.line() for unreadable in self.unreadable)
         if self.missing_before is not None:
-            yield f"records before offset {self.missing_before} are missing, and no checkpoint has them: incomplete"
+            yield (
+                f"the metadata is incomplete: records before offset {self.missing_before} are missing,"
+                f" and no checkpoint has them"
+            )
         if self.unapplied:
             yield (
-                f"{counted(self.unapplied, 'record belongs', 'records belong')} to what isn't known, or to a"
+                f"{counted(self.unapplied, 'record belongs', 'records belong')} to unknown objects, or to a"
                 " transaction that has not ended"
             )

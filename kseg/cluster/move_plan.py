@@ -181,7 +181,7 @@ def plan_moves(
     broker_id = _only_broker(cluster)
     found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
-        raise OpenError(f"has no {METADATA_TOPIC} that can be read: say with --cluster-metadata where it is", paths[0])
+        raise OpenError(f"has no readable {METADATA_TOPIC}; give its place with --cluster-metadata", paths[0])
     options.choice.require_topics([topic.name for topic in found.topics])
     contents = _contents_of(cluster, found)
     reasons = _Reasons(found, broker_id, options.choice, contents)
@@ -206,15 +206,22 @@ def _only_broker(cluster: Cluster) -> int:
     """Return the only broker of all log directories, of which there must be at least two."""
     for found in cluster.found:
         if found.is_partition:
-            raise UsageError("isn't a broker's log directory: give all of the broker's, at least two", found.path)
+            raise UsageError(
+                "isn't a broker's log directory; give all log directories of the broker, at least two", found.path
+            )
     ids = {log_dir.identity.broker for log_dir in cluster.log_dirs}
     if None in ids:
         path = next(each.path for each in cluster.log_dirs if each.identity.broker is None)
-        raise UsageError(f"{META_PROPERTIES} doesn't say which broker it belongs to", path)
+        raise UsageError(f"{META_PROPERTIES} has no broker id", path)
     if len(ids) > 1:
-        raise UsageError(f"these are of brokers {', '.join(map(str, sorted(filter(None, ids))))}: give those of one")
+        raise UsageError(
+            f"these log directories belong to brokers"
+            f" {', '.join(map(str, sorted(filter(None, ids))))}; give the log directories of one broker"
+        )
     if len(cluster.log_dirs) < 2:
-        raise UsageError("is one log directory: give all of the broker's, at least two", cluster.log_dirs[0].path)
+        raise UsageError(
+            "is only one log directory; give all log directories of the broker, at least two", cluster.log_dirs[0].path
+        )
     (broker_id,) = ids
     assert broker_id is not None
     return broker_id
@@ -315,9 +322,11 @@ class _Reasons:
     def is_target(self, contents: _Contents) -> bool:
         """Return whether partitions may be moved into a directory; note the reason if not."""
         if contents.directory_id in self._cordoned_ids:
-            self._closed_notes.append(f"{contents.path} is cordoned: nothing is moved into it")
+            self._closed_notes.append(f"{contents.path} is cordoned, so no partition is moved into it")
         elif self._registered_ids and contents.directory_id not in self._registered_ids:
-            self._closed_notes.append(f"{contents.path} isn't one of the broker's log.dirs: nothing is moved into it")
+            self._closed_notes.append(
+                f"{contents.path} isn't one of the broker's log.dirs, so no partition is moved into it"
+            )
         else:
             return True
         return False
@@ -329,7 +338,7 @@ class _Reasons:
     def notes(self) -> Iterator[str]:
         yield from self._closed_notes
         for reason, count in sorted(self._counts.items()):
-            yield f"partitions left where they are, since they are {reason}: {count}"
+            yield f"partitions not moved, since they are {reason}: {count}"
 
 
 def _shelf(contents: _Contents, reasons: _Reasons, *, by_capacity: bool) -> Shelf:
@@ -352,4 +361,4 @@ def _same_disk(contents: Sequence[_Contents]) -> Iterator[str]:
     for device, count in devices.items():
         if count > 1:
             shared = ", ".join(str(each.path) for each in contents if each.device == device)
-            yield f"on one file system: {shared}; moves between them free nothing there"
+            yield f"moves between these free no space, since they are on one file system: {shared}"

@@ -51,9 +51,15 @@ class Now(NamedTuple):
         """Yield a sentence about the time, if it is neither given nor the clock's."""
         time = iso_time(self.ms)
         if self.source is NowSource.DISK:
-            yield f"now is {time}, the newest time a broker wrote: none uses the disk; --now chooses another"
+            yield (
+                f"now is {time}, the newest time that a broker wrote, since no broker uses the disk; give"
+                " --now to set another time"
+            )
         elif self.source is NowSource.FILES:
-            yield f"now is {time}, a log file's newest time, which copying may have set: no broker wrote one; see --now"
+            yield (
+                f"now is {time}, the newest time of a log file, since no broker wrote one; copying may have set it,"
+                " so check it, or give --now"
+            )
 
 
 def settle_now(given_ms: int | None, cluster: Cluster) -> Now:

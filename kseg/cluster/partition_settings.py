@@ -139,7 +139,11 @@ class IndexIntervals:
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
     """Return the interval of a partition's entries; Kafka's default if they don't show it."""
     spacing = interval_by_spacing(partition)
-    return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
+    return (
+        IndexInterval(INDEX_INTERVAL_BYTES)
+        if spacing is None
+        else IndexInterval(spacing, "the positions of its entries")
+    )
 
 
 class SettingSources:

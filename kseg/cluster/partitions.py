@@ -109,7 +109,7 @@ class LogEnd(NamedTuple):
 class UnknownEnd(Enum):
     """The reason why the end of a partition's log isn't known."""
 
-    TOPIC_GONE = "topic gone: the cluster's metadata don't have it"
+    TOPIC_GONE = "topic gone: not in the cluster's metadata"
     NOT_HERE = "partition not here"
     OTHER_TOPIC = "topic gone: another one has its name"
     DAMAGED = "end of the log damaged"

@@ -230,7 +230,7 @@ def topic_lines(
     for topic in topics:
         if not is_plain(topic.name) or not topic.partitions:
             leave_out(
-                f"topic {topic.name}: " + ("it has no partitions" if is_plain(topic.name) else "no name of a topic")
+                f"topic {topic.name}: " + ("it has no partitions" if is_plain(topic.name) else "not a valid topic name")
             )
             continue
         own = values.get(topic.name, [])
@@ -257,7 +257,8 @@ def _counts(topic: Topic, leave_out: LeaveOut) -> tuple[str, ...]:
     factors = {len(_replicas(partition)) for partition in topic.partitions}
     if len(factors) > 1:
         leave_out(
-            f"topic {topic.name}: its partitions have {min(factors)} to {max(factors)} replicas, all get the most"
+            f"topic {topic.name}: its partitions have {min(factors)} to {max(factors)} replicas; the script"
+            f" gives all of them the most"
         )
     return "--partitions", str(len(topic.partitions)), "--replication-factor", str(max(factors))
 

@@ -27,7 +27,7 @@ COPY_STARTED, COPIED, DELETE_STARTED, DELETED = range(4)
 """States of a segment; it is readable after its copy finished. Source: RemoteLogSegmentState."""
 LONG_MS = 3_600_000
 """Milliseconds after which an unfinished copy or deletion is reported."""
-_STARTED = {COPY_STARTED: "copying", DELETE_STARTED: "deletion"}
+_STARTED = {COPY_STARTED: "copy", DELETE_STARTED: "deletion"}
 
 
 class Owner(NamedTuple):
@@ -143,12 +143,12 @@ def _check_state(
     offsets = recorded.base_offset, recorded.end_offset
     what = f"segment {recorded.segment_id}, offsets {offsets[0]} to {offsets[1]},"
     if recorded.state == COPIED and (segment is None or segment.is_unfinished):
-        findings.add("remote-lost", path_named(folder), f"{what} was copied, but isn't there", offsets=offsets)
+        findings.add("remote-lost", path_named(folder), f"{what} was copied, but doesn't exist", offsets=offsets)
     elif recorded.state == DELETED and segment is not None:
-        findings.add("remote-deleted", path_named(folder), f"{what} was deleted, but is still there", offsets=offsets)
+        findings.add("remote-deleted", path_named(folder), f"{what} was deleted, but still exists", offsets=offsets)
     elif recorded.state in _STARTED and now - recorded.changed_ms > LONG_MS:
         minutes = (now - recorded.changed_ms) // 60_000
-        sentence = f"{what} has its {_STARTED[recorded.state]} started, and not finished for {minutes} minutes"
+        sentence = f"{what} has an unfinished {_STARTED[recorded.state]} that started {minutes} minutes ago"
         findings.add("remote-started", path_named(folder), sentence, offsets=offsets)
 
 

@@ -142,7 +142,7 @@ class LeftOut(NamedTuple):
             return f"{owner}: {_WHY_LEFT_OUT[self.status]}"
         first, end = self.offsets
         offsets = f"offsets from {first} on, if it has any" if end is None else f"offsets {first} to {end - 1}"
-        return f"{owner}: {offsets}, leader epoch {self.leader_epoch}: the cluster went on without them (`kseg diff`)"
+        return f"{owner}: {offsets}, leader epoch {self.leader_epoch}: the cluster continued without them (`kseg diff`)"
 
     def to_json(self) -> dict[str, object]:
         """Return the omission for programs."""
@@ -306,7 +306,7 @@ def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise UsageError(
-            f"{first} and {second} are of different clusters, {one} and {other}: give the directories of one cluster"
+            f"{first} and {second} belong to different clusters, {one} and {other}; give the directories of one cluster"
         )
     return next(iter(known), None)
 

@@ -56,7 +56,9 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
             raise each
         refuse(each)
     if not replicas:
-        raise OpenError(f"no {topic} here: no directory {topic}-0, {topic}-1, …, and no segments", given[0])
+        raise OpenError(
+            f"no {topic} here; the path has no directory {topic}-0, {topic}-1, …, and no segments", given[0]
+        )
     is_all = not any(cluster.was_given(each.best) for each in replicas)
     log_dirs = tuple(dict.fromkeys(cluster.metadata_dirs()))
     return TopicPlaces(tuple(map(whole_log, replicas)), log_dirs, is_all, tuple(replicas))

@@ -134,7 +134,7 @@ class RemoteLogs:
         store, objects = self._list_objects(url)
         folder, name = parted(url)
         if not objects and leads_inside(url):
-            raise OpenError("archives are read on this machine only: copy it here first", url)
+            raise OpenError("kseg reads archives on this machine only; copy it here first", url)
         if folder.endswith("/"):  # a bucket, whose name says nothing of a partition
             directory = self._new_directory(url, is_far=True)
             self._mirror.place(store, objects, directory)
@@ -196,7 +196,7 @@ class RemoteLogs:
         """Return a file of the only partition at a root. Raises OpenError if it doesn't exist, and like `place`."""
         found = [each / name for each in sorted(self.place(root).iterdir()) if (each / name).is_file()]
         if not found:
-            raise OpenError("can't be used: `kseg verify` on its directory says why", f"{root}/{name}")
+            raise OpenError("can't be used; run `kseg verify` on its directory to see why", f"{root}/{name}")
         return found[0]
 
     def join(self, local: StrPath, roots: Sequence[str]) -> PlacedPath:
@@ -254,8 +254,8 @@ class RemoteLogs:
         store, partition = found
         topic_id = topic_ids.of(local)
         if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
-            what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
-            raise UsageError(f"{what}: a topic of the same name", local.path)
+            what = f"has topic id {topic_id}, but the remote partition at {partition.folder} has {partition.topic_id}"
+            raise UsageError(f"{what}, so that is another topic of the same name", local.path)
         self._place(store, partition, target, local)
 
     def _place(
@@ -302,7 +302,7 @@ class RemoteLogs:
                 if self._reported_count <= MOST_SAID:
                     self._say(f"kseg: {place_of(placed.store, problem.key)}: {problem.sentence}")
                 elif self._reported_count == MOST_SAID + 1:
-                    self._say("kseg: there are more such objects; `kseg verify` names all")
+                    self._say("kseg: there are more such objects; run `kseg verify` to list all")
 
     def _new_directory(self, name: str, *, is_far: bool) -> PlacedPath:
         """Return an empty directory that is shown under a name."""
@@ -310,7 +310,7 @@ class RemoteLogs:
             try:
                 self._scratch = self._stack.enter_context(scratch_directory()).resolve()
             except OSError as error:
-                raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
+                raise OpenError(f"no temporary directory can be created for it: {error.strerror}", name) from error
         self._count += 1
         directory = Placement(self._scratch / str(self._count), name.rstrip("/"), is_far=is_far).path
         directory.mkdir()

@@ -84,7 +84,7 @@ def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ..
 
 def too_large(most: int, readable: bytes | None = None) -> BodyError:
     """Return the error of a body that becomes larger than `most` bytes."""
-    return BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit", readable)
+    return BodyError(f"the decompressed size is more than {most} bytes; raise --max-decompressed to read it", readable)
 
 
 def exported_addresses(path: str | None, names: Sequence[str]) -> tuple[int, ...]:
@@ -152,7 +152,7 @@ def decompress(
             readable = _readable_start(known, body, most)
         return Body(readable, f"{codec_name(codec)}: {str(error) or WITHOUT_REASON}")
     except MemoryError:
-        return Body(b"", f"{codec_name(codec)}: there's no memory for what comes out")
+        return Body(b"", f"{codec_name(codec)}: there isn't enough memory for the decompressed bytes")
 
 
 def _readable_start(codec: BodyCodec, body: memoryview, most: int) -> bytes:
@@ -187,8 +187,8 @@ def check_level(codec: int, level: int | None) -> None:
     known = body_codec(codec, 2)
     levels = None if known is None else known.levels
     if level is not None and (levels is None or level not in levels):
-        can_be = f"from {levels[0]} to {levels[-1]}" if levels else "not to be chosen"
-        raise RecordError(f"{codec_name(codec)}: the level is {can_be}, not {level}")
+        can_be = f"give one from {levels[0]} to {levels[-1]}" if levels else "leave the level out"
+        raise RecordError(f"{codec_name(codec)}: level {level} isn't valid; {can_be}")
 
 
 @cache

@@ -33,7 +33,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
     if len(body) < 7 or body[:4] != _MAGIC:
         raise BodyError("no frame begins here")
     if not body[4] & _INDEPENDENT_BLOCKS:
-        raise BodyError("blocks depend on each other, which Kafka doesn't read")
+        raise BodyError("its blocks depend on each other, which Kafka can't read")
     if not body[4] & _CONTENT_SIZE and _LARGEST_RATIO * len(body) <= most:
         whole: bytes = _library("lz4.frame").decompress(body)
         return whole

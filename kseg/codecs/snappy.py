@@ -65,7 +65,7 @@ def _block(block: memoryview, most: int) -> bytes:
     if claimed > most:
         raise too_large(most)
     if claimed > _LARGEST_RATIO * len(block):
-        raise BodyError(f"{counted(len(block), 'byte claims', 'bytes claim')} to be {claimed}")
+        raise BodyError(f"{counted(len(block), 'byte claims', 'bytes claim')} to decompress to {claimed}")
     data: bytes = _snappy().uncompress(block)
     return data
 

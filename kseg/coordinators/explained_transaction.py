@@ -59,7 +59,9 @@ def explain_transaction(
         outcome = outcome_text(transaction) + (f"; {verdict.reason}" if verdict is not None else "")
         yield Clue(place.topic, place.partition, ClueKind.OUTCOME, None, None, None, outcome)
     if not has_any:
-        raise UsageError(f"--explain {wanted}: no such transaction; `kseg txns` lists producers and first offsets")
+        raise UsageError(
+            f"--explain {wanted}: no such transaction; run `kseg txns` to list producers and first offsets"
+        )
 
 
 def _resolve(coordinators: Coordinators, wanted: str) -> _WantedTransaction:
@@ -75,7 +77,7 @@ def _resolve(coordinators: Coordinators, wanted: str) -> _WantedTransaction:
             ids = {state.producer_id for state in states if state.transactional_id == given}
             return _WantedTransaction(frozenset(ids or {int(given)}), at, states)
     raise UsageError(
-        f"--explain {wanted}: no transactional id that is known here, and not a producer id; give all log directories"
+        f"--explain {wanted}: this isn't a known transactional id or a producer id; give all log directories"
     )
 
 

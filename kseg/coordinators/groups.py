@@ -134,7 +134,7 @@ def read_groups_in(
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         (
             *(note for view in views for note in view.notes),
-            *(() if missing is None else (f"{missing}: groups of the others aren't shown",)),
+            *(() if missing is None else (f"{missing}, so groups of the other partitions aren't shown",)),
         ),
         len(views),
         sum(view.records for view in views),

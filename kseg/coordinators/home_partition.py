@@ -142,13 +142,16 @@ def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_sup
     """Return the source of the number of a coordinator's partitions."""
     if not found:
         return (
-            f"{topic}: {counted(count, 'partition is', 'partitions are')} assumed, Kafka's default: --partitions"
-            " says otherwise"
+            f"{topic}: {counted(count, 'partition is', 'partitions are')} assumed, Kafka's default; give --partitions"
+            " to set another number"
         )
     if is_supposed:
-        return f"{topic}: not all partitions are here; {count} are assumed: --partitions says otherwise"
+        return f"{topic}: not all partitions are here, so kseg assumes {count}; give --partitions to set another number"
     if count > _shown_count(found):
-        return f"{topic}: {counted(count, 'partition')}, as the ids in it show: --partitions says otherwise"
+        return (
+            f"{topic}: kseg assumes {counted(count, 'partition')}, by the ids in it; give --partitions"
+            f" to set another number"
+        )
     return _shown_note(topic, count)
 
 
@@ -170,8 +173,8 @@ def home_of_key(
         note = _shown_note(topic, count)
     if not count:
         if topic is not None and places is not None:
-            raise UsageError(f"no partition of {topic} is here; `kseg ls` lists topics, or give --partitions")
-        raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
+            raise UsageError(f"no partition of {topic} is here; run `kseg ls` to list topics, or give --partitions")
+        raise UsageError("the number of partitions isn't known; give --partitions, or --topic and its log directories")
     return _home(topic, key_partition(key, count, partitioner), count, found, note)
 
 
@@ -242,4 +245,7 @@ def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
 
 
 def _shown_note(topic: str | None, count: int) -> str:
-    return f"{topic}: {counted(count, 'partition')}, as the directories show: --partitions says otherwise"
+    return (
+        f"{topic}: kseg assumes {counted(count, 'partition')}, by the directories; give --partitions to"
+        f" set another number"
+    )

@@ -231,7 +231,7 @@ def beyond_end_sentence(commit: OffsetCommit) -> str:
     """Return the sentence with the commit's offset and the log's end."""
     end = "" if commit.known_end is None else f" {commit.known_end.log_end_offset}"
     place = f"{commit.topic}-{commit.partition}"
-    return f"group {commit.group}: {place}: offset {commit.offset} is committed, beyond the log end{end}"
+    return f"group {commit.group}: {place}: committed offset {commit.offset} is beyond the log end{end}"
 
 
 TOPIC = "__share_group_state"
@@ -440,20 +440,22 @@ def _omitted_groups(groups: Iterable[Group]) -> Iterator[str]:
     """Yield the groups without a line, as the tool doesn't reset them."""
     for group in groups:
         if group.type == "share":
-            yield f"{group.group} is left out: a share group commits nothing; kafka-share-groups.sh resets it"
+            yield f"{group.group} is left out, since a share group has no commits; reset it with kafka-share-groups.sh"
         if group.pending_commits:
-            yield f"{group.group}: left out commits of transactions that haven't ended: {len(group.pending_commits)}"
+            yield (
+                f"{group.group}: commits of transactions that haven't ended are left out: {len(group.pending_commits)}"
+            )
 
 
 def _omitted_details(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
     """Yield the details of commits that the lines omit."""
     if len(kept) < len(commits):
-        yield f"left out commits, since a line of the CSV can't have a line feed in a name: {len(commits) - len(kept)}"
+        yield f"commits are left out, since the CSV can't hold a name with a line feed: {len(commits) - len(kept)}"
     with_metadata = sum(bool(commit.metadata) for commit in kept)
     with_epochs = sum(commit.leader_epoch >= 0 for commit in kept)
     for count, what in ((with_metadata, "metadata"), (with_epochs, "leader epochs")):
         if count:
             yield (
-                f"the CSV has offsets alone: {count} of {counted(len(kept), 'commit has', 'commits have')} {what},"
-                " which it can't carry"
+                f"the CSV holds only offsets: {count} of {counted(len(kept), 'commit has', 'commits have')} {what},"
+                " which it can't hold"
             )

@@ -196,7 +196,7 @@ class Coordinators:
         if coordinator is None and not self.is_whole:
             return _verdict_by_age(self._why_unknown(), is_old, timeout_ms)
         if coordinator is None:
-            reason = f"no transactional id has producer {opened.producer_id}"
+            reason = f"no transactional id has producer id {opened.producer_id}"
         else:
             reason = f"{coordinator.transactional_id} is {coordinator.state}, without this partition"
         if is_old is False:
@@ -233,7 +233,7 @@ def _first_offset_problem(place: PartitionLog) -> str | None:
     One that doesn't has lost transactional ids.
     """
     first = place.base_offsets[0] if place.base_offsets else None
-    return None if first == 0 else f"{place.directory_name} is here from offset {first} on alone"
+    return None if first == 0 else f"{place.directory_name} is here only from offset {first} on"
 
 
 class Judge:
@@ -280,9 +280,9 @@ class Judge:
 
     def _second_verdict(self, opened: Transaction, first: Verdict, again: "_SecondReading | None") -> Verdict:
         if again is None:
-            return Verdict(None, "the log changed while it was read", first.coordinator, is_certain=False)
+            return Verdict(None, "the log changed while kseg was reading it", first.coordinator, is_certain=False)
         if (opened.producer_id, opened.first_offset) not in again.opened:
-            return Verdict(False, "it ended while this was read", first.coordinator)
+            return Verdict(False, "it ended while kseg was reading", first.coordinator)
         if (opened.first_offset or 0) < again.tail.damage_offset:
             return Verdict(None, MARKER_MAY_BE_LOST, first.coordinator, is_certain=False)
         newest = max(again.tail.clock_ms, self._coordinators.clock_ms)

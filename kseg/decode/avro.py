@@ -76,7 +76,9 @@ class Bounds:
         if max(map(self._depth, [schema, *types])) > MOST_NESTED and not self.is_recursive:
             raise NotDecodable(f"types of the Avro schema contain each other more than {MOST_NESTED} levels deep")
         if any(map(self._takes_no_bytes, self._items)):
-            raise NotDecodable("the Avro schema has lists of values that take no bytes: five bytes could hold billions")
+            raise NotDecodable(
+                "the Avro schema has lists of values that take no bytes, so five bytes could hold billions"
+            )
         self._own = self._surplus(schema)
         repeated = [*self._items, *(types.values() if self.is_recursive else ())]
         self._repeated = max(map(self._surplus, repeated), default=0)
@@ -184,7 +186,7 @@ def avro_reader(schema: object, types: Types | None = None) -> ReadBody:
         try:
             return json_able(read_value(data))
         except RecursionError as error:
-            raise NotDecodable("not of the Avro schema: nested too deeply") from error
+            raise NotDecodable("the value doesn't match the Avro schema: it is nested too deeply") from error
 
     return read
 
@@ -195,7 +197,7 @@ def parsed_schema(schema: object, types: Types) -> object:
     try:
         parsed = cast(object, avro.parse_schema(schema, named_schemas=types))
     except _errors(avro) as error:
-        raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
+        raise NotDecodable(f"the Avro schema isn't valid: {one_line(error) or type(error).__name__}") from error
     _check_names(parsed)
     return parsed
 
@@ -217,9 +219,13 @@ def _check_names(schema: object) -> None:
         for field in each["fields"]:
             name = field["name"]
             if not is_text(name):
-                raise NotDecodable(f"not an Avro schema: the field name {one_line(json.dumps(name))} isn't text")
+                raise NotDecodable(
+                    f"the Avro schema isn't valid: the field name {one_line(json.dumps(name))} isn't text"
+                )
             if name in seen:
-                raise NotDecodable(f"not an Avro schema: record {each['name']} has two fields {one_line(name)}")
+                raise NotDecodable(
+                    f"the Avro schema isn't valid: record {each['name']} has two fields {one_line(name)}"
+                )
             seen.add(name)
 
 
@@ -234,7 +240,7 @@ def value_reader(schema: object, types: Types, read_as: object) -> Callable[[byt
     try:
         bounds = Bounds(schema, types)
     except library_errors as error:
-        raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
+        raise NotDecodable(f"the Avro schema isn't valid: {one_line(error) or type(error).__name__}") from error
     # The compiled reader would overflow the stack, which kills the process.
     read_value = (
         library("fastavro._read_py", "avro").schemaless_reader if bounds.is_recursive else avro.schemaless_reader
@@ -246,10 +252,13 @@ def value_reader(schema: object, types: Types, read_as: object) -> Callable[[byt
         try:
             value = cast(object, read_value(stream, read_as, None))
         except library_errors as error:
-            raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
+            raise NotDecodable(
+                f"the value doesn't match the Avro schema: {one_line(error) or type(error).__name__}"
+            ) from error
         if stream.tell() < len(data):
             raise NotDecodable(
-                f"not of the Avro schema: {counted(len(data) - stream.tell(), 'byte is', 'bytes are')} left"
+                f"the value doesn't match the Avro schema:"
+                f" {counted(len(data) - stream.tell(), 'byte is', 'bytes are')} left"
                 " after the value"
             )
         return value
@@ -287,7 +296,7 @@ def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[Registe
         if referring not in needs:
             needs[referring] = [_resolve(registry, reference) for reference in referring.references]
             if len(needs) > MOST_NEEDED + 1:
-                raise NotDecodable(f"it needs more than {MOST_NEEDED} others")
+                raise NotDecodable(f"it needs more than {MOST_NEEDED} other schemas")
             waiting += needs[referring]
     try:
         return [needed for needed in TopologicalSorter(needs).static_order() if needed != schema]
@@ -341,7 +350,7 @@ def schema_files(path: Path) -> dict[SchemaId, Path] | None:
             return None
         files = {_id_of(name): path.parent / str(file) for name, file in content.items()}
     if not files:
-        raise UsageError("has no schema: name the files ID.avsc", path)
+        raise UsageError("has no schema; name the files ID.avsc", path)
     return files
 
 
@@ -361,7 +370,7 @@ def _id_of(name: str) -> SchemaId:
     try:
         return int(name) if name.isdecimal() else UUID(name)
     except ValueError as error:
-        raise UsageError(f"{one_line(name)} isn't a schema id: give a number or a GUID") from error
+        raise UsageError(f"{one_line(name)} isn't a schema id; give a number or a GUID") from error
 
 
 def _file_json(path: Path) -> object:
@@ -394,7 +403,7 @@ def file_schema(path: Path) -> object:
     except NotDecodable as error:
         raise UsageError(error.message, path) from error
     except (*_errors(avro), avro.repository.SchemaRepositoryError) as error:
-        raise UsageError(f"not an Avro schema: {one_line(error)}", path) from error
+        raise UsageError(f"the Avro schema isn't valid: {one_line(error)}", path) from error
 
 
 class _SchemaFiles:
@@ -426,7 +435,7 @@ def _by_id(files: dict[SchemaId, Path], part: Part) -> ValueDecoder:
         if message is None:
             raise NotDecodable("no schema id before the message or in a header")
         if message.schema_id not in readers:
-            raise NotDecodable(f"{schema_name(message.schema_id)} isn't one of those given")
+            raise NotDecodable(f"{schema_name(message.schema_id)} isn't among the given schemas")
         return readers[message.schema_id](message.body)
 
     return decoder(read)

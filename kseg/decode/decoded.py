@@ -140,7 +140,7 @@ def json_able(value: object) -> Json:
     Bytes become base64; decimals, uuids and times (ISO 8601) become text; infinities and NaN become text as in Java.
 
     Raises:
-        NotDecodable: JSON has no form for its type, or two names of a map have the same text.
+        NotDecodable: JSON has no form for its type, or two keys of a map have the same text.
     """
     match value:
         case None | bool() | int() | str():
@@ -158,7 +158,7 @@ def json_able(value: object) -> Json:
         case list() | tuple() | set() | frozenset():
             return [json_able(element) for element in value]
         case _:
-            raise NotDecodable(f"a value of type {type(value).__name__} has no form in JSON")
+            raise NotDecodable(f"a value of type {type(value).__name__} can't be written as JSON")
 
 
 def _not_finite(value: float) -> str:
@@ -170,7 +170,7 @@ def _not_finite(value: float) -> str:
 def _json_object(value: Mapping[object, object]) -> Json:
     shown = {_name(name): json_able(inner) for name, inner in value.items()}
     if len(shown) < len(value):
-        raise NotDecodable("two names of a map have the same text")
+        raise NotDecodable("two keys of a map have the same text")
     return shown
 
 
@@ -221,7 +221,7 @@ def parts(key: str | None, payload: str | None) -> Parts:
 def key_version(key: bytes | None) -> int:
     """Return the type, or version, at the start of a coordinator's key. Raises DecodeError if there is none."""
     if key is None:
-        raise DecodeError("the record has no key: the real tool stops here")
+        raise DecodeError("the record has no key; Kafka's tool stops here")
     if len(key) < 2:
-        raise DecodeError(f"the key has {counted(len(key), 'byte')}, too few for its type: the real tool stops here")
+        raise DecodeError(f"the key has {counted(len(key), 'byte')}, too few for its type; Kafka's tool stops here")
     return VERSION.read(key)

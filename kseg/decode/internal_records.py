@@ -170,7 +170,7 @@ def transaction_messages(release: Release) -> Messages:
     }
 
 
-NEWER = f"newer than kseg knows, which is Kafka {NEWEST}"
+NEWER = f"newer than kseg supports, up to Kafka {NEWEST}"
 _FRAMED = {
     "cluster-metadata-decoder": METADATA_RECORDS,
     "remote-log-metadata-decoder": REMOTE_LOG_RECORDS,

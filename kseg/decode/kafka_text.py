@@ -87,7 +87,7 @@ def group_text_decoder(release: Release) -> Decoder:
             return group_parts(texts, release, key or b"", value)
         if value_in(release, NAMES_UNKNOWN_KEYS):
             return parts(f"unknown::version={version}", None)
-        raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
+        raise DecodeError(f"offset {offset}: unknown key version {version}; Kafka's tool stops here")
 
     return decode
 
@@ -145,7 +145,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
         for partition in topic["partitions"]
     )
     if assignment["userData"] is None and not value_in(release, GROUP_TEXTS).shows_tombstones:
-        raise DecodeError(f"member {name} has null user data: the real tool stops here")
+        raise DecodeError(f"member {name} has null user data; Kafka's tool stops here")
     user_data = hex_text(release, assignment["userData"] or b"")
     return f"{name}=[{partitions}]:{user_data}" if user_data else f"{name}=[{partitions}]"
 
@@ -153,7 +153,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
 def hex_text(release: Release, data: bytes) -> str:
     """Return bytes as one number in upper-case hex digits, without leading zero bytes."""
     if data and not value_in(release, CAN_PRINT_HEX):
-        raise DecodeError("bytes that it should print in hex: the real tool stops here")
+        raise DecodeError("bytes that it should print in hex; Kafka's tool stops here")
     return f"{int.from_bytes(data, 'big'):X}" if data else ""
 
 
@@ -166,11 +166,11 @@ def read(message: MessageSchema, release: Release, data: bytes, any_version: boo
     version = VERSION.read(data)
     is_key = message.kind == "coordinator-key"
     if not any_version and not is_key and version not in version_range(known.versions):
-        raise DecodeError(f"unknown version {version} of {message.name}: the real tool stops here")
+        raise DecodeError(f"unknown version {version} of {message.name}; Kafka's tool stops here")
     try:
         return parse_message(known, version, data, 2).value
     except MessageError as error:
-        raise DecodeError(f"{message.name} can't be read ({error.message}): the real tool stops here") from error
+        raise DecodeError(f"{message.name} can't be read ({error.message}); Kafka's tool stops here") from error
 
 
 SEGMENT_STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED")
@@ -368,13 +368,13 @@ def transaction_text_decoder(release: Release) -> Decoder:
         if version != 0 and texts.names_unknown_keys:
             return parts(f"unknown::version={version}", None)
         if version != 0:
-            raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
+            raise DecodeError(f"offset {offset}: unknown key version {version}; Kafka's tool stops here")
         key_text = texts.key.format(read(message_schema("TransactionLogKey"), release, key or b"")["transactionalId"])
         if value is not None:
             return parts(key_text, transaction_text(texts, read(message_schema("TransactionLogValue"), release, value)))
         if texts.shows_tombstones:
             return parts(key_text, "<DELETE>")
-        raise DecodeError(f"offset {offset}: the record has no value: the real tool stops here")
+        raise DecodeError(f"offset {offset}: the record has no value; Kafka's tool stops here")
 
     return decode
 
@@ -383,7 +383,7 @@ def transaction_text(texts: TransactionTexts, fields: Fields) -> str:
     """Return the printed text of a transaction's state."""
     status = fields["transactionStatus"]
     if not 0 <= status < len(STATES):
-        raise DecodeError(f"unknown transaction status {status}: the real tool stops here")
+        raise DecodeError(f"unknown transaction status {status}; Kafka's tool stops here")
     return (
         f"producerId:{fields['producerId']},producerEpoch:{fields['producerEpoch']},state={STATES[status]},"
         f"partitions={partitions_text(texts, fields)},"
@@ -402,7 +402,7 @@ def partitions_text(texts: TransactionTexts, fields: Fields) -> str:
     if fields["transactionStatus"] == 0:
         topics = []
     if topics is None:
-        raise DecodeError("the transaction's partitions are null: the real tool stops here")
+        raise DecodeError("the transaction's partitions are null; Kafka's tool stops here")
     names = dict.fromkeys(f"{topic['topic']}-{partition}" for topic in topics for partition in topic["partitionIds"])
     return texts.partitions.format((", " if texts.partitions.startswith("Set") else ",").join(names))
 
@@ -443,7 +443,7 @@ def decoder_for(option: str, release: tuple[int, ...]) -> Decoder:
         UsageError: there is no such option.
     """
     if option not in DECODERS:
-        raise UsageError(f"{option} isn't a decoder of an internal topic; there are {', '.join(DECODERS)}")
+        raise UsageError(f"{option} isn't a decoder of an internal topic; give one of {', '.join(DECODERS)}")
     first = DECODERS[option][0][0]
     since = Release(max(tuple(release), first))
     return value_in(since, DECODERS[option])(since)

@@ -153,20 +153,20 @@ def _descriptor_set(path: Path) -> FileProtos:
     try:
         files = descriptors.FileDescriptorSet.FromString(content).file
     except protobuf("message").DecodeError as error:
-        raise UsageError(f"not a descriptor set: {one_line(error)}", path) from error
+        raise UsageError(f"the file isn't a descriptor set: {one_line(error)}", path) from error
     if not files:
-        raise UsageError("not a descriptor set: it has no file", path)
+        raise UsageError("the file isn't a descriptor set: it describes no file", path)
     return {file.name: file for file in files}
 
 
 def _message_named(pool: Descriptor, files: FileProtos, name: str | None) -> Descriptor:
     known = [f"{file.package}.{message.name}".lstrip(".") for file in files.values() for message in file.message_type]
     if name is None:
-        raise NotDecodable(f"no message is named; there are {one_line(', '.join(known))}")
+        raise NotDecodable(f"no message is given; give one of {one_line(', '.join(known))}")
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError as error:
-        raise NotDecodable(f"no message {one_line(name)}; there are {one_line(', '.join(known))}") from error
+        raise NotDecodable(f"there is no message {one_line(name)}; give one of {one_line(', '.join(known))}") from error
 
 
 def _pool(files: FileProtos) -> Descriptor:
@@ -223,7 +223,7 @@ def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
         )
     # AttributeError: for example, a set's own google.protobuf.Timestamp has other fields than Protobuf's.
     except (errors, json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise NotDecodable(f"not a {descriptor.full_name}: {one_line(error)}") from error
+        raise NotDecodable(f"the value isn't a {descriptor.full_name}: {one_line(error)}") from error
     return cast(Json, value)
 
 

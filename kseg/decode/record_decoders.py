@@ -111,12 +111,12 @@ class RecordDecoder:
         if self.first_failure is not None:
             offset, reason = self.first_failure
             told = counted(
-                self.failed, "record doesn't decode and is shown raw", "records don't decode and are shown raw"
+                self.failed, "record can't be decoded and is shown raw", "records can't be decoded and are shown raw"
             )
             yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
         if self.first_newer is not None:
             offset, reason = self.first_newer
-            told = counted(self.newer, "record isn't shown whole", "records aren't shown whole")
+            told = counted(self.newer, "record isn't shown completely", "records aren't shown completely")
             yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 

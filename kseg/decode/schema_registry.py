@@ -102,7 +102,7 @@ def read_registry(topic: SchemaRecords) -> Registry:
     """
     registry = registry_of(topic.records())
     if not registry.schemas:
-        raise UsageError("has no schema: give the partition directory of _schemas", topic.path)
+        raise UsageError("has no schema; give the partition directory of _schemas", topic.path)
     return registry
 
 
@@ -148,7 +148,7 @@ class _Versions:
     def _add(self, schema: RegisteredSchema) -> None:
         self._size += len(schema.text)
         if self._size > MOST_TEXT:
-            raise UsageError(f"the schemas of _schemas have more than {MOST_TEXT} characters: give them as files")
+            raise UsageError(f"the schemas of _schemas have more than {MOST_TEXT} characters; give them as files")
         self.schemas[schema.subject, schema.version] = schema
         heappush(self._living.setdefault(schema.subject, []), schema.version)
 
@@ -207,14 +207,14 @@ class Members(NamedTuple):
         """Return the text of a member. Raises NotDecodable if it isn't text."""
         value = self.members.get(name)
         if not isinstance(value, str):
-            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not text")
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, expected text")
         return value
 
     def number(self, name: str) -> int:
         """Return the integer of a member. Raises NotDecodable if it isn't an integer."""
         value = self.members.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not an integer")
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, expected an integer")
         return value
 
 

@@ -82,7 +82,7 @@ def parse_indexed(message: WireMessage) -> Indexed:
     """Return the Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)
     if not 0 <= count <= len(message.after_id):
-        raise NotDecodable(f"the message names {counted(count, 'index', 'indexes')}, more than its bytes can hold")
+        raise NotDecodable(f"the message has {counted(count, 'index', 'indexes')}, more than its bytes can hold")
     indexes = []
     for _ in range(count):
         index, position = _zigzag(message.after_id, position)
@@ -137,7 +137,7 @@ def number(form: str) -> Callable[[bytes], Json]:
 
     def read(data: bytes) -> Json:
         if len(data) != size:
-            raise NotDecodable(f"{counted(len(data), 'byte')}, not {size}")
+            raise NotDecodable(f"it has {counted(len(data), 'byte')}, expected {size}")
         return json_able(struct.unpack(form, data)[0])
 
     return read
@@ -151,7 +151,7 @@ def read_uuid(data: bytes) -> str:
         except ValueError as error:
             raise NotDecodable(f"not a uuid: {one_line(error)}") from error
     if len(data) != 16:
-        raise NotDecodable(f"{counted(len(data), 'byte')}: a uuid has 16, or {UUID_TEXT_SIZE} as text")
+        raise NotDecodable(f"it has {counted(len(data), 'byte')}; a uuid has 16, or {UUID_TEXT_SIZE} as text")
     return str(UUID(bytes=data))
 
 

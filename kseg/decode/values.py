@@ -68,7 +68,9 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
         return callable_decoder(name)
     known = known_name(name)
     if known not in DECODERS:
-        raise UsageError(f"--{part}-decoder {one_line(name)}: there are {', '.join(DECODERS)}, and module:callable")
+        raise UsageError(
+            f"--{part}-decoder {one_line(name)}: no such decoder; give one of {', '.join(DECODERS)}, or module:callable"
+        )
     return DECODERS[known](options, part)
 
 

@@ -82,12 +82,12 @@ class NoBatch(StrEnum):
     """A reason why an entry can't be compared."""
 
     NEGATIVE = "negative position"
-    BEYOND_END = "position after the log's last whole batch"
+    BEYOND_END = "position after the log's last complete batch"
     NO_HEADER = "position where no batch begins"
     TOO_LARGE = "batch larger than --max-message-size"
     UNREADABLE = "batch whose records can't be read"
     TOO_FAR = "batch that is too far away"
-    TOO_COSTLY = "batch that isn't read, since those before took long"
+    TOO_COSTLY = "batch that isn't read, since earlier batches took too long"
 
 
 class _Records(NamedTuple):

@@ -63,7 +63,9 @@ def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
 def _find_class(name: str | None, option: str) -> TextOf:
     short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
     if short not in _CLASSES:
-        raise UsageError(f"{option} {name}: kseg knows {', '.join(_CLASSES)}, also by their Kafka names")
+        raise UsageError(
+            f"{option} {name}: kseg has no such decoder; give one of {', '.join(_CLASSES)}, or a Kafka name of one"
+        )
     return _CLASSES[short]
 
 

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 LARGEST_LOOKUP = 1 << 28
 """Most bytes of an .index that are used to find positions in the log."""
-REBUILT = "a broker rebuilds a segment's indexes at its start if they are removed"
-_DONT_RISE = "offset or position not above that of the entry before"
+REBUILT = "delete the segment's indexes while the broker is down, and it rebuilds them at its start"
+_DONT_RISE = "offset or position not above the preceding entry's"
 _ADVICE: dict[str, str] = {
-    NoBatch.TOO_LARGE: "a larger one compares them",
-    NoBatch.UNREADABLE: "`kseg dump` of the log tells more",
-    NoBatch.TOO_FAR: "they were not compared",
-    NoBatch.TOO_COSTLY: "they were not compared",
+    NoBatch.TOO_LARGE: "raise it to compare them",
+    NoBatch.UNREADABLE: "run `kseg dump` on the log for the reason",
+    NoBatch.TOO_FAR: "kseg didn't compare them",
+    NoBatch.TOO_COSTLY: "kseg didn't compare them",
 }
 """Next steps for entries that can't be compared, if the cause isn't the index."""
 
@@ -150,7 +150,7 @@ def _reader_beside(path: StrPath, options: "DumpOptions", found: Problems) -> It
         try:
             log = stack.enter_context(LogFile(_beside(path, ".log")))
         except OpenError as error:
-            found.add_problem(path, f"the log beside it {error.message}; nothing could be checked")
+            found.add_problem(path, f"kseg couldn't check it, since the log next to it {error.message}")
         else:
             reader = BatchReader(log, options.max_message_size, options.max_decompressed)
         yield reader
@@ -167,7 +167,7 @@ class _IndexCheck(ABC):
         self.stops_before_zero = value_in(self.release, layout.STOPS_BEFORE_ZERO_ENTRY)
         base_offset = parse_file_name(index.name).base_offset
         if base_offset is None:
-            found.add_problem(index.name, "its name has no base offset; offsets are shown as they are stored")
+            found.add_problem(index.name, "its name has no base offset; offsets are shown as stored")
         self.base_offset = base_offset or 0
         self._problems: dict[str, tuple[int, str]] = {}
 
@@ -205,13 +205,15 @@ class _IndexCheck(ABC):
         """Report content after a zero entry, which ends the dump, if there is any."""
         content = self.index.content_after(number)
         if content is not None:
-            self._add_problem(f"entry {number} is zero and ends the dump, but more follows at position {content}")
+            self._add_problem(
+                f"entry {number} is zero and ends the dump, but more entries follow at position {content}"
+            )
 
     def is_sane(self) -> bool:
         """Return whether the index passes a broker's check at its start; note the objection."""
         failure = self.insanity()
         if failure is None and self.index.trailing:
-            failure = f"{counted(self.index.size, 'byte is', 'bytes are')} no whole number of entries"
+            failure = f"{counted(self.index.size, 'byte is', 'bytes are')} not a whole number of entries"
         if failure is not None:
             self._add_problem(f"sanity check failed: {failure}")
         return failure is None
@@ -403,7 +405,7 @@ def _read_positions(path: StrPath, found: Problems) -> _Positions:
         with EntryFile(_beside(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))
     except OpenError as error:
-        found.add_problem(path, f"the .index beside it {error.message}; the log was searched from its start")
+        found.add_problem(path, f"kseg searched the log from its start, since the .index next to it {error.message}")
         return _Positions(b"")
 
 
@@ -543,7 +545,7 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 
 def _crc_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     if snapshot.size > LARGEST_READ:
-        return f"{counted(snapshot.size, 'byte')}, the tool reads at most {LARGEST_READ}"
+        return f"the size is {counted(snapshot.size, 'byte')}, but the tool reads at most {LARGEST_READ}"
     computed = snapshot.compute_crc()
     if snapshot.crc == computed:
         return None
@@ -626,4 +628,4 @@ def checked_transactions(
     if unknown:
         found.add_problem(path, f"entries whose version isn't {TRANSACTION_INDEX_VERSION}: {unknown}")
     if falling:
-        found.add_problem(path, f"entries whose last offset isn't above that of the entry before: {falling}")
+        found.add_problem(path, f"entries whose last offset isn't above the preceding entry's: {falling}")

@@ -48,7 +48,7 @@ class KcatForm(Form):
         """
         name = parse_partition_directory(Path(path).absolute().parent)
         if name is None:
-            raise OpenError("isn't in a directory that is named after its partition, as kcat must be told it", path)
+            raise OpenError("isn't in a directory with its partition's name, which kcat needs", path)
         self._script = script = self._script or KcatScript(self.printing.output.write, self.problems.note)
         records = _SentRecords((name.topic, name.partition), script)
         self._records = new_output(WholeLines(LARGEST_LINE, records.add, records.refuse_long).take)
@@ -62,7 +62,7 @@ class KcatForm(Form):
 
     def print_file(self, path: StrPath, kind: FileKind) -> None:
         """Raise OpenError, since kcat sends nothing of such a file."""
-        raise OpenError("isn't a log: -o kcat is for logs", path)
+        raise OpenError("isn't a log, and -o kcat prints only logs", path)
 
     def finish(self) -> None:
         """Note the records that aren't sent, or are sent changed."""
@@ -76,8 +76,8 @@ class KcatForm(Form):
             zone = self.options.zone
             first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)
             self.problems.note(
-                f"kcat can't send times: {counted(script.sent, 'record')}, written from {first} to {last}, get"
-                " that of sending"
+                f"kcat can't send timestamps: {counted(script.sent, 'record')}, written from {first} to {last}, get"
+                " the time of sending"
             )
 
 

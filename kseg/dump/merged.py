@@ -36,7 +36,7 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
     merged: dict[StrPath, DumpedDirectory] = {}
     for each in directories:
         for path in each.others:
-            refuse(OpenError("isn't a log: --merge is for logs", path))
+            refuse(OpenError("isn't a log, and --merge prints only logs", path))
         known = merged.get(each.place)
         merged[each.place] = each._replace(files=(*(() if known is None else known.files), *each.logs))
     merged = {place: each for place, each in merged.items() if each.files}
@@ -45,7 +45,7 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
             f"{counted(len(merged), 'partition is', 'partitions are')} more than the {MOST_PARTITIONS} that can be"
             " merged at once"
         )
-        raise UsageError(f"--merge: {count}: choose some with --topic and --partition")
+        raise UsageError(f"--merge: {count}; choose some with --topic and --partition")
     mark = os.urandom(_RANDOM_BYTES).hex().encode()
     streams = [_MergedStream(each, form, mark, refuse) for each in merged.values()]
     _print(streams, form.options.selection.limit, form.merged_output().write)

@@ -135,7 +135,9 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
     requested.
     """
     if selection.is_control:
-        raise UsageError(f"--control: -o {KCAT} has no control records, as brokers alone write them")
+        raise UsageError(
+            f"--control can't be used with -o {KCAT}, since only brokers write control records; leave one of them out"
+        )
     return selection._replace(is_control=False, is_committed=selection.is_committed or not has_isolation)
 
 
@@ -144,20 +146,20 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     if options.key_decoder_class or options.value_decoder_class:
         class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
-        raise UsageError(f"--like is about text: leave it or -o {options.output} out")
+        raise UsageError(f"--like prints only text; leave out --like or -o {options.output}")
     options.csv.check(options.output)
     if options.only is not None and options.output != "json":
-        raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
+        raise UsageError("--only needs JSON; add -o json, or use --shallow for batches")
     _check_rows(options)
     _check_redaction(options)
     _check_merging(options)
     if options.like is None:
         return
     if options.like.numbers[:2] > LATEST.numbers[:2]:
-        talk(f"kseg: --like {options.like}: its tool isn't out yet: lines are those of {LATEST}")
+        talk(f"kseg: --like {options.like}: its tool isn't released yet, so kseg prints the lines of {LATEST}")
     for name, (option, since) in OPTION_RELEASES.items():
         if (name == options.internal_decoder or getattr(options, name, None)) and options.like.numbers < since:
-            talk(f"kseg: {option}: Kafka {options.like} has no such option; taken as {Release(since)} has it")
+            talk(f"kseg: {option}: Kafka {options.like} has no such option, so kseg uses it as in {Release(since)}")
 
 
 def _check_merging(options: DumpOptions) -> None:
@@ -165,11 +167,11 @@ def _check_merging(options: DumpOptions) -> None:
     if not options.is_merged:
         return
     if options.like is not None or options.shallow or options.only == "batches" or options.output == KCAT:
-        raise UsageError(f"--merge is about records: leave --like, --shallow, --only batches and -o {KCAT} out")
+        raise UsageError(f"--merge prints only records; leave out --like, --shallow, --only batches and -o {KCAT}")
     if options.selection.is_followed:
-        raise UsageError("--merge: what will be written can't be put in order: leave --follow out")
+        raise UsageError("--merge can't order records that will be written later; leave out --follow")
     if options.internal_decoder is not None and options.output == "text":
-        raise UsageError("--merge: internal topics are decoded with -o json and -o table")
+        raise UsageError("--merge doesn't decode internal topics as text; add -o json or -o table")
 
 
 def _check_redaction(options: DumpOptions) -> None:
@@ -183,9 +185,11 @@ def _check_redaction(options: DumpOptions) -> None:
     for part in parts:
         if is_read[part]:
             what = "selected by" if part == "headers" else "decoded"
-            raise UsageError(f"--redact {part}: what is redacted can't be {what} too: leave one of them out")
+            raise UsageError(f"--redact {part}: redacted parts can't be {what}; leave one of the options out")
     if {"keys", "values"} & set(parts) and (options.key_decoder_class or options.value_decoder_class):
-        raise UsageError("--redact: take --key-decoder and --value-decoder in the place of Kafka's classes")
+        raise UsageError(
+            "--redact can't be used with Kafka's decoder classes; use --key-decoder and --value-decoder instead"
+        )
 
 
 def _check_rows(options: DumpOptions) -> None:
@@ -193,17 +197,17 @@ def _check_rows(options: DumpOptions) -> None:
     has_rows = bool(options.fields) or options.template is not None
     decodes = options.key_decoder is not None or options.value_decoder is not None
     if options.like is not None and (has_rows or decodes or not options.selection.is_everything):
-        raise UsageError("--like prints whole files as that release: leave it, or selection, fields and decoders out")
+        raise UsageError("--like prints complete files; leave out --like, or leave out selection, fields and decoders")
     if options.template is not None and (options.fields or options.output != "text"):
-        raise UsageError("--template is a line of text: leave --fields and -o out")
+        raise UsageError("--template prints a line of text; leave out --fields and -o")
     if options.output == KCAT and (options.fields or options.shallow or decodes or options.internal_decoder):
-        raise UsageError(f"-o {KCAT} has records as they are: leave --fields, --shallow and decoders out")
+        raise UsageError(f"-o {KCAT} prints records unchanged; leave out --fields, --shallow and decoders")
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
-        raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
+        raise UsageError("--shallow and --only batches don't read records; leave them out to select by records")
     if options.fields or options.template is not None:
         from kseg.layouts.record_columns import check_fields, template_program
 
         check_fields(options.fields)
         template_program(options.template or "", "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
-        raise UsageError("--key-decoder and --value-decoder: leave other decoders out")
+        raise UsageError("--key-decoder and --value-decoder can't be used with other decoders; leave the others out")

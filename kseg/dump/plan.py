@@ -156,7 +156,7 @@ class _Planning:
             self._problems.note("each record is printed once; --all-replicas prints each copy")
         aside = [each.path for each in taken.left_out if each.offsets is None]
         if aside and not several and self._options.output != "kcat":
-            self._problems.note("--all-replicas prints directories that are left out, too")
+            self._problems.note("--all-replicas also prints directories that are left out")
         further = [copy.path for copies in several for copy in copies[1:]]
         self._left_out = frozenset(os.path.realpath(path) for path in (*further, *aside))
         joined = (JoinedCopies(copies, self._problems.note) for copies in several)
@@ -197,9 +197,9 @@ class _Planning:
         from kseg.cluster.directories import NoPartitionError
 
         if has_files and not has_logs:
-            self.refused.append(OpenError("holds no logs", path))
+            self.refused.append(OpenError("has no logs", path))
         elif not has_files and (self._options.choice.is_everything or not found.has_partitions):
-            empty = OpenError("holds no files", path) if found.is_partition else NoPartitionError(path)
+            empty = OpenError("has no files", path) if found.is_partition else NoPartitionError(path)
             self.refused.append(empty)
 
     def _files_to_send(self, path: StrPath, listed: list[DumpedDirectory]) -> Iterable[DumpedDirectory]:
@@ -275,9 +275,9 @@ def _directories_to_send(
         if logs:
             sent.append(each._replace(files=logs))
     if internal:
-        problems.note(f"not sent: {_list_first(internal)}: a cluster has its own; --topic NAME sends one")
+        problems.note(f"not sent, since a cluster has its own: {_list_first(internal)}; give --topic NAME to send one")
     if aside:
-        problems.note(f"not sent: {_list_first(aside)}: a broker put them aside; a PATH of its own sends one")
+        problems.note(f"not sent, since a broker set them aside: {_list_first(aside)}; give its own PATH to send one")
     return sent
 
 

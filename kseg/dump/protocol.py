@@ -128,7 +128,7 @@ def _render(
     return damages
 
 
-_TOO_MUCH = "more text comes of the frame's records than memory should hold; --shallow prints a line per batch"
+_TOO_MUCH = "the text of the frame's records is too large for memory; use --shallow to print a line per batch"
 _RECORDS = "records"
 _TORN = "torn-tail"
 _BYTES_SHOWN = 32
@@ -455,7 +455,7 @@ def _check_kind(path: Path) -> None:
 def _open_input(path: Path) -> AbstractContextManager[BinaryIO]:
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None:
-            raise UsageError("there is no standard input")
+            raise UsageError("standard input is closed; give a file, or use a pipe")
         return nullcontext(sys.stdin.buffer)
     return os.fdopen(open_regular(path)[0], "rb")
 
@@ -469,13 +469,13 @@ def api_key_of(name: str) -> int:
     for key in REQUESTS:
         if (api_name(key) or "").lower() == name.lower():
             return key
-    raise UsageError(f"{name!r} isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number")
+    raise UsageError(f"{name!r} isn't a Kafka API; give Produce, Fetch, Metadata, ApiVersions, … or a number")
 
 
 def _api_and_version(text: str) -> tuple[int, int]:
     name, _, version = text.partition(":")
     if not _NUMBER.fullmatch(version):
-        raise UsageError(f"--response-to {text}: give an api and its version, as Fetch:17")
+        raise UsageError(f"--response-to {text}: this isn't an API and its version; give one such as Fetch:17")
     return api_key_of(name), int(version)
 
 
@@ -483,7 +483,9 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
     form = options.form or form_of(replay.first)
     if form is InputForm.CAPTURE:
         if options.response_to is not None:
-            raise UsageError("--response-to is for frames and hexadecimal text: a capture has the requests")
+            raise UsageError(
+                "--response-to needs frames or hexadecimal text; leave it out, since a capture has the requests"
+            )
         capture = Capture(cast(BinaryIO, replay), ports=options.ports, max_frame=options.max_frame)
         yield from capture.items()
         report.unanswered = capture.unanswered
@@ -491,7 +493,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
             talk(f"kseg: {report.name}: {counted(capture.unreadable, 'packet')} can't be read")
         return
     if options.ports:
-        raise UsageError("--port is for captures")
+        raise UsageError("--port needs a capture; leave it out")
     response_to = None if options.response_to is None else _api_and_version(options.response_to)
     read = read_hex if form is InputForm.HEX else read_frames
     yield from read(replay, max_frame=options.max_frame, response_to=response_to)
@@ -604,8 +606,8 @@ class _FrameReport:
         if self._passed_over and not tally.frames and not self._options.is_quiet:
             asked = " ".join(f"--api {name}" for name in self._options.apis)
             talk(
-                f"kseg: {self.name}: none of {counted(self._passed_over, 'frame')} matches {asked}; --count"
-                " shows which there are"
+                f"kseg: {self.name}: none of {counted(self._passed_over, 'frame')} matches {asked}; run with --count"
+                " to list them"
             )
         if self._options.is_json and not self._options.is_quiet:
             write_json(

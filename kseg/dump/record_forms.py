@@ -205,7 +205,7 @@ class CellsForm(RecordForm):
     def _tell_left_out(self, path: StrPath) -> None:
         """Note the number of records that were too large."""
         if self._left_out:
-            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
+            longer = f"longer than {LARGEST_LINE} bytes, too long for a table; use -o json to print them"
             self.problems.lines.append(f"kseg: {path}: {counted(self._left_out, 'record')} left out, {longer}")
         self._left_out = 0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 
-_CHANGED = "the batch that was found here has gone: the file was changed meanwhile, try again"
+_CHANGED = "the batch found here no longer exists, since the file changed; run the command again"
 
 
 class StoredRecord(NamedTuple):

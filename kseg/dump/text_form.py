@@ -138,7 +138,9 @@ def _decoder(options: "DumpOptions") -> "Decode | None":
 
 def _failures_line(path: StrPath, failures: list[tuple[int, str]]) -> str:
     offset, reason = failures[0]
-    told = counted(len(failures), "record doesn't decode and is shown raw", "records don't decode and are shown raw")
+    told = counted(
+        len(failures), "record can't be decoded and is shown raw", "records can't be decoded and are shown raw"
+    )
     return f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 

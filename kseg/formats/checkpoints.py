@@ -145,7 +145,7 @@ def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[
         return None, iter(())
     version = _integer(lines[0], _INT32, 1)
     if version != CHECKPOINT_VERSION:
-        raise FileError(f"line 1: version is {version}, not {CHECKPOINT_VERSION}")
+        raise FileError(f"line 1: version is {version}, expected {CHECKPOINT_VERSION}")
     if len(lines) == 1:
         return version, iter(())
     count = _integer(lines[1], _INT32, 2)
@@ -160,7 +160,7 @@ def _fields(line: str, names: str, number: int) -> list[str]:
     # White space at the end is ignored; at the beginning it makes an empty field, as in Java's split.
     fields = _WHITE_SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(fields) != len(names.split()) or not fields[0]:
-        raise FileError(f"line {number}: {quoted(line)} is not `{names}`")
+        raise FileError(f"line {number}: {quoted(line)} isn't `{names}`")
     return fields
 
 
@@ -177,7 +177,7 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
     if len(lines) != 2:
-        raise FileError(f"line {min(len(lines) + 1, 3)}: {counted(len(lines), 'line')} in the file, not 2")
+        raise FileError(f"line {min(len(lines) + 1, 3)}: the file has {counted(len(lines), 'line')}, expected 2")
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):
@@ -188,7 +188,7 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
 def _named_value(line: str, name: str, number: int) -> str:
     match = re.fullmatch(rf"{name}:[ \t]+(\S+)", line)
     if match is None:
-        raise FileError(f"line {number}: {quoted(line)} is not `{name}: …`")
+        raise FileError(f"line {number}: {quoted(line)} isn't `{name}: …`")
     return match[1]
 
 
@@ -202,7 +202,7 @@ def parse_quorum_state(content: bytes) -> QuorumState:
     fields = _json_object(content)
     version = _member(fields, "data_version", int)
     if version not in _QUORUM_STATE_MEMBERS:
-        raise FileError(f"line 1: data_version is {version}, not {' or '.join(map(str, _QUORUM_STATE_MEMBERS))}")
+        raise FileError(f"line 1: data_version is {version}, expected {' or '.join(map(str, _QUORUM_STATE_MEMBERS))}")
     values = {field: _member(fields, name, kind) for name, field, kind in _QUORUM_STATE_MEMBERS[version]}
     if values.get("current_voters") is not None:
         values["current_voters"] = tuple(_voter_id(voter) for voter in values["current_voters"])
@@ -275,9 +275,9 @@ def _json_object(content: bytes) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise FileError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deeply nested arrays
-        raise FileError("line 1: JSON with too long a number or too many levels") from error
+        raise FileError("line 1: the JSON has a number that is too long, or too many levels") from error
     if not isinstance(value, dict):
-        raise FileError(f"line 1: JSON {type(value).__name__} instead of an object")
+        raise FileError(f"line 1: the JSON is a {type(value).__name__}, expected an object")
     return value
 
 
@@ -347,7 +347,7 @@ def _unescape(text: str, number: int) -> str:
         if len(escaped) == 5:
             return chr(int(escaped[1:], 16))
         if escaped == "u":
-            raise FileError(f"line {number}: \\u without four hex digits")
+            raise FileError(f"line {number}: \\u isn't followed by four hex digits")
         return _ESCAPED.get(escaped, escaped)
 
     return _joined_surrogates(_ESCAPE.sub(character, text))
@@ -444,6 +444,6 @@ TEXT_FILES: dict[FileKind, TextFile] = {
     FileKind.LEADER_EPOCH_CHECKPOINT: TextFile(_leader_epoch_checkpoint, _CHECKPOINT, "epoch startOffset"),
     FileKind.PARTITION_METADATA: TextFile(_partition_metadata, ("version of the file", "id of the topic")),
     FileKind.META_PROPERTIES: TextFile(_meta_properties, (), "a comment, or a property and its value"),
-    FileKind.QUORUM_STATE: TextFile(_quorum_state, ("what the node last knew about leader and votes",)),
+    FileKind.QUORUM_STATE: TextFile(_quorum_state, ("the node's last knowledge of the leader and its votes",)),
     FileKind.CLEAN_SHUTDOWN: TextFile(_clean_shutdown, ("the broker's epoch when it was stopped cleanly",)),
 }

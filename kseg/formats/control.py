@@ -36,13 +36,13 @@ TAGGED_FIELDS = PrefixedArray(
     UVARINT,
     Struct(
         "tag" / UVARINT * "number of the field; in increasing order",
-        "value" / Prefixed(UVARINT, GreedyBytes) * "the field's bytes, as they are",
+        "value" / Prefixed(UVARINT, GreedyBytes) * "the field's bytes, unchanged",
     ),
 )
 """The optional fields at the end of a flexible structure (KIP-482)."""
 
 _TAGS = "tagged_fields" / TAGGED_FIELDS * "optional fields by their tag"
-_TRAILING = "trailing" / Default(GreedyBytes, b"") * "what a newer version appends; ignored"
+_TRAILING = "trailing" / Default(GreedyBytes, b"") * "bytes that a newer version appends; ignored"
 
 CONTROL_RECORD_KEY = Struct(*grammars(CONTROL_RECORD_KEY_FIELDS), _TRAILING)
 
@@ -105,7 +105,7 @@ _KRAFT_VERSION_FEATURE = Struct(
 _VOTER = Struct(
     "voter_id" / Int32sb * "node id of the voter",
     "voter_directory_id" / Bytes(16) * "uuid of the voter's log directory",
-    "endpoints" / _compact_array(_ENDPOINT) * "where the voter can be reached",
+    "endpoints" / _compact_array(_ENDPOINT) * "endpoints of the voter",
     "kraft_version_feature" / _KRAFT_VERSION_FEATURE * "range of kraft.version that the voter supports",
     _TAGS,
 )

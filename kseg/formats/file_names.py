@@ -73,8 +73,8 @@ KINDS_OF_LOG_DIR = tuple(kind for kind in dict.fromkeys(KIND_OF_NAME.values()) i
 SUFFIXES = {
     ".deleted": "will be deleted",
     ".swap": "complete, about to replace others",
-    ".cleaned": "left from a compaction or a split",
-    ".tmp": "left from an interrupted write",
+    ".cleaned": "left by a compaction or a split",
+    ".tmp": "left by an interrupted write",
     ".part": "unfinished metadata snapshot",
 }
 """Suffixes that Kafka appends to names, with their meanings."""

@@ -22,37 +22,40 @@ ARCHIVES = (
 )
 """Suffixes of archives; kseg reads some of them."""
 
-_ARCHIVE = "an archive: unpack it, or give its own path"
+_ARCHIVE = "an archive; unpack it, or give its own path"
 _DELETED = "deleted while a process had it open"
 _NAMES = (
-    (r"lost\+found", "where `fsck` and `kseg salvage` put what they find"),
+    (r"lost\+found", "the place where `fsck` and `kseg salvage` put recovered files"),
     (r"\.nfs[0-9a-fA-F]{8,}", f"{_DELETED}, on NFS: it may be a log"),
     (r"\.fuse_hidden[0-9a-fA-F]+", f"{_DELETED}, on FUSE: it may be a log"),
-    (r"\._.+", "macOS's attributes of the file beside it"),
+    (r"\._.+", "macOS attributes of the file next to it"),
     (r"\.DS_Store|\.Spotlight-V100|\.fseventsd|\.Trashes", "macOS's"),
     (r"(?i)thumbs\.db|desktop\.ini|\$RECYCLE\.BIN|System\sVolume\sInformation", "Windows'"),
-    (r"\.(?:zfs|snapshots?|glusterfs|Trash-[0-9]+)|@eaDir|#recycle|#snapshot", "the file server's or file system's"),
-    (r"(\..+)\.[A-Za-z0-9]{6}", "a copy by rsync that was cut off"),
-    (r"(.+)\.(?:filepart|partial|crdownload|download|rsync|aria2)", "a transfer that was cut off"),
-    (r"(.+)(?:~|\.bak|\.orig|\.old|\.save|\.copy|\.[0-9]{8,14})", "a copy that somebody made"),
-    (r"(.+?)(?: \([0-9]+\)| - Copy)(\.[a-z]+)?", "a copy that somebody made"),
-    (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed: give its own path if it ends in .gz or .zst, else unpack it"),
-    (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "Redpanda's, which kseg doesn't read"),
+    (
+        r"\.(?:zfs|snapshots?|glusterfs|Trash-[0-9]+)|@eaDir|#recycle|#snapshot",
+        ("a file of the file server or file system"),
+    ),
+    (r"(\..+)\.[A-Za-z0-9]{6}", "an interrupted copy by rsync"),
+    (r"(.+)\.(?:filepart|partial|crdownload|download|rsync|aria2)", "an interrupted transfer"),
+    (r"(.+)(?:~|\.bak|\.orig|\.old|\.save|\.copy|\.[0-9]{8,14})", "a manual copy"),
+    (r"(.+?)(?: \([0-9]+\)| - Copy)(\.[a-z]+)?", "a manual copy"),
+    (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed; give its own path if it ends in .gz or .zst, else unpack it"),
+    (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "a Redpanda file, which kseg doesn't read"),
 )
 """Patterns of names, and descriptions of such files. A pattern's group must be a Kafka name."""
 
 LARGEST_MARK = 512
 """Bytes that `what_begins_so` examines."""
 _MARKS = (
-    (0, b"\x1f\x8b", "gzip: name it *.gz, or unpack it"),
-    (0, b"\x28\xb5\x2f\xfd", "zstd: name it *.zst, or unpack it"),
-    (0, b"\x04\x22\x4d\x18", "an lz4 frame: unpack it"),
-    (0, b"\xff\x06\x00\x00sNaPpY", "framed snappy: unpack it"),
-    (0, b"\xfd7zXZ\x00", "xz: unpack it"),
-    (0, b"BZh", "bzip2: unpack it"),
-    (0, b"PK\x03\x04", "a zip archive: name it *.zip, or unpack it"),
-    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it"),
-    (257, b"ustar", "a tar archive: name it *.tar, or unpack it"),
+    (0, b"\x1f\x8b", "gzip; name it *.gz, or unpack it"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd; name it *.zst, or unpack it"),
+    (0, b"\x04\x22\x4d\x18", "an lz4 frame; unpack it"),
+    (0, b"\xff\x06\x00\x00sNaPpY", "framed snappy; unpack it"),
+    (0, b"\xfd7zXZ\x00", "xz; unpack it"),
+    (0, b"BZh", "bzip2; unpack it"),
+    (0, b"PK\x03\x04", "a zip archive; name it *.zip, or unpack it"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it"),
+    (257, b"ustar", "a tar archive; name it *.tar, or unpack it"),
     (0, b"PAR1", "a Parquet file"),
     (0, b"Obj\x01", "an Avro container file"),
     (0, b"ORC", "an ORC file"),
@@ -95,21 +98,21 @@ def what_begins_so(first: bytes) -> Marked | None:
     if pointer := _LFS_POINTER.match(first):
         size = int(pointer[1])
         return Marked(
-            f"a Git LFS pointer to {counted(size, 'byte')}, not these bytes: `git lfs pull` fetches them", True
+            f"a Git LFS pointer to {counted(size, 'byte')}, not these bytes; run `git lfs pull` to fetch them", True
         )
     if _ANNEX_POINTER.match(first):
-        return Marked("a git-annex pointer, not the content: `git annex get` fetches that", True)
+        return Marked("a git-annex pointer, not the content; run `git annex get` to fetch it", True)
     for position, mark, what in _MARKS:
         if first.startswith(mark, position):
             return Marked(what, True)
     if is_redpandas(first):
-        return Marked("a batch of Redpanda's, which kseg doesn't read", True)
+        return Marked("a Redpanda batch, which kseg doesn't read", True)
     if _PAGE.match(first):
         return Marked(f"a page of XML or HTML: {_sample(first)}", False)
     if is_text(first):
         return Marked(f"text: {_sample(first)}", False)
     if len(first) >= _SAMPLE and any(first) and len(set(first)) == 1:
-        return Marked(f"the byte {min(first):#04x} again and again", False)
+        return Marked(f"only bytes of {min(first):#04x}", False)
     return None
 
 

@@ -177,7 +177,7 @@ BATCH_HEADER_FIELDS = FixedFields(
     Field("producer_id", INT64, "id of an idempotent or transactional producer; -1 none"),
     Field("producer_epoch", INT16, "epoch of that producer; -1 none"),
     Field("base_sequence", INT32, "sequence of the first record as written; -1 none"),
-    Field("records_count", INT32, "records that are there now; 0 in a batch that compaction emptied"),
+    Field("records_count", INT32, "records that the batch has now; 0 in a batch that compaction emptied"),
 )
 """The 61 bytes of a v2 batch before its records. Source: DefaultRecordBatch."""
 

@@ -90,11 +90,11 @@ def parse_chunk_sizes(content: bytes, count: int) -> tuple[int, ...]:
     except ConstructError as error:
         raise FileError("the sizes of chunks can't be read") from error
     if fields.count != count:
-        raise FileError(f"sizes of {fields.count} chunks, where the segment has {count}")
+        raise FileError(f"there are sizes of {fields.count} chunks, but the segment has {count}")
     if count <= _FEW:
         return (fields.last,) if count else ()
     size = fields.value_size
     if not 1 <= size <= MOST_VALUE_BYTES:
-        raise FileError(f"sizes of chunks have {counted(size, 'byte')} each")
+        raise FileError(f"the size of a chunk can't take {counted(size, 'byte')}")
     values = (int.from_bytes(fields["values"][at : at + size]) for at in range(0, size * (count - 1), size))
     return (*(fields.base + value for value in values), fields.last)

@@ -50,7 +50,7 @@ class EntryFile:
     def trailing_problem(self) -> str | None:
         """The problem of the bytes after the last complete entry; None if there are none."""
         return (
-            f"the last {self.trailing} of its {counted(self.size, 'byte is', 'bytes are')} no whole entry"
+            f"the last {self.trailing} of its {counted(self.size, 'byte is', 'bytes are')} not a complete entry"
             if self.trailing
             else None
         )
@@ -87,7 +87,7 @@ class EntryFile:
         position = self._start + slot * size
         content = self.read(position, count * size)
         if len(content) < count * size:
-            raise OpenError("was cut while it was read", self.name, position)
+            raise OpenError("was truncated while kseg was reading it; run the command again", self.name, position)
         self._last_block = slot, list(self._struct.iter_unpack(content))
         return self._last_block[1]
 
@@ -274,7 +274,10 @@ class OffsetIndex:
         A broker treats all complete entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """
         if self.trailing:
-            return f"{counted(self.size, 'byte')}, not a multiple of 8: last {self.trailing} ignored"
+            return (
+                f"its size is {counted(self.size, 'byte')}, not a multiple of 8, so kseg ignores the"
+                f" last {self.trailing}"
+            )
         if self.capacity and (last := self.entry(self.capacity - 1).offset) < self.base_offset:
             return f"the last offset is {last}, below the base offset {self.base_offset}"
         return None
@@ -335,11 +338,17 @@ class TransactionIndex:
         """
         for number, entry in self._numbered_entries():
             if entry.version > TRANSACTION_INDEX_VERSION:
-                return f"entry {number} has version {entry.version}, known is {TRANSACTION_INDEX_VERSION}"
+                return f"entry {number} has version {entry.version}, expected {TRANSACTION_INDEX_VERSION}"
             if entry.last_offset < self.base_offset:
-                return f"the last offset of entry {number} is {entry.last_offset}, below the base {self.base_offset}"
+                return (
+                    f"the last offset of entry {number} is {entry.last_offset}, below the base offset"
+                    f" {self.base_offset}"
+                )
         if self.trailing:
-            return f"{counted(self.size, 'byte')}, not a multiple of 34: last {self.trailing} ignored"
+            return (
+                f"its size is {counted(self.size, 'byte')}, not a multiple of 34, so kseg ignores the"
+                f" last {self.trailing}"
+            )
         return None
 
 
@@ -401,12 +410,15 @@ class TimeIndex:
         A broker treats all complete entries as written, including zeros. Source: TimeIndex.sanityCheck.
         """
         if self.trailing:
-            return f"{counted(self.size, 'byte')}, not a multiple of 12: last {self.trailing} ignored"
+            return (
+                f"its size is {counted(self.size, 'byte')}, not a multiple of 12, so kseg ignores the"
+                f" last {self.trailing}"
+            )
         if not self.capacity:
             return None
         first, last = self.entry(0), self.entry(self.capacity - 1)
         if last.timestamp < first.timestamp:
-            return f"the last time is {last.timestamp}, before the first {first.timestamp}"
+            return f"the last timestamp is {last.timestamp}, before the first, {first.timestamp}"
         if last.offset < self.base_offset:
             return f"the last offset is {last.offset}, below the base offset {self.base_offset}"
         return None

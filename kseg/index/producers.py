@@ -283,18 +283,15 @@ class ProducerSnapshot:
         """
         if self.is_cut:
             least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
-            return f"{counted(self.header_size, 'byte')}, a producer snapshot has at least {least}"
+            return f"the size is {counted(self.header_size, 'byte')}, but a producer snapshot has at least {least}"
         if self.version != PRODUCER_SNAPSHOT_VERSION:
-            return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
+            return f"version is {self.version}, expected {PRODUCER_SNAPSHOT_VERSION}"
         if self.size > LARGEST_READ:
-            return f"{counted(self.size, 'byte')}, a broker reads at most {LARGEST_READ}"
+            return f"the size is {counted(self.size, 'byte')}, but a broker reads at most {LARGEST_READ}"
         if (computed := self.compute_crc()) != self.crc:
-            return f"crc is {self.crc:#010x}, computed {computed:#010x}"
+            return f"CRC is {self.crc:#010x}, expected {computed:#010x}"
         if self.count != self.whole_count:
-            return (
-                f"{counted(self.count, 'producer is', 'producers are')} counted in its header, {self.whole_count}"
-                " are there"
-            )
+            return f"its header counts {counted(self.count, 'producer')}, but {self.whole_count} are in the file"
         return None
 
 
@@ -356,18 +353,18 @@ class KnownProducers:
     def _contradiction(self, entry: ProducerState, end_offset: int) -> str | None:
         last = max(entry.last_offset, entry.current_txn_first_offset)
         if last >= end_offset:
-            return f"offset {last}, but it was taken at {end_offset}"
+            return f"its last offset is {last}, but the snapshot was taken at {end_offset}"
         known = self.states.producers.get(entry.producer_id)
         if known is None:
             if entry.last_offset >= self._first_offset:
-                return f"its last offset is {entry.last_offset}, the log has no batch of this producer"
+                return f"its last offset is {entry.last_offset}, but the log has no batch of this producer"
             return None
         if known.last_offset < 0 and entry.last_offset < self._first_offset:
             return None  # only its marker is still in the log
         for name in _FIELDS:
             stored, found = getattr(entry, name), getattr(known, name)
             if stored != found and not self._explains(entry, known, name):
-                return f"{name.replace('_', ' ')} is {stored}, the log says {found}"
+                return f"{name.replace('_', ' ')} is {stored}, but the log has {found}"
         return None
 
     def _explains(self, entry: ProducerState, known: ProducerState, name: str) -> bool:

@@ -29,13 +29,13 @@ def load() -> "StatisticsKernel":
 @cache
 def _load(wanted: str) -> "StatisticsKernel":
     if wanted not in ("", _FAST, _TWIN):
-        raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; it can be fast or twin")
+        raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; set it to fast or twin")
     if wanted != _TWIN:
         try:
             return cast("StatisticsKernel", _import_compiled())
         except ImportError as error:
             if wanted:
-                raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
+                raise UsageError(f"{KERNEL_VARIABLE}={wanted}: this kernel isn't built: {error}") from error
     return cast("StatisticsKernel", import_module("kseg.kernel.twin"))
 
 

@@ -174,7 +174,7 @@ def check_fields(names: tuple[str, ...]) -> None:
     """Raise UsageError for a name that isn't one of FIELD_NAMES."""
     unknown = [name for name in names if name not in FIELD_NAMES]
     if unknown:
-        raise UsageError(f"--fields: no field {unknown[0]}; there are {', '.join(FIELD_NAMES)}")
+        raise UsageError(f"--fields: there is no field {unknown[0]}; give some of {', '.join(FIELD_NAMES)}")
 
 
 def _template_program(records: tuple[Template, Template, Template]) -> Program:

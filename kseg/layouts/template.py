@@ -205,7 +205,7 @@ def _compile(text: str, fields: Mapping[str, LineField]) -> Template:
     pieces = list(_PIECE.finditer(text))
     end = compiler.take(pieces, 0, text)
     if end != len(pieces):
-        raise UsageError(f"template {text!r}: a closing brace without an opening one; write \\}} for a brace")
+        raise UsageError(f"template {text!r}: it has a closing brace without an opening one; write \\}} for a brace")
     return Template(tuple(compiler.ops), bytes(compiler.literals), tuple(compiler.words))
 
 
@@ -301,7 +301,7 @@ class _Compiler:
 
     def _field(self, name: str, text: str) -> LineField:
         if name not in self._fields:
-            raise UsageError(f"template {text!r}: no field {name}; there are {', '.join(self._fields)}")
+            raise UsageError(f"template {text!r}: there is no field {name}; give some of {', '.join(self._fields)}")
         return self._fields[name]
 
 
@@ -312,7 +312,7 @@ def _skip(field: LineField, *, shown_if_there: bool, text: str) -> Op:
         return Op.SKIP_IF_NEGATIVE
     if isinstance(field.source, Slot):
         return Op.SKIP_IF_ZERO if shown_if_there else Op.SKIP_UNLESS_ZERO
-    raise UsageError(f"template {text!r}: that field is always there")
+    raise UsageError(f"template {text!r}: this field always has a value; write it without ? and !")
 
 
 TIME_END = b";"

@@ -39,7 +39,7 @@ class Withheld(NamedTuple):
         """Return the number of records held back, their first offset and the reason."""
         verb = "is" if self.records == 1 else "are"
         why = why_withheld(self.producer_id, iso_time(self.since_ms), is_unknown=self.is_unknown)
-        return f"{counted(self.records, 'record')} from offset {self.first_offset} on {verb} withheld: {why}"
+        return f"{counted(self.records, 'record')} from offset {self.first_offset} on {verb} not yet readable: {why}"
 
 
 def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool) -> str:
@@ -49,7 +49,7 @@ def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool
     if not is_unknown:
         return f"a transaction{whose} is open{began}"
     return (
-        f"whether a transaction{whose}, open{began}, ended isn't known: its marker may be where the log is damaged;"
+        f"the end of a transaction{whose}, open{began}, isn't known: its marker may be in a damaged part of the log;"
         " give another copy of the partition too"
     )
 
@@ -116,7 +116,8 @@ def _time_of(header: BatchHeader) -> int | None:
 
 Span = tuple[int, int]
 _UNKNOWN = (
-    "{} from offset {} on {} withheld: how the transaction of producer {} ended isn't known: its marker is lost, and"
+    "{} from offset {} on {} not yet readable: the outcome of a transaction of producer {} isn't known,"
+    " since its marker is lost, and"
     " the .txnindex can't be read; give another copy of the partition too"
 )
 

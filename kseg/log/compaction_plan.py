@@ -199,7 +199,7 @@ def intact_slices(path: Path) -> Iterator[Slice]:
             if isinstance(item, Slice):
                 row = item.first * ROW
                 if not item.run.rows[row + VALID]:  # a damaged batch has its own run
-                    detail = "the CRC is wrong: `kseg salvage` saves what is intact"
+                    detail = "the CRC is wrong; run `kseg salvage` to keep the intact batches"
                     raise DamagedError(detail, path, item.run.position + item.run.rows[row])
                 yield item
             elif item.kind is not DamageKind.ZERO_TAIL:
@@ -208,7 +208,7 @@ def intact_slices(path: Path) -> Iterator[Slice]:
 
 def refuse(path: Path, damage: Damage) -> None:
     """Raise DamagedError."""
-    raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", path, damage.position)
+    raise DamagedError(f"{damage.detail}; run `kseg salvage` to keep the intact batches", path, damage.position)
 
 
 def stretches(piece: Slice) -> Iterator[tuple[int, int, BatchHeader | None]]:

@@ -214,7 +214,7 @@ def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_s
     of = free.of or (ShareOf.DISK if disk_size else ShareOf.LOGS)
     whole = disk_size if of is ShareOf.DISK else sum(each.size for each in partitions)
     if of is ShareOf.DISK and not whole:
-        raise UsageError("--free disk:N%: the system doesn't tell how large the disk is")
+        raise UsageError("--free disk:N%: the system doesn't report the size of the disk; give a size in bytes")
     return Wanted(-(-free.percent * whole // 100), free.percent, of, whole)
 
 

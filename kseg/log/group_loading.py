@@ -87,7 +87,7 @@ def _replay_group(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | 
         members = counted(len(group.targets), "member")
         return f"its tombstone comes while the target assignment of {members} is still there"
     if group.target_epoch != NONE:
-        return "its tombstone comes without that of its target assignment"
+        return "its tombstone comes without a tombstone of its target assignment"
     return None
 
 
@@ -99,9 +99,9 @@ def _replay_member(group: _LoadedGroup, key: Fields, value: bytes | None) -> str
     if member not in group.members:
         return None
     if not group.members[member]:
-        return f"the tombstone of member {quoted(member)} comes without that of its current assignment"
+        return f"the tombstone of member {quoted(member)} comes without a tombstone of its current assignment"
     if member in group.targets:
-        return f"the tombstone of member {quoted(member)} comes without that of its target assignment"
+        return f"the tombstone of member {quoted(member)} comes without a tombstone of its target assignment"
     del group.members[member]
     return None
 

@@ -109,7 +109,7 @@ def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | Non
     """Return the start offset and the problem of the first entry of leader-epoch-checkpoint that doesn't increase."""
     for (epoch, start), (next_epoch, next_start) in pairwise(entries):
         if next_epoch <= epoch or next_start <= start:
-            return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
+            return next_start, f"epoch {next_epoch} from offset {next_start} follows epoch {epoch} from offset {start}"
     return None
 
 
@@ -130,7 +130,7 @@ def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tup
     for epoch, offset in found:
         stored = stored_epoch(entries, offset)
         if stored not in (None, epoch):
-            return f"offset {offset} has epoch {stored}, but {epoch} in its batch"
+            return f"offset {offset} has epoch {stored}, but its batch has epoch {epoch}"
     return None
 
 

@@ -296,7 +296,7 @@ class Rows:
         self._top = top
         if self._sort is not None and not hasattr(KINDS[by], SORT_KEYS[self._sort]):
             orders = ", ".join(name for name, attribute in SORT_KEYS.items() if hasattr(KINDS[by], attribute))
-            raise UsageError(f"--sort {sort} doesn't go with --by {by}: sort by {orders}")
+            raise UsageError(f"--sort {sort} can't be used with --by {by}; sort by {orders}")
 
     @property
     def are_in_listed_order(self) -> bool:

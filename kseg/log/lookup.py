@@ -73,24 +73,28 @@ class Absence(StrEnum):
 
 ABSENCE_TEXTS = {
     Absence.EMPTY: "the partition has no segments",
-    Absence.BELOW_LOG_START: "it is below the log start offset {start}: retention or a deletion of records removed it",
+    Absence.BELOW_LOG_START: (
+        "it is below the log start offset {start}, so retention or a deletion of records removed it"
+    ),
     Absence.REMOTE: "it is in the remote tier: {tier}",
-    Absence.NO_TIER: "nothing of the log is in a remote tier",
-    Absence.TIER_UNKNOWN: "__remote_log_metadata next to the partition doesn't say what was copied to the remote tier",
-    Absence.NOT_COPIED: "nothing of the log was copied to its remote tier yet",
+    Absence.NO_TIER: "no segment of the log is in a remote tier",
+    Absence.TIER_UNKNOWN: "__remote_log_metadata next to the partition has no record of segments in the remote tier",
+    Absence.NOT_COPIED: "no segment of the log was copied to its remote tier yet",
     Absence.AT_LOG_END: "it is the log end offset, the next to be written",
     Absence.ABOVE_LOG_END: "it is above the log end offset {end}",
-    Absence.REMOVED: "its batch is there, but compaction or `slice` removed the record",
-    Absence.GAP: "no batch has it: compaction or `slice` removed its batch, or it is lost",
-    Absence.DAMAGED: "it is where the log is damaged; `kseg salvage` keeps what is intact",
-    Absence.DAMAGED_END: "it is after the last intact batch, where the log's end is damaged; log end offset {end}",
-    Absence.NO_LATER_TIME: "no record has this time or a later one; the largest time is {largest}",
-    Absence.NO_TIMES: "no record has a time",
-    Absence.NOT_SELECTED: "no record from there on is selected",
+    Absence.REMOVED: "its batch exists, but compaction or `slice` removed the record",
+    Absence.GAP: "no batch has it, since compaction or `slice` removed its batch, or it is lost",
+    Absence.DAMAGED: "it is in a damaged part of the log; run `kseg salvage` to keep the intact batches",
+    Absence.DAMAGED_END: (
+        "it is after the last intact batch, and the end of the log is damaged; the log end offset is {end}"
+    ),
+    Absence.NO_LATER_TIME: "no record has this timestamp or a later one; the largest timestamp is {largest}",
+    Absence.NO_TIMES: "no record has a timestamp",
+    Absence.NOT_SELECTED: "no record from there on matches the selection",
 }
 
 
-BELOW_LOG_START = "{}: offset {} is below the log start offset {}: it is still in the log, but no broker serves it"
+BELOW_LOG_START = "{}: offset {} is below the log start offset {}; it is still in the log, but no broker serves it"
 
 
 class Candidate(NamedTuple):
@@ -174,7 +178,7 @@ def parse_target_time(text: str, zone: tzinfo) -> int | SpecialTime:
     if re.fullmatch("-[0-9]{1,19}", text):
         if int(text) not in SPECIAL_TIME_OF_CODE:
             codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
-            raise UsageError(f"{text}: below 0 there are {codes}")
+            raise UsageError(f"{text}: this isn't one of Kafka's special timestamps; give one of {codes}")
         return SPECIAL_TIME_OF_CODE[int(text)]
     return parse_time(text, zone)
 
@@ -493,7 +497,7 @@ def parse_field(text: str) -> RecordField:
         return RecordField(text)
     if text.startswith(_HEADER):
         return RecordField("header", text.removeprefix(_HEADER))
-    raise UsageError(f"--field {text!r}: there are key, value and header:NAME")
+    raise UsageError(f"--field {text!r}: no such field; give key, value or header:NAME")
 
 
 def record_bytes(answer: Lookup, field: RecordField) -> bytes:
@@ -502,7 +506,7 @@ def record_bytes(answer: Lookup, field: RecordField) -> bytes:
     Raises AbsentError if there is no such record or header, or the field is null.
     """
     if answer.record is None:
-        raise AbsentError(f"offset {answer.target} isn't there: {answer.absence_text()}", answer.partition.path)
+        raise AbsentError(f"offset {answer.target} isn't in the log: {answer.absence_text()}", answer.partition.path)
     try:
         return _field_bytes(answer.record, field)
     except AbsentError as error:
@@ -526,5 +530,5 @@ def _header_value(record: Record, field: RecordField) -> bytes | None:
             return header.value
     names = ", ".join(dict.fromkeys(header.key or "null" for header in record.headers))
     raise AbsentError(
-        f"offset {record.offset}: there is no header {field.header}; there {f'are {names}' if names else 'is none'}"
+        f"offset {record.offset}: the record has no header {field.header}; it has {names or 'no headers'}"
     )

@@ -32,7 +32,7 @@ SLOTS_AROUND = 2
 """Index entries kept on each side of the slot found."""
 STALE_SIZE = 4 << 20
 """More bytes of log after the last index entry than one append can write: the index ends too early."""
-SCANNED = "the log is scanned instead; `kseg reindex` rebuilds it"
+SCANNED = "kseg scans the log instead; run `kseg reindex` to rebuild it"
 
 
 class IndexView(NamedTuple):
@@ -212,7 +212,7 @@ def _bound(number: int) -> int:
 
 def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
     if not step.may_open:
-        step.take_unreadable(header, "not read, since the ones before took too long")
+        step.take_unreadable(header, "not read, since earlier batches took too long")
         return None
     content = _content(log_file.read(header.position, header.size), header.position)
     step.opened.append((content.base_offset, header.last_offset))
@@ -319,8 +319,9 @@ def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: lis
 def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
     if index.trailing:
         return (
-            f"{counted(index.size, 'byte')}, not a multiple of 8: last {index.trailing} ignored; `kseg reindex`"
-            " rebuilds it"
+            f"its size is {counted(index.size, 'byte')}, not a multiple of 8, so kseg ignores the last"
+            f" {index.trailing}; run `kseg reindex`"
+            " to rebuild it"
         )
     last = index.last_entry()
     distance = log_file.size - last.position
@@ -384,7 +385,7 @@ def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeInde
                 return None
             return (
                 f"the entry {entry.timestamp} → {entry.offset} is wrong:"
-                f" the largest time of the batch there is {header.max_timestamp}"
+                f" the largest timestamp of the batch there is {header.max_timestamp}"
             )
     return f"the entry {entry.timestamp} → {entry.offset} has an offset beyond the end of the log"
 
@@ -420,7 +421,7 @@ def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | N
         with TimeIndex(path, segment.base_offset) as index:
             entry = index.last_entry()
             if index.trailing:
-                problems.append(f"{path}: {index.sanity_problem()}; `kseg reindex` rebuilds it")
+                problems.append(f"{path}: {index.sanity_problem()}; run `kseg reindex` to rebuild it")
             if not index.count:
                 return None
     except OpenError as error:

@@ -83,7 +83,7 @@ class SegmentFiles(NamedTuple):
     @property
     def _own_log(self) -> FoundFile:
         if self.log is None:
-            raise FileError(f"the segment of base offset {self.base_offset} has no log")
+            raise FileError(f"the segment with base offset {self.base_offset} has no .log file")
         return self.log
 
     @property

@@ -66,11 +66,14 @@ class Selection(NamedTuple):
         for name in _NUMBERS:
             number = getattr(self, name)
             if number is not None and not (LEAST if name in _MAY_BE_BELOW_0 else 0) <= number <= MOST:
-                raise UsageError(f"{name} {number}: that is no such number")
+                raise UsageError(f"{name} {number}: this number isn't valid here")
         if self.sample is not None and not 0 < self.sample <= 1:
-            raise UsageError(f"sample {self.sample}: give a share such as 0.01")
+            raise UsageError(f"sample {self.sample}: this isn't a share; give one such as 0.01")
         if self.is_committed and self.is_control:
-            raise UsageError("--control: with --isolation read_committed there are no control records")
+            raise UsageError(
+                "--control can't be used with --isolation read_committed, which hides control"
+                " records; leave one of them out"
+            )
         return self
 
     @property
@@ -223,7 +226,7 @@ def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -
         elif name in SelectionOptions.__annotations__ and name in Selection._fields:
             criteria[name] = value
         elif name != "tz":
-            raise UsageError(f"{name}: there are {', '.join(SelectionOptions.__annotations__)}")
+            raise UsageError(f"{name}: no such option; give one of {', '.join(SelectionOptions.__annotations__)}")
     return selection._replace(**criteria).checked()
 
 
@@ -242,7 +245,7 @@ def _header_of(name: str, value: str | bytes | None) -> tuple[bytes, bytes | Non
 
 def _is_committed(isolation: str) -> bool:
     if isolation not in ISOLATION_LEVELS:
-        raise UsageError(f"isolation {isolation!r}: there are {' and '.join(ISOLATION_LEVELS)}")
+        raise UsageError(f"isolation {isolation!r}: no such level; give {' or '.join(ISOLATION_LEVELS)}")
     return isolation == ISOLATION_LEVELS[1]
 
 
@@ -318,7 +321,7 @@ def parse_share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise UsageError(f"--sample {text}: give a share such as 0.01 or 1%")
+        raise UsageError(f"--sample {text}: this isn't a share; give one such as 0.01 or 1%")
     return share
 
 
@@ -465,7 +468,7 @@ def _suggest(missing: Iterable[str], there: Mapping[str, str]) -> str:
     return f"there are {', '.join(texts)}{f' and {more} more' if more else ''}" if texts else _ONLY_ASIDE
 
 
-_ONLY_ASIDE = "there are only directories that brokers put aside"
+_ONLY_ASIDE = "there are only partitions that brokers set aside"
 
 
 def numbers_by_topic(partitions: Iterable[tuple[str, int | None]]) -> dict[str, set[int]]:

@@ -135,7 +135,7 @@ class _Clues:
     def _batch(self, header: BatchHeader, run: Run, log_file: LogFile, name: str) -> Clue:
         epoch, first = f"epoch {header.producer_epoch}", header.first_offset
         if not header.is_control:
-            verb = "goes on" if self._began else "begins"
+            verb = "continues" if self._began else "begins"
             self._began = True
             records = counted(header.records_count or 0, "record")
             time = time_text(header.max_timestamp, none="no time")
@@ -171,7 +171,9 @@ class _Clues:
         problem = snapshot_problem(found.path)
         states = None if problem is not None else self._partition.read_producer_states(offset)
         if states is None:
-            yield self._clue(ClueKind.SNAPSHOT, offset, f"can't be used: {problem or 'it has gone'}", found.name)
+            yield self._clue(
+                ClueKind.SNAPSHOT, offset, f"can't be used: {problem or 'it no longer exists'}", found.name
+            )
             return
         producer_id = self._transaction.producer_id
         opened = states.open_transactions.get(producer_id)
@@ -203,8 +205,8 @@ def _entries(segment: SegmentFiles, producer_id: int) -> tuple[list[AbortedTrans
 
 _WHY = {
     Evidence.MARKER: "its marker says so",
-    Evidence.INDEX: "the marker is lost with damage, and a transaction index tells",
-    Evidence.SNAPSHOT: "the marker is lost with damage; it wasn't an abort, which the index would name, and a producer"
+    Evidence.INDEX: "the marker is lost to damage, but a transaction index has the outcome",
+    Evidence.SNAPSHOT: "the marker is lost to damage; it wasn't an abort, which the index would list, and a producer"
     " snapshot no longer has it",
 }
 
@@ -215,12 +217,13 @@ def outcome_text(transaction: Transaction) -> str:
         return "open: no marker ends it"
     if transaction.outcome is Outcome.UNKNOWN and not transaction.is_open:
         return (
-            "unknown: it ended where the log is damaged, as a producer snapshot no longer has it; the segment's"
-            " .txnindex, which would name an abort, can't be read: another copy of the partition tells"
+            "unknown: it ended in a damaged part of the log, since a producer snapshot no longer has it; the segment's"
+            " .txnindex, which would list an abort, can't be read; give another copy of the partition"
         )
     if transaction.outcome is Outcome.UNKNOWN:
         return (
-            "unknown: its marker may be where the log is damaged; another copy of the partition tells, or the segment's"
+            "unknown: its marker may be in a damaged part of the log; give another copy of the partition,"
+            " or the segment's"
             " .txnindex and a later producer snapshot"
         )
     return f"{transaction.outcome}: {'' if transaction.evidence is None else _WHY[transaction.evidence]}"

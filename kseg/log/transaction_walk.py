@@ -36,7 +36,7 @@ _OPEN = ProducerState(0, 0, current_txn_first_offset=0)[2:]
 """The fold's knowledge of a producer with an open transaction: whether its batches continue it."""
 _NOWHERE = -1
 """A position_bound at which the fold stops at the next batch, whatever its contents."""
-DECIDES = "the log decides; `kseg reindex` rebuilds it"
+DECIDES = "kseg uses the log instead; run `kseg reindex` to rebuild it"
 
 
 class Evidence(StrEnum):
@@ -322,10 +322,10 @@ class TransactionWalk:
             if following == first:
                 continue
             doubtful = self._doubtful[producer_id]
-            how = "and not with an abort" if doubtful.is_certainly_no_abort else "and nothing tells how"
+            how = "and not by an abort" if doubtful.is_certainly_no_abort else "with an unknown outcome"
             self.notes.append(
-                f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
-                f" log is damaged, {how}: {partition.snapshots[offset].name} no longer has it"
+                f"{partition.path}: the transaction of producer {producer_id} from offset {first} on ended in a"
+                f" damaged part of the log, {how}: {partition.snapshots[offset].name} no longer has it"
             )
             ended = Ended(producer_id, first, None, is_aborted=None, evidence=Evidence.SNAPSHOT)
             ended = ended._replace(lost_from=doubtful.damaged_from, until=offset if following is None else following)
@@ -357,7 +357,7 @@ class TransactionWalk:
         if carried.doubted_file is not None:
             begun = min(carried.begun.values())
             self.notes.append(
-                f"{carried.doubted_file}: a transaction open since offset {begun}, before the log: "
+                f"{carried.doubted_file}: a transaction is open since offset {begun}, before the start of the log; "
                 "no other snapshot has it"
             )
 
@@ -507,8 +507,9 @@ class _IndexBeside:
         ):
             return ended.begun
         self._notes.append(
-            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {ended.begun} on ended"
-            f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
+            f"{self._path.parent}: the transaction of producer {entry.producer_id} from offset {ended.begun} on ended"
+            f" in a damaged part of the log: in {self._path.name} the abort at offset {entry.last_offset}"
+            f" has first offset"
             f" {entry.first_offset}"
         )
         return entry.first_offset
@@ -523,7 +524,7 @@ class _IndexBeside:
             if begun is not None and (first > begun or whole_from <= first < begun):
                 self._differ(
                     f"the transaction that producer {header.producer_id} aborted at offset {header.first_offset} begins"
-                    f" at {begun}, the entry says {first}"
+                    f" at {begun}, but the entry has {first}"
                 )
             self._advance()
         elif begun is not None and self._index is not None:
@@ -531,7 +532,7 @@ class _IndexBeside:
             self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.first_offset}")
         elif begun is not None and self._is_wanted:
             self.is_broken = True
-            self._differ("missing, and the log has aborted transactions")
+            self._differ("missing, although the log has aborted transactions")
 
 
 # --- snapshots -------------------------------------------------------------------------------------------------------

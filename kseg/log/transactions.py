@@ -150,7 +150,7 @@ class PartitionTransactions:
             else:
                 yield self._end_transaction(event)
         for header in self._walk.alone:
-            reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
+            reason = "the CRC of its batch is wrong, so kseg ignores this start of a transaction"
             self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
         unknown = self._walk.maybe_ended
         self._open_by_producer = {

@@ -229,7 +229,7 @@ def _bytes_of(digits: str, number: int) -> bytes:
     try:
         return bytes.fromhex(digits.removeprefix("0x").replace(":", ""))
     except ValueError as error:
-        raise HexError(f"line {number} isn't hexadecimal text: {digits[:40]!r}") from error
+        raise HexError(f"line {number} isn't valid hexadecimal text: {digits[:40]!r}") from error
 
 
 def _lines(stream: Replay, most: int) -> Iterator[str]:
@@ -342,7 +342,7 @@ def read_packets(stream: BinaryIO) -> Iterator[Packet | CaptureError]:
             packets = iter(reader)  # yields more after an error
             continue
         if bounded.is_cut:
-            yield CaptureError("the last packet is cut", position=position)
+            yield CaptureError("the last packet is truncated", position=position)
         try:
             packet = _packet(dpkt, unpack(raw), round(time * 1_000_000))
         except (dpkt.Error, *_BAD_PACKET):

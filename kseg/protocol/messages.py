@@ -85,8 +85,8 @@ class ApiMessage:
         known = version_range(REQUESTS[self.api_key].versions if self.api_key in REQUESTS else "none")
         if self.api is None or self.api_version > known.last >= known.first:
             what = f"api {self.api_key}" if self.api is None else f"{self.api} version {self.api_version}"
-            return f"{what} is newer than kseg knows: its schemas are those of Kafka {NEWEST}"
-        return f"{self.api} version {self.api_version} is older than the schemas of Kafka {NEWEST}"
+            return f"{what} is newer than kseg supports; its schemas are from Kafka {NEWEST}"
+        return f"{self.api} version {self.api_version} is older than kseg supports; its schemas are from Kafka {NEWEST}"
 
     @property
     def is_answered(self) -> bool:
@@ -129,7 +129,7 @@ def read_request_header(data: bytes) -> MessageHeader:
         raise FrameError(f"{counted(len(data), 'byte is', 'bytes are')} too few for a request")
     api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
     if api_key < 0 or not 0 <= api_version < _NEWEST_VERSION:
-        raise FrameError(f"there can't be an api key {api_key} in version {api_version}")
+        raise FrameError(f"API key {api_key} in version {api_version} isn't possible")
     version = request_header_version(api_key, api_version)
     if version == 0:
         return MessageHeader(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
@@ -259,7 +259,7 @@ def _runs(records: bytes) -> Iterator[Run | Damage]:
         if stop == Stop.END:
             claim = "a batch" if size is None else f"a batch of {counted(size, 'byte')}"
             yield Damage(
-                DamageKind.TORN_TAIL, at, left, f"{claim} begins, {counted(left, 'byte is', 'bytes are')} left"
+                DamageKind.TORN_TAIL, at, left, f"{claim} begins, but only {counted(left, 'byte is', 'bytes are')} left"
             )
         else:
             yield Damage(
@@ -392,7 +392,7 @@ class Splitter:
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
             claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
-            self._lose(self._position, f"{claim}, {counted(len(self._buffer), 'byte is', 'bytes are')} there")
+            self._lose(self._position, f"{claim}, but only {counted(len(self._buffer), 'byte is', 'bytes are')} left")
             yield from self._split()
 
 

@@ -422,7 +422,7 @@ class Batch:
 def check_on_damage(on_damage: OnDamage) -> None:
     """Raise UsageError for an invalid `on_damage`."""
     if on_damage not in ("raise", "skip") and not callable(on_damage):
-        raise UsageError(f'on_damage is {on_damage!r}: give "raise", "skip" or a function that takes a Damage')
+        raise UsageError(f'on_damage is {on_damage!r}; give "raise", "skip" or a function that takes a Damage')
 
 
 def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
@@ -430,7 +430,7 @@ def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
     if callable(on_damage):
         on_damage(damage)
     elif on_damage == "raise":
-        hint = 'on_damage="skip" goes on after it'
+        hint = 'on_damage="skip" continues after it'
         raise DamagedError(f"{damage.kind}: {damage.detail}", path, damage.position, hint=hint)
 
 

@@ -402,7 +402,7 @@ class Resync:
         if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
             asked = f"a batch of {counted(claimed, 'byte')} begins" if claimed is not None else "a header begins"
             kind, detail = self._with_likeness(
-                position, found, DamageKind.TORN_TAIL, f"{asked}, {counted(left, 'byte is', 'bytes are')} left"
+                position, found, DamageKind.TORN_TAIL, f"{asked}, but only {counted(left, 'byte is', 'bytes are')} left"
             )
             return Damage(kind, position, left, detail)
         if unreadable:
@@ -410,7 +410,7 @@ class Resync:
         else:
             kind, detail = self._with_likeness(position, found, *self._what_stopped(position, buffer, stop))
         if self._budget < 0:
-            detail += "; the search for what follows was given up, since it took too long"
+            detail += "; kseg stopped the search for the next batch, since it took too long"
         next_offset = None if found is None else stored_offset(self._log.read(found, SIZE_POSITION))
         return Damage(kind, position, end - position, detail, next_offset)
 
@@ -435,23 +435,23 @@ class Resync:
         if stop == Stop.BAD_MAGIC or (
             buffer[MAGIC_POSITION] not in MINIMUM_SIZE_FIELD and MINIMUM_SIZE_FIELD[0] <= size <= left
         ):
-            return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
+            return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}, expected 0, 1 or 2"
         if stop == Stop.BAD_CRC:
             reasons = f"{self._crc_detail(position, buffer)}, and {self._distrust_reason(position, buffer)}"
             return DamageKind.BAD_CRC, reasons
-        return DamageKind.BAD_LENGTH, f"length field is {size}, {counted(left, 'byte is', 'bytes are')} left"
+        return DamageKind.BAD_LENGTH, f"length field is {size}, and {counted(left, 'byte is', 'bytes are')} left"
 
     def _distrust_reason(self, position: int, buffer: memoryview) -> str:
         """Return the reasons besides the CRC for not trusting a length."""
         claimed = claimed_size(buffer) or 0
         if self.ends_well(position + claimed) and not self.is_filled(position, claimed):
-            return f"nothing else tells that it has {counted(claimed, 'byte')}"
-        return "no header where it should end"
+            return f"nothing else confirms its size of {counted(claimed, 'byte')}"
+        return "there is no header at its end"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
         magic = buffer[MAGIC_POSITION]
         computed = self._compute_crc(position, claimed_size(buffer) or 0, magic)
-        return f"crc is {checksum_of(magic).stored(buffer):#010x}, computed {computed:#010x}"
+        return f"CRC is {checksum_of(magic).stored(buffer):#010x}, expected {computed:#010x}"
 
     def crc_damage(self, position: int, size: int) -> Damage:
         """Return the damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
@@ -515,7 +515,7 @@ class Resync:
                     return position + found
             self._budget -= len(window) - at
             if len(window) < HEADER_WINDOW:
-                return None  # the file was cut while it was read
+                return None  # the file was truncated while kseg was reading it; run the command again
             position += len(window) - HEADER_WINDOW + 1
         return None
 

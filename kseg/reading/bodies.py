@@ -214,7 +214,7 @@ class ProblemText(NamedTuple):
 PROBLEMS: dict[Problem, ProblemText] = {
     Problem.BAD_RECORD: ProblemText(DamageKind.BAD_RECORD, "record {n} can't be read, at byte {at} of the records"),
     Problem.BAD_COUNT: ProblemText(
-        DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, the header counts others"
+        DamageKind.BAD_COUNT, "{n} records end at byte {at} of the records, but the header has another count"
     ),
     Problem.BAD_CONTROL: ProblemText(DamageKind.BAD_RECORD, "control record {n} has no key or value of its kind"),
     Problem.BAD_MESSAGE: ProblemText(DamageKind.BAD_RECORD, "the CRC of inner message {n} is wrong"),

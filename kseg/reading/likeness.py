@@ -29,7 +29,7 @@ def likeness(read: ReadAt, position: int, end: int | None, known: TextChange | N
     first = read(position, LARGEST_MARK if end is None else min(LARGEST_MARK, end - position))
     change = find_change(read, position, known)
     if change is not None:
-        text = f"copied as text: {change.what}; `kseg salvage` undoes that in logs"
+        text = f"copied as text: {change.what}; run `kseg salvage` to undo that in logs"
         return Likeness(DamageKind.CHANGED_AS_TEXT, text, change)
     if is_replaced(first):
         lost = "copied as text: bytes that aren't UTF-8 became U+FFFD; that can't be undone"

@@ -241,7 +241,7 @@ class LogFile:
         for start in range(position, end, BUFFER_SIZE):
             piece = self.read(start, min(BUFFER_SIZE, end - start))
             if len(piece) < min(BUFFER_SIZE, end - start) or not self.is_readable(start, len(piece)):
-                raise UnreadableError("can't be read; `kseg salvage` saves what is intact", position=start)
+                raise UnreadableError("can't be read; run `kseg salvage` to keep the intact batches", position=start)
             yield piece
 
     def cheap_size(self, position: int, wanted: int, least: int) -> int:
@@ -272,7 +272,7 @@ class LogFile:
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
         if self.is_closed:
-            raise OpenError("is closed", self.path)
+            raise OpenError("is closed; read it inside its `with` block", self.path)
         if self._descriptor < 0 and self.size == 0:
             yield Damage(DamageKind.UNREADABLE, 0, 0, unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
@@ -374,7 +374,12 @@ class LogFile:
         return Run(here, position, array("q", (0, claimed, 0)), 1, 1 << codec), claimed
 
     def _cut(self, position: int) -> Damage:
-        return Damage(DamageKind.TORN_TAIL, position, self.size - position, "the file was cut while it was read")
+        return Damage(
+            DamageKind.TORN_TAIL,
+            position,
+            self.size - position,
+            "the file was truncated while kseg was reading it; run the command again",
+        )
 
     def _spaces(self) -> Iterator[bytearray]:
         return _in_turn(lambda: bytearray(min(self._buffer_size, self.size)))
@@ -388,7 +393,7 @@ class LogFile:
         try:
             buffer = bytearray(size) if spaces is None or size > self._buffer_size else next(spaces)
         except MemoryError as error:
-            raise OpenError(f"there's no memory for {counted(size, 'byte')}", self.path, position) from error
+            raise OpenError(f"there isn't enough memory for {counted(size, 'byte')}", self.path, position) from error
         filled = self._blocks.read_into(position, memoryview(buffer)[:size])
         if self._cache is not None:
             self._cache.was_read(position, filled)

@@ -12,7 +12,7 @@ from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, struct_of
 from kseg.system.files import read_regular
 
-NO_SUCH_FILES = "kseg reads no such files"
+NO_SUCH_FILES = "kseg doesn't read such files"
 _DUMP = "run `kseg dump {path}`"
 _START = struct_of(*map(BATCH_HEADER_FIELDS.field, ("base_offset", "length", "magic")))
 _MAGIC, _MOST_OFFSET, _MOST_LENGTH = 2, 1 << 56, 1 << 30
@@ -64,13 +64,13 @@ OTHER_FILES = (
     OtherFile(
         _matches(rb'\A\s*\{(?s:.)*"partitions"'),
         "a plan of reassignments",
-        "kseg reads no such files; `kseg plan-move` writes them",
+        "kseg doesn't read such files, but `kseg plan-move` writes them",
     ),
     OtherFile(_matches(rb"\A\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]])"), "JSON"),
     OtherFile(
         _matches(rb"^(?:log\.dirs?|broker\.id|node\.id|process\.roles)\s*="),
         "a broker's settings",
-        "its log.dirs names the directories to give; run `kseg retain --server-properties {path} DIR`",
+        "give the directories that its log.dirs lists, as in `kseg retain --server-properties {path} DIR`",
     ),
     OtherFile(_matches(rb"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[\w.]+[ \t]*[=:]"), "a file of settings"),
     _RENAMED_LOG,
@@ -123,7 +123,7 @@ def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partiti
         return _refusal(f"{kafkas}, where a directory is expected", _DUMP, path)
     found = other_file(path)
     if found is None:
-        return _refusal("not a file that kseg knows, by name or content", unknown_step, path)
+        return _refusal("not a file that kseg knows by name or content", unknown_step, path)
     return _refusal(found.what, found.next_step, path)
 
 
@@ -145,7 +145,7 @@ def _kafkas_file(path: str | os.PathLike[str]) -> str | None:
     if is_kafkas and (name.base_offset is not None or name.kind is FileKind.METADATA_SNAPSHOT):
         return _KAFKAS[name.kind]
     is_small = name.kind is not FileKind.UNKNOWN and name.kind is not FileKind.LOG
-    return "a small file of Kafka's" if is_small else None
+    return "one of Kafka's small files" if is_small else None
 
 
 def _refusal(what: str, next_step: str, path: str | os.PathLike[str]) -> str:

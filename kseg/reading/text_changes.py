@@ -161,7 +161,7 @@ codecs.register_error("kseg-number", _number)
 def _as_text(encoding: str, looks_like: Callable[[bytes], bool]) -> Iterator[TextChange]:
     """Yield the changes of a log taken for text in each code page and written in an encoding, with both line ends."""
     for page, name in _PAGES.items():
-        what = f"its bytes were taken for {name} and written as {encoding.upper()}"
+        what = f"its bytes were read as {name} and written as {encoding.upper()}"
         written = partial(_write_as_text, page, 1) if encoding == "utf-8" else None
         change = TextChange(what, looks_like, (partial(_Characters, encoding, page),), written=written)
         yield change
@@ -170,7 +170,7 @@ def _as_text(encoding: str, looks_like: Callable[[bytes], bool]) -> Iterator[Tex
 
 def _as_text_twice() -> Iterator[TextChange]:
     for page, name in _PAGES.items():
-        what = f"its bytes were taken for {name} and written as UTF-8, twice"
+        what = f"its bytes were read as {name} and written as UTF-8, twice"
         steps = 2 * (partial(_Characters, "utf-8", page),)
         yield TextChange(what, _is_utf8, steps, written=partial(_write_as_text, page, 2))
 

@@ -113,7 +113,9 @@ class _Build:
         if not self._keep_segments and not is_first:
             return
         if start.base_offset < self._writer.next_offset and not is_first:
-            raise SourceError(start.line, f"the segment {start.base_offset} begins below {self._writer.next_offset}")
+            raise SourceError(
+                start.line, f"the segment {start.base_offset} begins below the next offset, {self._writer.next_offset}"
+            )
         check_offset(start.base_offset)
         self._is_base_open = False
         if self._keep_segments:
@@ -145,7 +147,7 @@ class _Build:
 
     def _check_rises(self, offset: int, line: int) -> None:
         if offset < self._writer.next_offset:
-            raise SourceError(line, f"the offset {offset} doesn't increase: the next one is {self._writer.next_offset}")
+            raise SourceError(line, f"offset {offset} doesn't increase; the next offset is {self._writer.next_offset}")
 
     def _flush(self) -> None:
         """Write the open batch."""
@@ -162,7 +164,7 @@ class _Build:
     def _end_transaction(self, control_type: ControlType) -> None:
         settings = self._settings
         if not settings.is_transactional:
-            raise RecordError("there is no transaction to end: give a producer id, and make batches transactional")
+            raise RecordError("there is no transaction to end; give a producer id, and make batches transactional")
         self._flush()
         self._is_base_open = False
         builder = RecordsBuilder(
@@ -187,7 +189,8 @@ class _Build:
         check_offset(header.last_offset)
         if self._settings.magic not in (None, header.magic):
             raise RecordError(
-                f"the batch has format {header.magic}: `dump --only records` prints records for another format"
+                f"the batch has format {header.magic}; run `kseg dump --only records` to print records for"
+                f" another format"
             )
         _check_offsets(batch)
         if self._settings.codec is not None and batch.records:
@@ -214,7 +217,7 @@ def _check_offsets(batch: SourceBatch) -> None:
     for record in batch.records:
         if record.offset is None or not next_offset <= record.offset <= header.last_offset:
             limits = f"{next_offset} to {header.last_offset}"
-            raise SourceError(record.line, f"the offset is {record.offset}, not from {limits} as in the batch")
+            raise SourceError(record.line, f"the offset is {record.offset}, expected {limits} as in the batch")
         next_offset = record.offset + 1
 
 

@@ -96,14 +96,16 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
     found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
     if not found:
         raise OpenError(
-            f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
+            f"has no {METADATA_TOPIC}-0; give the broker's metadata.log.dir, or the log directory that has it", paths[0]
         )
     copies = list(map(_measure, (whole_log(found[0]), *found[0].places[1:])))
     whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
     if not whole:
         offset = copies[0].found.missing_before
-        reason = "has no whole record" if offset is None else f"lacks the records before offset {offset}"
-        raise DamagedError(f"{reason}, and no checkpoint has them: try another broker's copy", copies[0].partition.path)
+        reason = "has no complete record" if offset is None else f"lacks the records before offset {offset}"
+        raise DamagedError(
+            f"{reason}, and no checkpoint has them; give another broker's copy", copies[0].partition.path
+        )
     return whole
 
 
@@ -169,7 +171,7 @@ class _End:
         if not batch.is_valid or (counts and batch.problem() is not None):
             self.problem = "a batch that can't be read"
         elif batch.base_offset != self._next_offset:
-            self.problem = f"offset {batch.base_offset} instead of {self._next_offset}"
+            self.problem = f"offset is {batch.base_offset}, expected {self._next_offset}"
         self.has_damage = self.problem is not None
         if self.has_damage:
             return
@@ -205,7 +207,7 @@ class NewerPartition(NamedTuple):
     def reason(self) -> str:
         """The missing knowledge of the copy, in words."""
         if self.known_epoch is None:
-            return "isn't in the copy: the broker will set it aside or delete it"
+            return "isn't in the copy, so the broker will set it aside or delete it"
         return (
             f"has had leader epoch {self.leader_epoch} since offset {self.start_offset}, later than {self.known_epoch}"
         )
@@ -225,8 +227,8 @@ class DeletedPartition(NamedTuple):
     def reason(self) -> str:
         """The reason for omitting it, in words."""
         if self.deleted_at is None:
-            return "the broker was deleting it, and will do so"
-        return f"its topic was deleted at offset {self.deleted_at}: the broker will set it aside or delete it"
+            return "the broker was deleting it, and will finish that"
+        return f"its topic was deleted at offset {self.deleted_at}, so the broker will set it aside or delete it"
 
 
 class ComparedPartitions(NamedTuple):
@@ -384,7 +386,7 @@ def parse_endpoint(text: str) -> VoterEndpoint:
     """Parse `CONTROLLER://host:9093`: the listener's name, host and port. Raises UsageError for anything else."""
     match = _ENDPOINT.fullmatch(text)
     if match is None or int(match[3]) >= 1 << 16 or not text.isascii():
-        raise UsageError(f"{text!r} isn't LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093")
+        raise UsageError(f"{text!r} isn't an endpoint; give LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093")
     return VoterEndpoint(match[1], match[2].removeprefix("[").removesuffix("]"), int(match[3]))
 
 
@@ -396,14 +398,14 @@ def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetada
     copy = copies[0]
     cluster_id = next((each.owner.cluster_id for each in copies if each.owner.cluster_id is not None), None)
     if cluster_id is None:
-        raise UsageError(f"there is no {META_PROPERTIES} beside it that names the cluster", copy.partition.path)
+        raise UsageError(f"no {META_PROPERTIES} next to it has the cluster's id", copy.partition.path)
     is_dynamic = copy.found.kraft_version > 0
     if is_dynamic != (new.endpoint is not None):
         raise UsageError(_about_endpoint(is_dynamic=is_dynamic))
     leader_epoch = max(max(each.leader_epoch, each.known_epoch) for each in copies) + EPOCHS_AHEAD
     if leader_epoch >= _LARGEST_EPOCH:
         raise UsageError(
-            f"leader epoch {leader_epoch - EPOCHS_AHEAD} leaves no room for later ones", copy.partition.path
+            f"leader epoch {leader_epoch - EPOCHS_AHEAD} leaves no room for later epochs", copy.partition.path
         )
     end_offset = copy.end_offset + int(is_dynamic)
     return RebuiltMetadata(
@@ -431,8 +433,8 @@ def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: 
 
 def _about_endpoint(*, is_dynamic: bool) -> str:
     if is_dynamic:
-        return "the quorum is dynamic: --endpoint CONTROLLER://HOST:PORT must say where the new controller listens"
-    return "the quorum is static, its controllers' addresses stand in controller.quorum.voters: leave --endpoint out"
+        return "the quorum is dynamic; give the new controller's address by --endpoint CONTROLLER://HOST:PORT"
+    return "the quorum is static, and controller.quorum.voters has its controllers' addresses; leave --endpoint out"
 
 
 def new_directory_id() -> str:

@@ -98,7 +98,9 @@ def key_in(path: Path) -> str:
     """Return the key in a file. Raises UsageError for an empty one, OpenError for one that can't be read."""
     key = read_small(path, _LARGEST_KEY).decode("utf-8", "surrogateescape").strip()
     if not key:
-        raise UsageError("is empty: write a long random key into it, as `openssl rand -hex 32` gives one", path)
+        raise UsageError(
+            "is empty; write a long random key into it, such as the output of `openssl rand -hex 32`", path
+        )
     return key
 
 
@@ -153,7 +155,8 @@ def _topic_of(source: Path, entries: Sequence["os.DirEntry[str]"]) -> str | None
     if found is not None and found.layout in (TierLayout.AIVEN, TierLayout.CONFLUENT):
         layout = f"{found.layout}'s remote tier"
         raise UsageError(
-            f"is of {layout}, which can't be redacted: leave it out, or redact what `kseg salvage` makes of it", source
+            f"belongs to {layout}, which kseg can't redact; leave it out, or redact the output of `kseg salvage`",
+            source,
         )
     if found is not None:
         return found.topic
@@ -290,7 +293,7 @@ def _begin(journal: Path, head: str) -> frozenset[str]:
         begun, *done = journal.read_text(encoding="utf-8").splitlines() or [""]
         if begun != head:
             raise UsageError(
-                "was begun with another key or --keep; give the same --key-file, or remove it", journal.parent
+                "was started with another key or --keep; give the same --key-file, or remove it", journal.parent
             )
         return frozenset(done)
     journal.parent.mkdir(parents=True, exist_ok=True)

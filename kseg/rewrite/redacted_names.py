@@ -33,7 +33,7 @@ def name_kinds(text: str) -> tuple[NameKind, ...]:
     wanted = [word for word in text.split(",") if word]
     for word in wanted:
         if word not in set(NameKind):
-            raise UsageError(f"--keep {word}: no kind of names; the kinds are {', '.join(NameKind)}")
+            raise UsageError(f"--keep {word}: no such kind of names; the kinds are {', '.join(NameKind)}")
     return tuple(kind for kind in NameKind if kind in wanted)
 
 

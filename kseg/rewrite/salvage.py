@@ -213,7 +213,7 @@ def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path)
     with LogFile(log) as log_file:
         indexes = rebuild(log_file, base, states=states)
         if indexes.damage is not None:
-            raise WriteError(f"isn't what it was when it was read: {indexes.damage.detail}", log)
+            raise WriteError(f"changed while kseg was reading it: {indexes.damage.detail}; run the command again", log)
     stem = directory / f"{base:020}"
     stem.with_suffix(".index").write_bytes(indexes.offset_index)
     stem.with_suffix(".timeindex").write_bytes(indexes.time_index)

@@ -130,7 +130,7 @@ class _Slice:
     def _check_rises(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> None:
         assert self._writer is not None
         if first_offset < self._writer.next_offset:
-            detail = f"the offset {first_offset} doesn't increase: `kseg salvage` puts batches in order"
+            detail = f"offset {first_offset} doesn't increase; run `kseg salvage` to put batches in order"
             raise DamagedError(detail, log_file.path, header.position)
 
     def _begin_segment(self, base_offset: int) -> None:
@@ -192,7 +192,9 @@ class _Slice:
 
 def _refuse(damage: Damage, log_file: LogFile) -> None:
     if damage.kind is not DamageKind.ZERO_TAIL:
-        raise DamagedError(f"{damage.detail}: `kseg salvage` saves what is intact", log_file.path, damage.position)
+        raise DamagedError(
+            f"{damage.detail}; run `kseg salvage` to keep the intact batches", log_file.path, damage.position
+        )
 
 
 def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:

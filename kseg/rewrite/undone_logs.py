@@ -53,7 +53,7 @@ class UndoneLogs:
             with copy.open("xb") as target:
                 target.writelines(_undo(log_file, change))
         except OSError as error:
-            problem = f"has no room in TMPDIR to be undone: {error.strerror}; set TMPDIR to another place"
+            problem = f"its corrected copy can't be written to TMPDIR: {error.strerror}; set TMPDIR to another place"
             raise WriteError(problem, log_file.path) from error
         except OpenError as error:
             raise WriteError(error.message, log_file.path) from error

@@ -79,7 +79,7 @@ def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps
             if header.api_key != API_VERSIONS:
                 raise RefusedError(f"{line}: not served")
             pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
-            return Answered(pieces, f"{line}: not known, asked to take another version")
+            return Answered(pieces, f"{line}: unknown version, so kseg asked for another one")
         client = ClientName(header.client_id or "", asking.client_host)
         host, port = asking.address
         body = yield from read_body(header, frame)
@@ -124,7 +124,7 @@ class _Encoding(NamedTuple):
                 return pieces
             if size > self.largest:
                 raise RefusedError(
-                    f"{self.line}: an answer of more than {counted(self.largest, 'byte')}: ask for fewer at once"
+                    f"{self.line}: the answer has more than {counted(self.largest, 'byte')}; request less at once"
                 )
             yield Step(size, may_begin_again)
 

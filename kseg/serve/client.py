@@ -148,7 +148,7 @@ class Client:
                 size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
                 raise RefusedError(
-                    f"a request of {counted(size, 'byte')}, or no request of Kafka's; the limit is {most}"
+                    f"a request of {counted(size, 'byte')} is above the limit of {most}, or isn't a Kafka request"
                 )
             async with asyncio.timeout(self._shared.limits.request_seconds):
                 if size > SMALL_REQUEST:
@@ -188,7 +188,7 @@ class Client:
             while not outcome.done():
                 await asyncio.wait({outcome}, timeout=GROUP_SECONDS)
                 if self._reader.at_eof():
-                    raise RefusedError("left while it waited for others of its group")
+                    raise RefusedError("left while it waited for other members of its group")
                 if self._shared.served.groups.is_look_due:
                     await loop.run_in_executor(self._shared.workers, self._shared.served.groups.pass_time)
             return await self._finish(later.answer, is_large=False)
@@ -250,7 +250,7 @@ class Client:
                 last = StoredRange(last.position, last.size - len(kept))
             await self._send_stretch(records, file, last)
             if not await self._is_there(records, is_same=_state_of(file) == state):
-                raise OpenError("has been cut or written again while it was sent", records.log.path)
+                raise OpenError("was truncated or rewritten while kseg was sending it", records.log.path)
             await self._send(kept)
 
     async def _send_stretch(
@@ -266,7 +266,7 @@ class Client:
                 sent = await self._send_piece(records, file, position, size)
             self._shared.figures.sent_bytes += sent
             if sent != size:
-                raise OpenError("has become shorter while it was sent", records.log.path)
+                raise OpenError("was truncated while kseg was sending it", records.log.path)
 
     async def _send_piece(self, records: StoredRecords, file: FileIO | RangedBytes, position: int, size: int) -> int:
         """Send a piece of a log, and return its size. Raises OpenError if the disk can't read it."""

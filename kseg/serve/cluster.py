@@ -131,7 +131,7 @@ class KnownSettings:
         beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._say(f"{path}: not used: {reason}"))
         metadata = beside.of_any(self.log_dirs)
         if metadata is None:
-            self._say(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
+            self._say(f"{METADATA_TOPIC} isn't here, so clients get Kafka's defaults as settings of topics")
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
         now = monotonic()
         settings = DynamicSettings(metadata)
@@ -363,11 +363,11 @@ def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[Partit
 def _refusal_reason(topic: str, number: int) -> str | None:
     """Return the reason why clients can't read a partition; None if they can."""
     if number > LARGEST_PARTITION:
-        return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
+        return f"clients count partitions from 0, and a topic has at most {LARGEST_PARTITION + 1}"
     try:
         topic.encode()
     except UnicodeEncodeError:
-        return "its name isn't UTF-8; clients couldn't ask for it"
+        return "its name isn't UTF-8, so clients couldn't request it"
     return None
 
 
@@ -396,9 +396,9 @@ def _partitions_by_number(
     missing = [number for number in numbers if number not in own]
     if missing:
         shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
-        are = "partition {} isn't here, and is served as an empty one"
+        are = "partition {} isn't here, and is served as empty"
         if len(missing) > 1:
-            are = "partitions {} aren't here, and are served as empty ones"
+            are = "partitions {} aren't here, and are served as empty"
         say(f"{topic}{of}: {are.format(shown)}")
     return {number: chosen.get(number) for number in numbers}
 

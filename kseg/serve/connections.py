@@ -302,7 +302,7 @@ def server_tls(certificate: Path, key: Path | None = None, clients: Path | None 
 
 
 def _refuse_passphrase(path: Path) -> str:
-    raise UsageError(f"{path}: its key has a passphrase; `openssl pkey -in {path}` writes it without one")
+    raise UsageError(f"{path}: its key has a passphrase; run `openssl pkey -in {path}` to write it without one")
 
 
 def _has_root(path: Path) -> bool:
@@ -329,9 +329,13 @@ class Security:
         """The risk from others that reach the server, with its cause; None if the server is protected."""
         is_open = self.logins is None and not (self.tls is not None and self.tls.asks_certificate)
         if is_open:
-            why = "nobody is asked for a password" + (", and nothing is encrypted" if self.tls is None else "")
-            return f"whoever reaches this address reads all that is served: {why}"
-        return None if self.tls else "whoever listens on the way to this address reads along: nothing is encrypted"
+            why = "kseg asks for no password" + (", and encrypts nothing" if self.tls is None else "")
+            return f"anyone who reaches this address can read all served records: {why}"
+        return (
+            None
+            if self.tls
+            else ("anyone on the network path to this address can read all records, since nothing is encrypted")
+        )
 
     def client_settings(self, *, is_here: bool) -> dict[str, str]:
         """Return librdkafka's settings for a client.

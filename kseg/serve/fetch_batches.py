@@ -50,7 +50,7 @@ def _unreadable_rows(run: Run) -> dict[int, Damage]:
     return {row: damage._replace(size=run.rows[row * ROW + SIZE]) for row, damage in found.items()}
 
 
-_ODD_NULL = "a record has a key, a value or a header of a negative size, which isn't that of null"
+_ODD_NULL = "a record has a key, value or header with a negative size other than -1, the size of null"
 
 
 def _odd_nulls(piece: Slice) -> dict[int, Damage]:

@@ -139,7 +139,7 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
     """
     lines = read_small(path, LARGEST_FILE).splitlines()
     if path.stat().st_mode & _FOR_OTHERS:
-        say(f"{path}: others on this machine can read the passwords; `chmod 600 {path}` prevents it")
+        say(f"{path}: other users of this machine can read the passwords; run `chmod 600 {path}` to prevent that")
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith(b"#"):
@@ -155,7 +155,7 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
         found[name] = password
     if not 0 < len(found) <= MOST_USERS:
         raise UsageError(
-            f"{path}: {counted(len(found), 'user')}; from 1 to {MOST_USERS} can log in, each in a line USER:PASSWORD"
+            f"{path}: the file has {counted(len(found), 'user')}; give 1 to {MOST_USERS}, one line USER:PASSWORD each"
         )
     return found
 
@@ -179,12 +179,12 @@ class Plain:
         """Check the password, which is the only token."""
         parts = token.decode(errors="replace").split("\0")
         if len(parts) != _PARTS:
-            raise LoginError("no password was sent")
+            raise LoginError("the client sent no password")
         authorized, self.name, password = parts
         if not self._users.has(self.name, password):
             raise LoginError("unknown user or wrong password", WRONG)
         if authorized not in ("", self.name):
-            raise LoginError("asks to act as another user, which kseg doesn't do")
+            raise LoginError("asks to act as another user, which kseg doesn't support")
         self.user = self.name
         return b""
 
@@ -232,10 +232,10 @@ class Scram:
         """Return nonce, salt and iterations, also for an unknown user."""
         first = _FIRST.fullmatch(token)
         if first is None:
-            raise LoginError("no first message of SCRAM was sent")
+            raise LoginError("the client sent no first SCRAM message")
         self.name = _plain_name(first["name"])
         if first["authorized"] is not None and _plain_name(first["authorized"]) != self.name:
-            raise LoginError("asks to act as another user, which kseg doesn't do")
+            raise LoginError("asks to act as another user, which kseg doesn't support")
         own = first["nonce"]
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)
@@ -247,13 +247,13 @@ class Scram:
         """Check the client's proof, and return the server's."""
         final = _FINAL.fullmatch(token)
         if final is None:
-            raise LoginError("no final message of SCRAM was sent")
+            raise LoginError("the client sent no final SCRAM message")
         signed, credential = begun.said + b"," + final["unproven"], self._credential()
         signature = hmac.digest(credential.stored_key, signed, self._hash)
         proof = _decode_base64(final["proof"])
         is_next = final["nonce"] in begun.nonces and _decode_base64(final["binding"]) == begun.header
         if len(proof) != len(signature) or not is_next:
-            raise LoginError("the final message of SCRAM isn't one for the first")
+            raise LoginError("the final SCRAM message doesn't match the first")
         client_key = bytes(own ^ sent for own, sent in zip(signature, proof, strict=True))
         if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
             raise LoginError("unknown user or wrong password")
@@ -272,7 +272,7 @@ def _decode_base64(text: bytes) -> bytes:
     try:
         return b64decode(text, validate=True)
     except Base64Error as error:
-        raise LoginError("a message of SCRAM isn't in base64") from error
+        raise LoginError("a SCRAM message isn't valid base64") from error
 
 
 MECHANISMS = (*HASHES, PLAIN)
@@ -366,7 +366,9 @@ class Login:
         is_offered = self._exchange is not None
         error = ErrorCode.NONE if is_offered else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = _encode_response(header, {"errorCode": error, "mechanisms": list(self._logins.mechanisms)})
-        return LoginStep(answer, None if is_offered else f"log-in by {quoted(self._mechanism)}, which isn't offered")
+        return LoginStep(
+            answer, None if is_offered else (f"log-in by {quoted(self._mechanism)}, which this server doesn't offer")
+        )
 
     def _go_on(self, header: MessageHeader, body: Fields, exchange: Exchange) -> LoginStep:
         token = self._answer_token(exchange, body["authBytes"])

@@ -350,7 +350,7 @@ class ServedPartition:
         except KsegError as error:
             if _WHOLE not in self._told:
                 self._told.add(_WHOLE)
-                self._say(f"{self}: can't be read any more, clients get an error: {error}")
+                self._say(f"{self}: can no longer be read, so clients get an error: {error}")
             raise
 
     def _look(self, known: ServedOffsets | None) -> ServedOffsets:
@@ -375,7 +375,7 @@ class ServedPartition:
         """Forget cached facts after the log was replaced."""
         self._places.clear()
         self._committed, self._epochs, self._producers = CommittedView(), None, None
-        self._say(f"{self}: its log was cut and written again: clients that are beyond its end get an error")
+        self._say(f"{self}: its log was truncated and rewritten, so clients beyond its end get an error")
 
     def last_stable_offset(self, offsets: ServedOffsets) -> int:
         """Return the end for clients with read_committed. Raises OpenError if a log can't be opened.
@@ -535,7 +535,7 @@ class ServedPartition:
         if key in self._told or (is_active and is_tail and self._may_be_written()):
             return
         self._told.add(key)
-        done = "clients get an error there" if self.is_strict and not is_tail else "passed over"
+        done = "clients get an error there" if self.is_strict and not is_tail else "kseg passes over it"
         self._say(f"{segment.path}: position {missed.position}: {missed.detail}: {_lost_text(missed)}; {done}")
 
     def _may_be_written(self) -> bool:

@@ -117,7 +117,8 @@ class Server:
         except OSError as error:
             reason = error.strerror or str(error)
             raise ServeError(
-                f"{address_text(self.address)}: can't be listened at: {reason}; --listen 127.0.0.1:0 takes a free port"
+                f"{address_text(self.address)}: kseg can't listen there: {reason}; use --listen 127.0.0.1:0"
+                f" for a free port"
             ) from error
         for listening in self._listening.sockets:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_AT_ONCE)
@@ -142,7 +143,7 @@ class Server:
             writer.transport.abort()
             if not self._has_refused:
                 self._has_refused = True
-                self._say(f"more than {counted(self._most, 'connection')} at once: further ones are closed")
+                self._say(f"more than {counted(self._most, 'connection')} are open, so kseg closes new connections")
             return
         client = Client(reader, writer, self._shared)
         self._clients[client] = task = asyncio.create_task(client.answer_all())

@@ -283,7 +283,7 @@ class Room:
         if oldest is None or left > 0:
             return left
         self.give_back(oldest)
-        oldest.make_way(f"took long with {self._what}, for which others had no room")
+        oldest.make_way(f"took long with {self._what}, which left no room for other clients")
         return 0.0
 
     def _oldest(self, besides: Holder) -> Holder | None:

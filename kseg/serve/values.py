@@ -222,11 +222,13 @@ def compile_pattern(text: str) -> ClientPattern:
     options.log_errors = False
     options.max_mem = _MOST_MEMORY
     if len(text) > LONGEST_PATTERN:
-        raise PatternError(f"an expression of {counted(len(text), 'character')}; the limit is {LONGEST_PATTERN}")
+        raise PatternError(
+            f"the regular expression has {counted(len(text), 'character')}; the limit is {LONGEST_PATTERN}"
+        )
     try:
         found: ClientPattern = re2.compile(text, options)
     except (re2.error, UnicodeError) as error:
-        raise PatternError(f"not an expression: {error}") from error
+        raise PatternError(f"the regular expression isn't valid: {error}") from error
     return found
 
 
@@ -257,7 +259,7 @@ def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != log.file:
-            raise OpenError("has been replaced since it was read", log.path)
+            raise OpenError("was replaced after kseg read it", log.path)
         yield file if source is None else source
 
 

@@ -147,7 +147,7 @@ class Inputs:
             return [self._placed_path(f"{directory}/{inner}")]
         found = matches(inner, f"{directory}/")
         if not found:
-            raise OpenError("nothing in the archive matches", path)
+            raise OpenError("no member of the archive matches", path)
         return [*map(self._placed_path, found)]
 
     def refuse(self, error: OpenError) -> None:
@@ -193,7 +193,7 @@ class Inputs:
         except CutError as error:
             if not os.path.exists(target) or not os.path.getsize(target):  # noqa: PTH110, PTH202
                 raise ArchiveError(f"can't be decompressed: {error}", path) from error
-            self._problem(f"{path}: can't be read to its end ({error}); the part before that is read")
+            self._problem(f"{path}: can't be read to its end ({error}); kseg reads the part before that")
         except OSError as error:
             raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", path) from error
 
@@ -221,7 +221,7 @@ class Inputs:
         except CutError as error:
             if not os.listdir(directory):  # noqa: PTH208
                 raise ArchiveError(f"can't be read as an archive: {error}", name) from error
-            self._problem(f"{name}: can't be read to its end ({error}); the part before that is read")
+            self._problem(f"{name}: can't be read to its end ({error}); kseg reads the part before that")
         except OSError as error:
             raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", name) from error
         return directory
@@ -230,10 +230,12 @@ class Inputs:
         self._made = 0
         for number, member in enumerate(members):
             if number >= MOST_MEMBERS:
-                raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
+                raise ArchiveError(
+                    f"has more than {MOST_MEMBERS} members; give a part of the archive, such as ARCHIVE/orders-0", name
+                )
             inner = _inner_path(member.name, name)
             if inner is not None and member.is_file and inner.lower().endswith(ARCHIVES) and inner.startswith(needed):
-                self._problem(f"{name}/{inner}: is an archive within an archive: unpack {name} first")
+                self._problem(f"{name}/{inner}: is an archive within an archive; unpack {name} first")
                 continue
             if inner is None or not _is_needed(inner, needed, self._beside, is_directory=member.is_directory):
                 continue
@@ -247,7 +249,7 @@ class Inputs:
                 except CutError as error:
                     self._problem(f"{name}/{inner}: can't be read to its end: {error}")
             else:
-                self._problem(f"{name}/{inner}: is a link or a device: not unpacked")
+                self._problem(f"{name}/{inner}: is a link or a device, so kseg doesn't unpack it")
 
     def _make_directories(self, directory: str, inner: str, name: str) -> None:
         """Make the missing directories down to a path in the archive."""
@@ -256,10 +258,13 @@ class Inputs:
             missing.append(f"{directory}/{inner}")
             inner = inner.rpartition("/")[0]
         if len(missing) > MOST_LEVELS:
-            raise ArchiveError(f"is more than {MOST_LEVELS} directories deep: kseg doesn't read this archive", name)
+            raise ArchiveError(f"is more than {MOST_LEVELS} directories deep, so kseg doesn't read this archive", name)
         self._made += len(missing)
         if self._made > MOST_DIRECTORIES:
-            raise ArchiveError(f"has more than {MOST_DIRECTORIES} directories", name)
+            raise ArchiveError(
+                f"has more than {MOST_DIRECTORIES} directories; give a part of the archive, such as ARCHIVE/orders-0",
+                name,
+            )
         for path in reversed(missing):
             os.mkdir(path)  # noqa: PTH102
 
@@ -290,7 +295,7 @@ class Inputs:
 
     def _too_large(self, name: str) -> ArchiveError:
         return ArchiveError(
-            f"unpacks to more than {counted(self._limit, 'byte')}: --max-unpacked sets another limit", name
+            f"unpacks to more than {counted(self._limit, 'byte')}; raise --max-unpacked to read it", name
         )
 
     def _problem(self, text: str) -> None:
@@ -301,7 +306,7 @@ class Inputs:
         key = (STANDARD_INPUT, "")
         if key not in self._unpacked:
             if self._standard_input is None:
-                raise UsageError("there is no standard input")
+                raise UsageError("standard input is closed; give a file, or use a pipe")
             stream = io.BufferedReader(cast(io.RawIOBase, _PeekedStream(self._standard_input)), MOST_READ)
             try:
                 first = stream.peek(TAR_MAGIC_END)
@@ -329,7 +334,7 @@ class Inputs:
             with _new_file(path) as file:
                 self._copy(stream, file, STANDARD_INPUT)
         except CutError as error:
-            self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); the part before that is read")
+            self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); kseg reads the part before that")
         except OSError as error:
             raise ArchiveError(f"can't be kept in {temporary_place()}: {error.strerror}", STANDARD_INPUT) from error
         Placement(path, STANDARD_INPUT, self._scratch)
@@ -426,7 +431,9 @@ def _inner_path(member: str, archive: str) -> str | None:
     """
     parts = [part for part in member.split("/") if part not in ("", ".")]
     if member.startswith("/") or ".." in parts or "\0" in member:
-        raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
+        raise ArchiveError(
+            f"its member {member!r} would be unpacked outside of it, so kseg doesn't read this archive", archive
+        )
     return "/".join(parts) or None
 
 
@@ -460,7 +467,8 @@ def _file_name(wanted: str, first: bytes) -> str:
     if wanted == FileKind.OFFSET_CHECKPOINT:
         return "replication-offset-checkpoint"
     raise UsageError(
-        f"--input-kind {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name"
+        f"--input-kind {wanted}: no such kind of file; give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or"
+        f" a complete file name"
     )
 
 

@@ -97,7 +97,7 @@ def opened_compressed(file: BinaryIO) -> IO[bytes]:
         return cast(IO[bytes], _ZstdStream(file))
     if first.startswith(_GZIP):
         return cast(IO[bytes], _GzipStream(file))
-    raise CutError("it begins neither as gzip nor as zstd does")
+    raise CutError("it doesn't begin like gzip or zstd")
 
 
 def compressed_start(first: bytes) -> bytes | None:
@@ -154,7 +154,7 @@ class _ZstdStream:
         while not self._output and self._problem is None:
             fed = self._input or self._file.read(_ZSTD_FED)
             if not fed:
-                self._problem = ValueError("its last frame is cut") if self._frame is not None else None
+                self._problem = ValueError("its last frame is truncated") if self._frame is not None else None
                 return False
             frame = self._frame or self._new_frame()
             try:
@@ -263,7 +263,10 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
 def _zip_content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # For other formats the library would decompress everything that it reads at once.
-        raise ValueError(f"is packed by method {info.compress_type}: unpack it with the program that packed it")
+        raise ValueError(
+            f"is compressed by method {info.compress_type}, which kseg doesn't read; unpack it"
+            f" with the program that packed it"
+        )
     return archive.open(info)
 
 

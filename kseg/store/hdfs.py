@@ -55,7 +55,7 @@ class FilesOfHdfs:
         for info in found:
             if info.type == fs.FileType.File:
                 if info.size is None or info.size < 0:
-                    raise OpenError("can't be listed: the store names a file without its size", info.path)
+                    raise OpenError("can't be listed: the store reports a file without its size", info.path)
                 key = info.path.removeprefix(f"{self._folder}/")
                 yield StoredObject(key, info.size, (info.mtime_ns or 0) // 1_000_000)
         if not found:
@@ -145,7 +145,7 @@ class FilesOfHdfs:
                 raise FileNotFoundError(key)
             return
         if self.stat(target) is None:
-            why = reason(failure) if failure else "the storage did not rename it"
+            why = reason(failure) if failure else "the store didn't rename it"
             raise KsegError(f"can't be written: {why}", f"{self.name}/{target}")
         self.delete(key)
 
@@ -205,6 +205,6 @@ def _system(root: str) -> Any:
             raise UsageError(f"no file system for it: {first}", root) from error
         raise UsageError(
             f"{first}: libhdfs needs JAVA_HOME, and ARROW_LIBHDFS_DIR and CLASSPATH of a Hadoop client;"
-            f" {WEB}://{urlsplit(root).hostname or 'NAMENODE'}:{DEFAULT_PORT}/… needs neither",
+            f" {WEB}://{urlsplit(root).hostname or 'NAMENODE'}:{DEFAULT_PORT}/… needs none of them",
             f"{root}/",
         ) from error

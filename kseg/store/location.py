@@ -153,16 +153,18 @@ class StoreUrl(NamedTuple):
 def parse_url(url: str) -> StoreUrl:
     """Parse a URL. Raises UsageError if kseg knows no such store, or if the URL has a password or a key."""
     if without_secrets(url) != url:
-        raise UsageError("has a password: take it out, and give credentials by the environment or a profile", url)
+        raise UsageError(
+            "contains a password; remove it, and give credentials by environment variables or a profile", url
+        )
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     authority, _, path = rest.partition("/")
     kind = _KINDS.get(scheme)
     if kind is None:
-        raise UsageError(f"kseg knows no store of the scheme {scheme!r}", url)
+        raise UsageError(f"kseg doesn't support stores of the scheme {scheme!r}", url)
     if not authority:
         what = _NAMED.get(kind, "bucket")
-        raise UsageError(f"names no {what}: {scheme}://{what.upper()}/PREFIX", url)
+        raise UsageError(f"has no {what}; give {scheme}://{what.upper()}/PREFIX", url)
     root, key = f"{scheme}://{authority}", path.strip("/")
     _check_names(kind, authority, key, url)
     host = urlsplit(url).hostname or ""
@@ -178,9 +180,9 @@ def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
     """Raise UsageError for impossible names: obstore's Rust code panics at some of them, and prints the panic."""
     pattern = _NAMES.get(kind)
     if not (is_host(authority) if pattern is None else re.fullmatch(pattern, authority, re.ASCII)):
-        raise UsageError(f"{quoted(authority)} can't be the name of a {_NAMED.get(kind, 'bucket')}: correct it", url)
+        raise UsageError(f"{quoted(authority)} isn't a valid name of a {_NAMED.get(kind, 'bucket')}; correct it", url)
     if kind is not StoreKind.HDFS and re.search(_IN_NO_KEY, key):
-        raise UsageError("has a control character, . or .. in its path, as no object that kseg reads: correct it", url)
+        raise UsageError("has a control character, . or .. in its path, which kseg doesn't read; correct it", url)
 
 
 def is_host(text: str) -> bool:
@@ -329,5 +331,6 @@ def require_all(found: bytes, size: int) -> None:
     """Raise OSError if a store returned fewer or more bytes than requested: they may not belong to the file."""
     if len(found) != size:
         raise OSError(
-            f"{counted(len(found), 'byte')} came instead of {size}: the connection broke, or the file has changed"
+            f"{counted(len(found), 'byte')} arrived, expected {size}, since the connection broke or the"
+            f" file changed; run the command again"
         )

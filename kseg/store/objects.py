@@ -59,15 +59,15 @@ _CURES = (
         ("NoSuchBucket", "ContainerNotFound"),
         "no such bucket; check its name and the credentials",
     ),
-    (("incorrectly", "PermanentRedirect"), "is in another region: set AWS_REGION to the bucket's"),
+    (("incorrectly", "PermanentRedirect"), "is in another region; set AWS_REGION to the region of the bucket"),
     (
         ("MissingAccount",),
-        "no account: set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX",
+        "no account is set; set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX",
     ),
-    (("PROPFIND",), "can't be listed, as a web server's folders can't: give the URL of a file"),
+    (("PROPFIND",), "can't be listed, since web servers have no listings; give the URL of a file"),
     (
         ("http://169.254.169.254", "metadata.google.internal"),
-        "no credentials: this machine has none of its own; docs/how-to/buckets.md lists the settings that give some",
+        "no credentials are set, and this machine provides none; set some as docs/how-to/buckets.md explains",
     ),
 )
 """Words in the library's errors, and the advice for each."""
@@ -161,7 +161,7 @@ class ObjectsOfStore:
             told = self._answer(lambda: self._store.get(""), self.name).attributes.get("Content-Type", "")
         if "html" in told.lower():
             raise ClusterError(
-                "can't be listed: a page of HTML came; correct the store's endpoint, or a proxy", self.name
+                "can't be listed: the answer is an HTML page; correct the store's endpoint, or the proxy", self.name
             )
 
     def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
@@ -196,7 +196,7 @@ class ObjectsOfStore:
         while page := self._answer(lambda: next(stream, None), self.name):
             found = [_object(each) for each in page]
             if max(each.size for each in found) > LARGEST_SIZE:
-                raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
+                raise ClusterError("can't be read: the store reports an object that is larger than any file", self.name)
             if not self._url.bucket.endswith(UNSORTED):
                 keys = [last, *(each.key for each in found)]
                 # The library strips the slash from folder markers: a file of the same name may come first.
@@ -232,9 +232,9 @@ class ObjectsOfStore:
         try:
             content, meta = self._answer(lambda: self._fetch_range(self._prefix + key, start, end), place)
         except FileNotFoundError as error:
-            raise broken(f"{place} isn't there any more") from error
+            raise broken(f"{place} no longer exists") from error
         if len(content) != min(end, meta["size"]) - start:
-            raise ClusterError("can't be read: the store gave other bytes than were asked for", place)
+            raise ClusterError("can't be read: the store returned other bytes than kseg requested", place)
         return content, str(meta["e_tag"] or meta["last_modified"]), meta["size"]
 
     def _fetch_range(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
@@ -291,7 +291,7 @@ class ObjectsOfStore:
         except (FileNotFoundError, FileExistsError, KsegError):
             raise
         except TimeoutError as error:
-            raise ClusterError(f"can't be {what}: nothing came for {SECONDS} s", place) from error
+            raise ClusterError(f"can't be {what}: the store sent nothing for {SECONDS} s", place) from error
         except BaseException as error:
             if not _is_librarys(error):
                 raise
@@ -360,9 +360,11 @@ class ObjectFile:
         with self._lock:
             known = self._version = self._version or version
         if known != version:
-            raise broken(f"{self._store.name}/{self._key} has changed while it was read")
+            raise broken(f"{self._store.name}/{self._key} changed while kseg was reading it; run the command again")
         if self._size not in (None, size):
-            raise broken(f"{self._store.name}/{self._key} has {counted(size, 'byte')}; it was listed with {self._size}")
+            raise broken(
+                f"{self._store.name}/{self._key} has {counted(size, 'byte')}, but was listed with {self._size}"
+            )
         return content
 
 

@@ -103,7 +103,7 @@ def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile
     if itself is not None:
         yield RemoteFile(url.rstrip("/"), itself.size, itself.modified_ms)
     elif not may_be_missing:
-        raise OpenError("can't be listed: nothing is there", url)
+        raise OpenError("can't be listed: it doesn't exist", url)
 
 
 def copy_range(url: str, target: Path, start: int, end: int, size: int) -> None:
@@ -168,9 +168,9 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
         return
     for place in read:
         if f"{target}/".startswith(f"{place}/"):
-            raise UsageError(f"is inside {place}, which is read: kseg writes nothing there", destination)
+            raise UsageError(f"is inside {place}, which kseg reads; give a place outside of it", destination)
         if f"{place}/".startswith(f"{target}/"):
-            raise UsageError(f"contains {place}, which is read: kseg writes nothing there", destination)
+            raise UsageError(f"contains {place}, which kseg reads; give another place", destination)
 
 
 def local_places(path: str) -> list[str]:

@@ -61,7 +61,7 @@ _OF_ROLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-_NO_KEYS = "no credentials of AWS: set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true for a public bucket"
+_NO_KEYS = "no AWS credentials are set; set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true for a public bucket"
 
 
 def settings_of(url: StoreUrl) -> StoreSettings:
@@ -103,11 +103,11 @@ def _check_endpoint(endpoint: str) -> None:
     scheme, separator, rest = endpoint.partition("://")
     if not separator or scheme not in ("http", "https"):
         raise UsageError(
-            f"the store's endpoint {_without_user(endpoint)} isn't a URL: put http:// or https:// before it"
+            f"the store's endpoint {_without_user(endpoint)} isn't a URL; put http:// or https:// before it"
         )
     host, _, path = rest.partition("/")
     if not (endpoint.isascii() and "@" not in host and is_host(host) and re.fullmatch(_PATH, path)):
-        raise UsageError(f"the store's endpoint {_without_user(endpoint)} can't be one: give https://HOST:PORT")
+        raise UsageError(f"the store's endpoint {_without_user(endpoint)} isn't valid; give https://HOST:PORT")
 
 
 def _without_user(endpoint: str) -> str:
@@ -125,7 +125,9 @@ def _check_variables(prefix: str) -> None:
     for name, value in os.environ.items():
         is_url = name in _OF_ROLES and name.endswith("_URI")
         if name.startswith(prefix) and (not value.isprintable() or (is_url and " " in value)):
-            raise UsageError(f"{name} has a character that can't be sent, such as a line feed: set it without")
+            raise UsageError(
+                f"{name} has a character that can't be sent, such as a line feed; set it without that character"
+            )
 
 
 def _s3(bucket: str) -> StoreSettings:
@@ -144,7 +146,9 @@ def _s3(bucket: str) -> StoreSettings:
     options = {"aws_virtual_hosted_style_request": str(is_virtual).lower(), "aws_disable_bulk_delete": "true"}
     if region is not None:
         if not re.fullmatch(_REGION, region, re.ASCII):
-            raise UsageError(f"the region {quoted(region)} can't be one: correct AWS_REGION, or the profile's")
+            raise UsageError(
+                f"the region {quoted(region)} isn't valid; correct AWS_REGION, or the region of the profile"
+            )
         options["aws_region"] = region
     if endpoint is not None:
         options["aws_endpoint"] = endpoint.replace("://", f"://{bucket}.", 1) if is_virtual else endpoint
@@ -216,7 +220,7 @@ class _Profile:
                 self.endpoint = ConfiguredEndpointProvider(everything, own, "s3", os.environ).provide()
         except BotoCoreError as error:
             raise UsageError(
-                f"the profile of AWS isn't usable: {reason(error)}; correct AWS_PROFILE, or its files"
+                f"the AWS profile can't be used: {reason(error)}; correct AWS_PROFILE, or its files"
             ) from error
         of_s3 = own.get("s3")
         self.addressing_style: str | None = of_s3.get("addressing_style") if isinstance(of_s3, Mapping) else None
@@ -229,7 +233,7 @@ class _Profile:
             found = self._session.get_credentials()
             keys = None if found is None else found.get_frozen_credentials()
         except BotoCoreError as error:
-            raise OpenError(f"no credentials of AWS: {reason(error)}") from error
+            raise OpenError(f"no AWS credentials are available: {reason(error)}") from error
         if keys is None:
             raise OpenError(_NO_KEYS)
         return {
@@ -290,7 +294,7 @@ def _azure(url: StoreUrl) -> StoreSettings:
     is_emulator = "azure_storage_use_emulator" in options or _first_variable("AZURE_STORAGE_USE_EMULATOR") is not None
     account = options.get("azure_storage_account_name")
     if account is not None and not re.fullmatch(_ACCOUNT, account, re.ASCII):
-        raise UsageError(f"Azure's account {quoted(account)} can't be one: correct AZURE_STORAGE_ACCOUNT")
+        raise UsageError(f"the Azure account {quoted(account)} isn't valid; correct AZURE_STORAGE_ACCOUNT")
     return StoreSettings(options, _client("http://localhost" if is_emulator else endpoint))
 
 

@@ -132,7 +132,7 @@ def _as_system_errors(url: str) -> Iterator[None]:
         asked = url if error.request is None else error.request.url
         raise OSError(f"{str(asked).partition('?')[0]} doesn't answer") from error
     except (_NoHdfsError, JSONDecodeError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise OSError(f"{url} answers as no HDFS does") from error
+        raise OSError(f"{url} doesn't answer like HDFS; check the URL") from error
     except (RuntimeError, ValueError) as error:
         raise OSError(str(error)) from error
 

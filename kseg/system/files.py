@@ -174,5 +174,5 @@ def read_text_file(path: str | os.PathLike[str]) -> bytes:
     """
     content = read_regular(path, LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise FileError(f"more than {LARGEST_TEXT} bytes: too large for a text file of Kafka", path)
+        raise FileError(f"has more than {LARGEST_TEXT} bytes, too many for one of Kafka's text files", path)
     return content

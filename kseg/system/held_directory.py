@@ -22,7 +22,9 @@ class LinkError(KsegError):
     """A symbolic link is in a place for directories and files only."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__("is a symbolic link, and kseg writes through none; remove it, or choose another place", path)
+        super().__init__(
+            "is a symbolic link, and kseg doesn't write through links; remove it, or choose another place", path
+        )
 
 
 class HeldDirectory:

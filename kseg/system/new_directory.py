@@ -135,7 +135,7 @@ def _new_temporary(place: Path, prefix: str) -> tuple[Path, int | None]:
     try:
         return _new(place, prefix)
     except OSError as error:
-        problem = f"temporary files can't be kept there: {error.strerror}; set TMPDIR to another place"
+        problem = f"temporary files can't be written there: {error.strerror}; set TMPDIR to another place"
         raise OpenError(problem, place) from error
 
 
@@ -234,7 +234,10 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
 
 
 def _cut(left: int, position: int) -> WriteError:
-    return WriteError(f"the source ends {counted(left, 'byte')} early: it was cut meanwhile", position=position)
+    return WriteError(
+        f"the source ends {counted(left, 'byte')} early, since another program truncated it; run the command again",
+        position=position,
+    )
 
 
 def _copy_stored(source: int, target: int, position: int, size: int) -> None:
@@ -290,7 +293,7 @@ def _piece_at(source: int, position: int, size: int) -> bytes:
             return os.pread(source, size, position)
         except OSError as error:
             if size <= _SECTOR:
-                reason = f"can't be read: {error.strerror}; `kseg salvage` saves what is intact"
+                reason = f"can't be read: {error.strerror}; run `kseg salvage` to keep the intact batches"
                 raise UnreadableError(reason, position=position) from error
             size = max(size // 2, _SECTOR)
 

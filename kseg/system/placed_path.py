@@ -126,7 +126,9 @@ class PlacedPath(PosixPath):
         try:
             os.ftruncate(descriptor, source.size)
         except OSError as error:
-            raise OpenError(f"can't be read: no file here may have its {counted(source.size, 'byte')}", self) from error
+            raise OpenError(
+                f"can't be read: this machine allows no file of {counted(source.size, 'byte')}", self
+            ) from error
         finally:
             os.close(descriptor)
         self.placement.sources[os.fspath(self)] = source

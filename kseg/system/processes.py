@@ -185,7 +185,7 @@ def _unpickle(result: bytes) -> tuple[int, Any]:
 
 
 def _killed_error() -> KsegError:
-    return KsegError("a process that shares the work was killed; fewer of them need less memory")
+    return KsegError("a worker process was killed; run the command with -j 1, which needs less memory")
 
 
 @contextmanager
@@ -226,7 +226,9 @@ def _start_some(workers: Workers, count: int, work: Work, start_method: Literal[
         except OSError as error:
             if workers:
                 return
-            raise KsegError(f"no process can be started: {error.strerror}; -j 1 needs none") from error
+            raise KsegError(
+                f"no worker process can be started: {error.strerror}; run the command with -j 1, which needs none"
+            ) from error
 
 
 def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"]) -> None:

@@ -84,13 +84,11 @@ def parse_manifest(content: bytes) -> SegmentManifest:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise FileError("isn't JSON: the manifest was cut or changed") from error
+        raise FileError("isn't JSON, so the manifest was truncated or changed") from error
     if not isinstance(fields, dict):
-        raise FileError("isn't a manifest: no JSON object")
+        raise FileError("isn't a manifest, since it isn't a JSON object")
     if fields.get("version") != "1":
-        raise FileError(
-            f"has the version {fields.get('version')!r}; kseg knows manifests of version 1 (segments of Kafka)"
-        )
+        raise FileError(f"has version {fields.get('version')!r}; kseg reads manifests of version 1 (Kafka segments)")
     seal = _seal(fields.get("encryption"))
     about = _object(fields, "remoteLogSegmentMetadata")
     segment = _object(about, "remoteLogSegmentId")
@@ -122,7 +120,7 @@ def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
 def _value(fields: dict[str, Any], name: str, kind: type) -> Any:
     found = fields.get(name)
     if type(found) is not kind or (isinstance(found, int) and not -1 <= found < 1 << 63):
-        raise FileError(f"its field {name} is missing, or isn't what a manifest has there")
+        raise FileError(f"its field {name} is missing, or has a value that isn't valid there")
     return found
 
 
@@ -137,7 +135,7 @@ def _seal(fields: object) -> Seal | None:
     if fields is None:
         return None
     if not isinstance(fields, dict):
-        raise FileError("its field encryption is none that a manifest has")
+        raise FileError("its field encryption isn't valid")
     key_id, colon, key = _value(fields, "dataKey", str).rpartition(":")
     if not colon:
         raise FileError("its field dataKey doesn't begin with a key's id")
@@ -151,7 +149,7 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
         stored_size = _value(fields, "transformedChunkSize", int)
         return equal_chunks(chunk_size, size, stored_size, _value(fields, "finalTransformedChunkSize", int))
     if kind != "variable":
-        raise FileError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
+        raise FileError(f"its chunk index has the type {kind!r}, expected fixed or variable")
     packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")
     count = chunk_count(chunk_size, size)
     try:
@@ -170,7 +168,7 @@ def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, in
         place = _object(fields, name)
         position, size = _value(place, "position", int), _value(place, "size", int)
         if min(position, size) < 0 or max(position, size) > LARGEST_FILE or 0 < size < least:
-            raise FileError(f"its index {name} is of {counted(size, 'byte')} at position {position}")
+            raise FileError(f"its index {name} can't have {counted(size, 'byte')} at position {position}")
         found[kind] = position, size
     return found
 
@@ -179,4 +177,4 @@ def _epochs(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
     try:
         return tuple(sorted((int(epoch), _value(fields, epoch, int)) for epoch in fields))
     except ValueError as error:
-        raise FileError("its field segmentLeaderEpochs has an epoch that is no number") from error
+        raise FileError("its field segmentLeaderEpochs has an epoch that isn't a number") from error

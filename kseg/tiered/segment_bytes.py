@@ -90,13 +90,13 @@ def chunk_count(chunk_size: int, size: int) -> int:
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
     """Raise FileError for impossible sizes: with empty stored chunks, a small object would cost much time."""
     if not 0 < chunk_size <= LARGEST_FILE:
-        raise FileError(f"chunks of {counted(chunk_size, 'byte')}")
+        raise FileError(f"chunks can't have {counted(chunk_size, 'byte')}")
     if not 0 <= size <= LARGEST_FILE:
-        raise FileError(f"a segment of {counted(size, 'byte')}")
+        raise FileError(f"a segment can't have {counted(size, 'byte')}")
     if -(-size // chunk_size) > MOST_CHUNKS:
-        raise FileError(f"a segment of {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
+        raise FileError(f"the segment has {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
     if size and min(stored_sizes, default=1) < 1:
-        raise FileError(f"a stored chunk of {counted(min(stored_sizes), 'byte')}")
+        raise FileError(f"a stored chunk can't have {counted(min(stored_sizes), 'byte')}")
 
 
 IV_SIZE = 12
@@ -137,12 +137,14 @@ class PrivateKeys:
         """
         path = self._files.get(seal.key_id)
         if path is None:
-            raise OpenError(f"is encrypted with the key {seal.key_id}: --private-key {seal.key_id}=FILE decrypts it")
+            raise OpenError(
+                f"is encrypted with the key {seal.key_id}; give --private-key {seal.key_id}=FILE to decrypt it"
+            )
         if path not in self._read:
             self._read[path] = read_private_key(path)
         key = _decrypt(self._read[path], seal.encrypted_key)
         if key is None or len(key) != _KEY_SIZE:
-            raise OpenError(f"its key can't be decrypted with {path}: that isn't the private key {seal.key_id}")
+            raise OpenError(f"its key can't be decrypted with {path}, which isn't the private key {seal.key_id}")
         return key
 
 
@@ -160,7 +162,7 @@ def read_private_key(path: Path) -> Any:
     except (ValueError, IndexError, TypeError) as error:
         raise UsageError("isn't an RSA key in PEM without a password", path) from error
     if not key.has_private():
-        raise UsageError("is a public key: the private one of the pair decrypts", path)
+        raise UsageError("is a public key; give the private key of the pair", path)
     return key
 
 
@@ -186,7 +188,7 @@ def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
     try:
         return cipher.decrypt_and_verify(sealed[IV_SIZE:-TAG_SIZE], sealed[-TAG_SIZE:])
     except ValueError as error:
-        raise broken("the GCM tag doesn't match: other bytes, or another segment's") from error
+        raise broken("the GCM tag doesn't match, so the bytes were changed, or belong to another segment") from error
 
 
 READ_AHEAD = 8 << 20
@@ -350,7 +352,7 @@ class StoredBytes:
         if start >= end:
             return b""
         if self._part.missing_before(position + 1):
-            raise broken(f"{self._place} ends before {start}: it was cut")
+            raise broken(f"{self._place} ends before byte {start}, so it was truncated")
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             if self._is_small:
@@ -358,7 +360,7 @@ class StoredBytes:
             found = self._object.read(start, end, most)
         self._last_read.note(self)
         if not found:
-            raise broken(f"{self._place} ends before {start}: it was cut")
+            raise broken(f"{self._place} ends before byte {start}, so it was truncated")
         return found
 
     @property
@@ -474,14 +476,16 @@ class ChunkedBytes:
         content = b"" if missing else self._fetch_chunks(alone)
         missing = missing or size - len(content)
         if missing:
-            raise broken(f"{missing} of its {counted(size, 'byte is', 'bytes are')} missing: the object was cut")
+            raise broken(
+                f"{missing} of its {counted(size, 'byte is', 'bytes are')} missing, so the object was truncated"
+            )
         self.check()
         if self._part.seal is not None and self._key is not None:
             content = opened(content, self._key, self._part.seal.aad)
         if self._part.is_compressed:
             content = decompressed(content, expected)
         if len(content) != expected:
-            raise broken(f"it has {counted(len(content), 'byte')}, not {expected}")
+            raise broken(f"it has {counted(len(content), 'byte')}, expected {expected}")
         return content
 
 

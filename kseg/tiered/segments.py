@@ -217,7 +217,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _FoundSegment | None:
     )
     if MANIFEST not in upload:
         there = " and ".join(f".{suffix}" for suffix in sorted(upload))
-        sentence = f"there is no manifest beside {there}, so that its upload never ended, and nothing in it can be read"
+        sentence = f"there is no manifest next to {there}, so its upload never ended, and kseg can't read it"
         problem = ObjectProblem("remote-unfinished", f"{key}.{MANIFEST}", sentence)
         return _FoundSegment(replace(segment, problems=(problem,), is_unfinished=True))
     try:
@@ -286,7 +286,7 @@ def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Itera
         elif upload[suffix].stored.size != size:
             found = upload[suffix].stored.size
             yield ObjectProblem(
-                "remote-size", f"{key}.{suffix}", f"has {counted(found, 'byte')}; by the manifest it is {size}"
+                "remote-size", f"{key}.{suffix}", f"has {counted(found, 'byte')}, but the manifest says {size}"
             )
 
 

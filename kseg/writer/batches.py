@@ -90,7 +90,7 @@ def _encode_header(header: BatchHeader, size: int) -> bytes:
     try:
         return BATCH_HEADER_FIELDS.struct.pack(*map(values.__getitem__, BATCH_HEADER_FIELDS.names))
     except struct_error as error:
-        raise RecordError(f"a field of the batch from offset {header.first_offset} is out of its range") from error
+        raise RecordError(f"a field of the batch from offset {header.first_offset} is out of range") from error
 
 
 class MemoryRecords:
@@ -169,7 +169,7 @@ class MemoryRecords:
             size = size_field(self.raw, at)
             least = MINIMUM_SIZE_FIELD.get(self.raw[at + MAGIC_POSITION], BATCH_HEADER_SIZE - LOG_OVERHEAD)
             if size < least:
-                raise RecordError(f"the batch at byte {at} has size {size}, the minimum of its format is {least}")
+                raise RecordError(f"the batch at byte {at} has size {size}, but its format needs at least {least}")
             if at + LOG_OVERHEAD + size > len(self.raw):
                 return
             yield at, size + LOG_OVERHEAD
@@ -264,7 +264,7 @@ class RecordsBuilder:
 
     def _check(self) -> None:
         if self.magic not in (0, 1, 2):
-            raise RecordError(f"there is no format {self.magic}: there are 0, 1 and 2")
+            raise RecordError(f"there is no format {self.magic}; give 0, 1 or 2")
         is_v2_only = self.is_transactional or self.is_control or self.delete_horizon_ms is not None
         if self.magic < 2 and (is_v2_only or self.producer_id >= 0):
             raise RecordError(f"format {self.magic} has no producers, transactions, control records or delete horizons")
@@ -331,10 +331,10 @@ class RecordsBuilder:
     ) -> None:
         """Add a record at an offset, the next one or above: compaction leaves gaps. Raises RecordError as `append`."""
         if offset < self.next_offset:
-            raise RecordError(f"the offset {offset} doesn't increase: the next one is {self.next_offset}")
+            raise RecordError(f"offset {offset} doesn't increase; the next offset is {self.next_offset}")
         check_offset(offset)
         if offset - self.base_offset > MAXIMUM_RELATIVE_OFFSET:
-            raise RecordError(f"the offset {offset} is too far above the batch's first, {self.base_offset}")
+            raise RecordError(f"offset {offset} is too far above the batch's first, {self.base_offset}")
         if timestamp < NO_TIMESTAMP:
             raise RecordError(f"the timestamp {timestamp} is negative")
         encoded = self._record(offset, timestamp, key, value, headers)
@@ -473,7 +473,7 @@ class BatchSettings:
 def check_offset(offset: int) -> None:
     """Raise RecordError for an offset that no record can have."""
     if offset > LARGEST_OFFSET:
-        raise RecordError(f"the offset {offset} is above {LARGEST_OFFSET}, the largest possible one")
+        raise RecordError(f"offset {offset} is above the largest possible offset, {LARGEST_OFFSET}")
 
 
 def _default_type(magic: int) -> TimestampType:

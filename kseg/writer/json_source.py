@@ -87,7 +87,7 @@ def _object(line: bytes, number: int) -> Members:
     except UnicodeDecodeError as error:
         raise SourceError(number, f"not UTF-8 at byte {error.start}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deeply nested lists
-        raise SourceError(number, "JSON with too long a number or too many levels") from error
+        raise SourceError(number, "the JSON has a number that is too long, or too many levels") from error
     if not isinstance(value, dict):
         raise SourceError(number, f"{quoted(value)} isn't a JSON object")
     return value
@@ -110,7 +110,7 @@ class _Reader:
         """Yield items that this object completes."""
         kind = members.get("type", "record")
         if not isinstance(kind, str):
-            raise SourceError(line, f"type is {quoted(kind)}, not a text")
+            raise SourceError(line, f"type is {quoted(kind)}, expected text")
         if kind == "record":
             yield from self._record(members, line)
             return
@@ -124,9 +124,9 @@ class _Reader:
             self._count = integer(members, "count", INT32, line)
             self._begins_file = not members.get("position")
             if members.get("isValid") is False:
-                yield Note(line, "the batch's crc was wrong; the new one is right")
+                yield Note(line, "the batch's CRC was wrong; the new CRC is right")
         elif kind == "damage":
-            yield Note(line, f"{members.get('kind')}: what was lost to the damage is left out")
+            yield Note(line, f"{members.get('kind')}: records lost to the damage are left out")
         elif kind in _ENDS:
             yield TransactionEnd(line, _ENDS[kind])
         elif kind == "summary" and not members.get("bytes"):
@@ -136,14 +136,14 @@ class _Reader:
     def finish(self) -> Iterator[SourceItem]:
         """Yield the open batch, and notes. Raises SourceError if records of that batch are missing."""
         if self._batch is not None and len(self._records) != self._count:
-            why = "the input was cut off, or a selection was printed with -q, without the summary that ends it"
+            why = "the input was truncated, or a selection was printed with -q, so that its summary is missing"
             raise SourceError(self._batch.line, f"{self._missing_records_text()}: {why}")
         yield from self._end_batch()
         if self._cut_count:
             yield Note(
                 self._first_cut,
-                f"{counted(self._cut_count, 'batch', 'batches')}, this one first, are reduced to the records"
-                " that follow",
+                f"kseg keeps only the following records of {counted(self._cut_count, 'batch', 'batches')},"
+                " starting with this one",
             )
 
     def _end_batch(self, *, is_damaged: bool = False) -> Iterator[SourceItem]:
@@ -156,7 +156,7 @@ class _Reader:
             return
         records, self._records = tuple(self._records), []
         if self._count and not records and is_damaged:
-            yield Note(batch.line, "none of the batch's records can be read: the batch is left out")
+            yield Note(batch.line, "none of the batch's records can be read, so the batch is left out")
             return
         if self._count and not records:
             raise SourceError(batch.line, self._missing_records_text())
@@ -172,13 +172,13 @@ class _Reader:
         yield _cut(batch, records)
 
     def _missing_records_text(self) -> str:
-        return f"the batch counts {counted(self._count, 'record')}, {len(self._records)} follow"
+        return f"the batch counts {counted(self._count, 'record')}, but {len(self._records)} follow"
 
     def _record(self, members: Members, line: int) -> Iterator[SourceItem]:
         record = _record(members, line)
         if self._batch is None:
             if members.get("control") is not None:
-                raise SourceError(line, "a control record without its batch: let `dump` print batches too")
+                raise SourceError(line, "a control record comes without its batch; let `kseg dump` print batches, too")
             yield record
             return
         if len(self._records) == self._count:
@@ -186,7 +186,7 @@ class _Reader:
                 line, f"the batch of line {self._batch.line} counts only {counted(self._count, 'record')}"
             )
         if record.offset is None:
-            raise SourceError(line, "offset is missing, for a record of a batch")
+            raise SourceError(line, "a record of a batch has no offset")
         self._records.append(record)
 
     def _start_of_segment(self, first_offset: int | None = None) -> Iterator[SegmentStart]:
@@ -200,7 +200,7 @@ class _Reader:
         if file is None or file == self._file:
             return
         if not isinstance(file, str):
-            raise SourceError(line, f"file is {quoted(file)}, not a text")
+            raise SourceError(line, f"file is {quoted(file)}, expected text")
         if self._file is not None and PurePath(file).parent != PurePath(self._file).parent:
             raise SourceError(line, f"{quoted(file)} belongs to another partition than {quoted(self._file)}")
         self._file = file
@@ -212,11 +212,11 @@ class _Reader:
 def _check_fields(members: Members, kind: str, line: int) -> None:
     """Raise SourceError for an unknown type or field."""
     if kind not in FIELDS:
-        raise SourceError(line, f"type is {quoted(kind)}; it can be {', '.join(_TYPES)}")
+        raise SourceError(line, f"type is {quoted(kind)}; give one of {', '.join(_TYPES)}")
     unknown = next((name for name in members if name not in FIELDS[kind]), None)
     if unknown is not None:
         known = ", ".join(_TAKEN if kind == "record" else FIELDS[kind])
-        raise SourceError(line, f"{quoted(unknown)} isn't a field of a {kind}: there are {known}")
+        raise SourceError(line, f"{quoted(unknown)} isn't a field of a {kind}; the fields are {known}")
 
 
 def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
@@ -254,7 +254,9 @@ def _batch(members: Members, line: int) -> SourceBatch:
 def _record(members: Members, line: int) -> SourceRecord:
     _check_fields(members, "record", line)
     if members.get("time") is not None and "timestamp" not in members:
-        raise SourceError(line, "there is a time, but no timestamp: give one, in milliseconds since 1970")
+        raise SourceError(
+            line, "the record has a time, but no timestamp; give its timestamp in milliseconds since 1970"
+        )
     delta = integer_or(members, "timestampDelta", INT64, line, None)
     attributes = integer_or(members, "recordAttributes", INT8, line, 0)
     return SourceRecord(
@@ -273,7 +275,7 @@ def _content(members: Members, name: str, line: int) -> bytes | None:
     """Return text or null, other JSON as its compact text, or base64 under the name plus `Base64`."""
     value, encoded = members.get(name), members.get(f"{name}Base64")
     if value is not None and encoded is not None:
-        raise SourceError(line, f"there are both {name} and {name}Base64")
+        raise SourceError(line, f"both {name} and {name}Base64 are given; leave one out")
     if isinstance(value, str):
         return text_as_bytes(value, name, line)
     if value is not None:
@@ -281,7 +283,7 @@ def _content(members: Members, name: str, line: int) -> bytes | None:
     if encoded is None:
         return None
     if not isinstance(encoded, str):
-        raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, not a text or null")
+        raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, expected text or null")
     return decode_base64(encoded, f"{name}Base64", line)
 
 
@@ -289,7 +291,7 @@ def _compact(value: object, name: str, line: int) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError as error:
-        raise SourceError(line, f"{name} is {quoted(value)}, which JSON doesn't have") from error
+        raise SourceError(line, f"{name} is {quoted(value)}, which isn't valid JSON") from error
 
 
 def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
@@ -299,18 +301,18 @@ def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
     if isinstance(value, dict):
         value = [{"key": key, "value": content} for key, content in value.items()]
     if not isinstance(value, list):
-        raise SourceError(line, f"headers is {quoted(value)}, not a list or an object")
+        raise SourceError(line, f"headers is {quoted(value)}, expected a list or an object")
     return tuple(_header(header, line) for header in value)
 
 
 def _header(header: object, line: int) -> HeaderPair:
     if not isinstance(header, dict):
-        raise SourceError(line, f"a header is {quoted(header)}, not an object with key and value")
+        raise SourceError(line, f"a header is {quoted(header)}, expected an object with key and value")
     unknown = next((name for name in header if name not in _CONTENT), None)
     if unknown is not None:
-        raise SourceError(line, f"{quoted(unknown)} isn't a field of a header: there are {', '.join(_CONTENT)}")
+        raise SourceError(line, f"{quoted(unknown)} isn't a field of a header; the fields are {', '.join(_CONTENT)}")
     if not isinstance(header.get("key"), str | None):
-        raise SourceError(line, f"a header's key is {quoted(header['key'])}, not a text")
+        raise SourceError(line, f"a header's key is {quoted(header['key'])}, expected text")
     key = _content(header, "key", line)
     if key is None:
         raise SourceError(line, "a header has no key")

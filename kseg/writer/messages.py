@@ -91,7 +91,7 @@ def header_key(key: str | bytes) -> bytes:
     try:
         return key.encode()
     except UnicodeEncodeError as error:
-        raise RecordError(f"the header {key!r} can't be UTF-8") from error
+        raise RecordError(f"the header name {key!r} can't be written as UTF-8") from error
 
 
 def record_size(
@@ -142,7 +142,7 @@ def encode_entry(
             _HEADERS[magic].pack(offset, size - LOG_OVERHEAD, 0, magic, signed_attributes, *time, key_size)
         )
     except struct_error as error:
-        raise RecordError(f"a field of the message at offset {offset} is out of its range") from error
+        raise RecordError(f"a field of the message at offset {offset} is out of range") from error
     content = b"".join((key or b"", LENGTH.packed(-1 if value is None else len(value)), value or b""))
     ENTRY_V0_CRC.write(header, crc32(content, crc32(header[ENTRY_V0_CRC.end :])))
     return b"".join((header, content))
@@ -233,7 +233,7 @@ class Message:
         """Raise InvalidMessageError, with both checksums, if they differ."""
         if not self.is_valid:
             raise InvalidMessageError(
-                f"the message's crc is 0x{self.checksum:08x}, computed 0x{self.compute_checksum():08x}"
+                f"the message's CRC is 0x{self.checksum:08x}, expected 0x{self.compute_checksum():08x}"
             )
 
     @property

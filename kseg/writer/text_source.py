@@ -77,7 +77,7 @@ def integer(members: Mapping[str, object], name: str, limits: range, line: int) 
     if isinstance(value, bool) or not isinstance(value, int):
         raise SourceError(line, f"{name} is {quoted(value)}, not an integer")
     if value not in limits:
-        raise SourceError(line, f"{name} is {value}, not from {limits[0]} to {limits[-1]}")
+        raise SourceError(line, f"{name} is {value}, expected {limits[0]} to {limits[-1]}")
     return value
 
 
@@ -123,7 +123,7 @@ def read_text_lines(lines: Iterable[bytes], key_separator: str | None = None) ->
         if separator is not None:
             key, found, content = content.partition(separator)
             if not found:
-                raise SourceError(number, f"no {key_separator!r} between key and value")
+                raise SourceError(number, f"the line has no {key_separator!r} between key and value")
         yield SourceRecord(number, None, None, key, content)
 
 
@@ -160,14 +160,19 @@ def _texts(lines: Iterable[bytes]) -> Iterator[str]:
 def _check_names(names: list[str]) -> None:
     for name in names:
         if name not in _COLUMNS and not name.startswith(HEADER_COLUMN):
-            raise SourceError(1, f"the column {quoted(name)} isn't known: {', '.join(_COLUMNS)} or {HEADER_COLUMN}NAME")
+            raise SourceError(
+                1,
+                f"the column {quoted(name)} isn't known; the columns are {', '.join(_COLUMNS)} and {HEADER_COLUMN}NAME",
+            )
     if len(set(names)) < len(names):
         raise SourceError(1, "a column is repeated")
 
 
 def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:
     if len(fields) != len(names):
-        raise SourceError(line, f"{len(fields)} fields, the first line names {counted(len(names), 'column')}")
+        raise SourceError(
+            line, f"the line has {len(fields)} fields, but the first line has {counted(len(names), 'column')}"
+        )
     row = dict(zip(names, fields, strict=True))
     headers: tuple[HeaderPair, ...] = tuple(
         (name.removeprefix(HEADER_COLUMN), _content(field, name, line))

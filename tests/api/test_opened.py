@@ -373,7 +373,7 @@ def test_salvage_writes_what_the_command_writes(tmp_path: Path) -> None:
     assert len(list(partition(tmp_path / "saved" / source.name).records())) > 0
     (planned,) = partition(source).salvage(None)
     assert planned.plan.batch_count == done.plan.batch_count
-    with pytest.raises(kseg.UsageError, match="exists already"):
+    with pytest.raises(kseg.UsageError, match="already exists"):
         partition(source).salvage(tmp_path / "saved")
     with pytest.raises(kseg.UsageError, match="is inside"):
         partition(source).salvage(source / "saved")

@@ -182,7 +182,7 @@ def test_export_is_what_explain_prints(orders: Path, tmp_path: Path) -> None:
         await driver.answer("e", str(target))
         assert "written" in driver.said
         await driver.answer("e", str(target))
-        assert "exists already" in driver.said
+        assert "already exists" in driver.said
         await driver.answer("e", str(orders / "orders-0" / "new.json"))
         assert "kseg writes nothing there" in driver.said
 

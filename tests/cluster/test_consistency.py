@@ -144,7 +144,7 @@ def test_the_end_of_a_copy_in_a_store_is_told_as_on_disks(cluster: Path, tmp_pat
     left_out = json.loads(ran.stdout.splitlines()[-1])["taken"]["leftOut"]
     (found,) = (each for each in left_out if each["status"] == "abandoned")
     assert (found["firstOffset"], found["lastOffset"]) == (80, 119)
-    told = "b3/orders-0 of broker 3: offsets 80 to 119, leader epoch 3: the cluster went on without them"
+    told = "b3/orders-0 of broker 3: offsets 80 to 119, leader epoch 3: the cluster continued without them"
     assert told in as_text.stdout.decode() + as_text.stderr.decode()
 
 
@@ -224,7 +224,7 @@ def test_what_is_left_out_is_told(cluster: Path) -> None:
     told = [
         "b1/orders-1 of broker 1: of a topic that was deleted, or created again since",
         f"b3/orders-1.{'0' * 32}-stray of broker 3: put aside by its broker (-stray)",
-        "b3/orders-0 of broker 3: offsets 80 to 119, leader epoch 3: the cluster went on without them (`kseg diff`)",
+        "b3/orders-0 of broker 3: offsets 80 to 119, leader epoch 3: the cluster continued without them (`kseg diff`)",
     ]
     for command in (["dump", "-o", "json"], ["query", "SELECT count(*) FROM records"]):
         said = run([*command, *BROKERS], cluster).stderr.decode()

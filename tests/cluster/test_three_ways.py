@@ -92,7 +92,9 @@ def test_an_object_that_cannot_be_a_file_is_named_and_marks_of_folders_are_none(
     for command in (["ls", url], ["verify", url], ["export", url, "out"]):
         ran = kseg(command, tmp_path)
         assert ran.status == 2
-        assert b"4.3.1/zstd-0: can't be a file here: other objects lie in a folder of its name; move it\n" in ran.stderr
+        assert (
+            b"4.3.1/zstd-0: can't be a file here, since a folder of its name has other objects; move it\n" in ran.stderr
+        )
         assert ran.stdout
 
 

@@ -269,7 +269,7 @@ def test_body_beyond_the_limit_is_cut_there_with_a_message(name: str, limit: int
     codec, compress = WRITERS[name]
     body = body_of(codec, compress(DATA), limit=limit)
     assert body.failure is not None
-    assert f"more than {limit} bytes come out; --max-decompressed sets the limit" in body.failure
+    assert f"the decompressed size is more than {limit} bytes; raise --max-decompressed to read it" in body.failure
     assert DATA[:limit].startswith(body.data)
 
 

@@ -257,38 +257,38 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
     "source, options, message",
     [
         (b'{}\n{"key":', [], b"source: line 2: not JSON: Expecting value at column 8"),
-        (b'{"value":NaN}', [], b"source: line 1: value is nan, which JSON doesn't have"),
-        (b'{"offset":5}\n{"offset":5}\n', [], b"source: line 2: the offset 5 doesn't increase: the next one is 6"),
+        (b'{"value":NaN}', [], b"source: line 1: value is nan, which isn't valid JSON"),
+        (b'{"offset":5}\n{"offset":5}\n', [], b"source: line 2: offset 5 doesn't increase; the next offset is 6"),
         (b'{"timestamp":-2}', [], b"source: line 1: the timestamp -2 is negative"),
         (
             b'{"offset":%d}' % TOO_LARGE,
             [],
-            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+            b"source: line 1: offset %d is above the largest possible offset, %d" % (TOO_LARGE, TOO_LARGE - 1),
         ),
         (
             b"{}",
             ["--base-offset", str(TOO_LARGE)],
-            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+            b"source: line 1: offset %d is above the largest possible offset, %d" % (TOO_LARGE, TOO_LARGE - 1),
         ),
         (
             b'{"type":"batch","magic":2,"baseOffset":5,"lastOffset":%d,"count":0}' % TOO_LARGE,
             [],
-            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+            b"source: line 1: offset %d is above the largest possible offset, %d" % (TOO_LARGE, TOO_LARGE - 1),
         ),
         (
             b'{"type":"summary","file":"%020d.log"}' % TOO_LARGE,
             [],
-            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+            b"source: line 1: offset %d is above the largest possible offset, %d" % (TOO_LARGE, TOO_LARGE - 1),
         ),
         (b'{"headers":{"h":"v"}}', ["--magic", "1"], b"source: line 1: format 1 has no headers"),
         (
             b'{"type":"commit"}',
             [],
-            b"source: line 1: there is no transaction to end: give a producer id, and make batches transactional",
+            b"source: line 1: there is no transaction to end; give a producer id, and make batches transactional",
         ),
         (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
         (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' isn't a codec: none, gzip, snappy, lz4, zstd"),
-        (b"{}", ["--compression", "gzip:11"], b"gzip: the level is from 1 to 9, not 11"),
+        (b"{}", ["--compression", "gzip:11"], b"gzip: level 11 isn't valid; give one from 1 to 9"),
         (b"{}", ["--topic-id", "x"], b"--topic-id: 'x' isn't 22 characters of base64url"),
     ],
 )
@@ -304,8 +304,8 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     ("form", "source", "message"),
     [
         ("json", b'{}\n{"offset":', b"line 2: not JSON: Expecting value at column 11"),
-        ("csv", b"offset\n7\n6\n", b"line 3: the offset 6 doesn't increase: the next one is 8"),
-        ("text", b"a=b\nc\n", b"line 2: no '=' between key and value"),
+        ("csv", b"offset\n7\n6\n", b"line 3: offset 6 doesn't increase; the next offset is 8"),
+        ("text", b"a=b\nc\n", b"line 2: the line has no '=' between key and value"),
     ],
 )
 def test_bad_standard_input_is_one_line_too(
@@ -354,7 +354,7 @@ def test_damage_in_the_dump_is_reported(tmp_path: Path) -> None:
     source = dump(golden.ROOT, "damaged/004-torn-records/00000000000000077901.log")
     ran = build(tmp_path, source)
     assert (ran.status, ran.stderr.count(b"\n")) == (0, 1)
-    assert b"torn-tail: what was lost to the damage is left out" in ran.stderr
+    assert b"torn-tail: records lost to the damage are left out" in ran.stderr
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -406,7 +406,10 @@ def test_what_is_selected_is_built(partition: str, selection: list[str], tmp_pat
 
 def test_batches_that_were_cut_are_counted(tmp_path: Path) -> None:
     ran = build(tmp_path, dump(golden.ROOT, "docs/test-1-0", "--from-offset", "203550", "--to-offset", "204020"))
-    assert ran.stderr == b"kseg: source: line 1: 2 batches, this one first, are reduced to the records that follow\n"
+    assert (
+        ran.stderr
+        == b"kseg: source: line 1: kseg keeps only the following records of 2 batches, starting with this one\n"
+    )
 
 
 def test_a_selection_of_several_segments_keeps_them(tmp_path: Path) -> None:
@@ -434,7 +437,7 @@ def test_input_that_was_cut_off_is_an_error(tmp_path: Path) -> None:
     cut = b"".join(whole.splitlines(keepends=True)[:220])
     ran = build(tmp_path, cut)
     assert ran.status == 2
-    assert b" follow: the input was cut off, or " in ran.stderr
+    assert b" follow: the input was truncated, or " in ran.stderr
     assert not (tmp_path / "built").exists()
 
 
@@ -444,4 +447,4 @@ def test_what_can_be_read_of_a_damaged_log_is_built(case: str, tmp_path: Path) -
     ran = build(tmp_path, source)
     assert ran.status == 0
     assert contents(dump(tmp_path, "built")) == contents(source)
-    assert b" are reduced to the records that follow" in ran.stderr or b" is left out" in ran.stderr
+    assert b"kseg keeps only the following records" in ran.stderr or b" is left out" in ran.stderr

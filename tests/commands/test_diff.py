@@ -246,7 +246,7 @@ def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
 
 ABANDONED = "".join(
     f"kseg: left out: {side}/orders-0: offsets 10 to 14, leader epoch 0:"
-    " the cluster went on without them (`kseg diff`)\n"
+    " the cluster continued without them (`kseg diff`)\n"
     for side in "ac"
 ).encode()
 """Warnings of the side with three disks about abandoned batches."""

@@ -79,7 +79,7 @@ def test_commits_beyond_the_log_end_are_found(tmp_path: Path) -> None:
         write_segment(tmp_path / f"{topic}-0", [batch(0, NOW)])
     found = findings(["."], tmp_path)["commit-beyond-end"]
     assert (found["severity"], found["topic"], found["partition"]) == ("warning", "a", 0)
-    assert found["sentence"] == "group g: a-0: offset 20 is committed, beyond the log end 1"
+    assert found["sentence"] == "group g: a-0: committed offset 20 is beyond the log end 1"
     assert found["command"] == "kseg groups . --show commits"
     assert kseg(shlex.split(found["command"])[1:], tmp_path).status == 0
     assert kseg(["doctor", "."], tmp_path).status == 1

@@ -7,7 +7,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
 
-EMPTY = "kseg: here: no partition here: give a partition's directory, a log directory, or a parent of it; {}\n"
+EMPTY = "kseg: here: no partition here; give a partition's directory, a log directory, or a parent of it; {}\n"
 HELD = {
     "": "it is empty",
     "notes": "it holds 1 file (notes), no meta.properties",
@@ -88,7 +88,7 @@ def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
     path = f"orders-0/{name}"
     (tmp_path / path).write_text("nothing of Kafka's")
     ran = kseg(command.format(path).split(), tmp_path)
-    told = f"kseg: {path}: can't be used here: it is not a file that kseg knows, by name or content; {STEP}\n"
+    told = f"kseg: {path}: can't be used here: it is not a file that kseg knows by name or content; {STEP}\n"
     assert (ran.status, ran.stderr.decode()) == (2, told)
     assert not (tmp_path / "new").exists()
 

@@ -26,7 +26,7 @@ def test_a_transaction_is_explained_batch_by_batch(tmp_path: Path) -> None:
     )
     assert clues(tmp_path, "orders-4", "--explain", "7@2") == [
         ("batch", 0, "begins: 1 record up to offset 0, epoch 0, 1970-01-01T00:00:01.000Z"),
-        ("batch", 1, "goes on: 2 records up to offset 2, epoch 0, 1970-01-01T00:00:02.000Z"),
+        ("batch", 1, "continues: 2 records up to offset 2, epoch 0, 1970-01-01T00:00:02.000Z"),
         ("marker", 4, "ABORT, epoch 0, coordinator epoch 7, 1970-01-01T00:00:02.500Z"),
         ("outcome", None, "aborted: its marker says so"),
     ]
@@ -49,11 +49,11 @@ def test_what_tells_of_a_transaction_whose_marker_is_lost_is_explained(tmp_path:
         ("outcome", None),
     ]
     assert told[2][2] == "aborted, from offset 0 on; the last stable offset then was 2"
-    assert told[3][2] == "aborted: the marker is lost with damage, and a transaction index tells"
+    assert told[3][2] == "aborted: the marker is lost to damage, but a transaction index has the outcome"
     log.with_suffix(".txnindex").unlink()
     told = clues(tmp_path, "orders-4", "--explain", "7")
     assert ("index", None, "isn't there") in told
-    assert told[-1][2].startswith("unknown: its marker may be where the log is damaged; another copy")
+    assert told[-1][2].startswith("unknown: its marker may be in a damaged part of the log; give another copy")
 
 
 def test_a_transaction_is_found_by_its_transactional_id_with_its_coordinators_states() -> None:
@@ -67,9 +67,9 @@ def test_a_transaction_is_found_by_its_transactional_id_with_its_coordinators_st
     [
         ("12", "no such transaction"),
         ("8@1", "no such transaction"),
-        ("billing", "no transactional id that is known here, and not a producer id"),
-        ("9" * 5000, "no transactional id that is known here, and not a producer id"),
-        (f"8@{'9' * 5000}", "no transactional id that is known here, and not a producer id"),
+        ("billing", "this isn't a known transactional id or a producer id"),
+        ("9" * 5000, "this isn't a known transactional id or a producer id"),
+        (f"8@{'9' * 5000}", "this isn't a known transactional id or a producer id"),
     ],
 )
 def test_a_transaction_that_is_not_there_is_not_explained(wanted: str, problem: str, tmp_path: Path) -> None:

@@ -73,11 +73,14 @@ def test_an_archive_holds_the_partition_too(logs: Path) -> None:
     [
         (["--offset", "6"], "offset 6: value is null"),
         (["--offset", "6", "--field", "key"], "offset 6: key is null"),
-        (["--offset", "6", "--field", "header:a"], "offset 6: there is no header a; there is none"),
-        (["--offset", "5", "--field", "header:a"], "offset 5: there is no header a; there are trace, empty, null"),
+        (["--offset", "6", "--field", "header:a"], "offset 6: the record has no header a; it has no headers"),
+        (
+            ["--offset", "5", "--field", "header:a"],
+            "offset 5: the record has no header a; it has trace, empty, null",
+        ),
         (["--offset", "5", "--field", "header:null"], "offset 5: header:null is null"),
-        (["--offset", "8"], "offset 8 isn't there: it is the log end offset, the next to be written"),
-        (["--offset", "4"], "offset 4 isn't there: it is below the log start offset 5"),
+        (["--offset", "8"], "offset 8 isn't in the log: it is the log end offset, the next to be written"),
+        (["--offset", "4"], "offset 4 isn't in the log: it is below the log start offset 5"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -95,14 +98,17 @@ def test_nothing_is_taken_out_of_a_damaged_batch(logs: Path) -> None:
     log.write_bytes(content)
     ran = get(logs, "orders-0", "--offset", "5")
     assert (ran.status, ran.stdout) == (1, b"")
-    assert b"offset 5 isn't there: it is where the log is damaged" in ran.stderr
+    assert b"offset 5 isn't in the log: it is in a damaged part of the log" in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["orders-0"], "--offset"),
-        (["orders-0", "--offset", "5", "--field", "headers"], "--field 'headers': there are key, value and header:"),
+        (
+            ["orders-0", "--offset", "5", "--field", "headers"],
+            "--field 'headers': no such field; give key, value or header:",
+        ),
         (["orders-0", "--offset", "-1"], "-1"),
         ([".", "--offset", "5"], "choose one with --topic and --partition"),
         ([".", "--offset", "5", "--topic", "none"], "no such partition"),
@@ -122,7 +128,7 @@ def test_a_new_file_takes_the_bytes_and_an_old_one_stays(logs: Path) -> None:
     assert target.read_bytes() == BINARY
     ran = get(logs, "orders-0", "--offset", "7", "--to", target)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
-    assert b"exists already" in ran.stderr
+    assert b"already exists" in ran.stderr
     assert target.read_bytes() == BINARY
     (logs.parent / "link").symlink_to(logs.parent / "dangling")
     assert get(logs, "orders-0", "--offset", "5", "--to", "../link").status == 2

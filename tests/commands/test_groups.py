@@ -35,7 +35,7 @@ def test_text_has_groups_members_and_commits() -> None:
     assert run.status == 0
     assert run.stderr == (
         b"kseg: Groups: total of 4: MEMBERS 2, COMMITS 10, PENDING COMMITS 1\n"
-        b"kseg: 1 of 2 partitions of __consumer_offsets are here: groups of the others aren't shown\n"
+        b"kseg: 1 of 2 partitions of __consumer_offsets are here, so groups of the other partitions aren't shown\n"
     )
     lines = run.stdout.decode().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
@@ -103,7 +103,7 @@ def test_commits_beyond_the_log_end_are_not_summed_and_what_follows_is_said(tmp_
     ran = kseg(["groups", "."], tmp_path)
     assert b"  15, 1 commit beyond the log end, 1 of unknown lag  " in ran.stdout.splitlines()[2]
     said = (
-        "kseg: group g: a-0: offset 20 is committed, beyond the log end 5: records were lost, or the topic was"
+        "kseg: group g: a-0: committed offset 20 is beyond the log end 5: records were lost, or the topic was"
         " re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
     )
     assert said in ran.stderr.decode().splitlines()
@@ -226,7 +226,7 @@ def test_last_object_says_by_which_time(tmp_path: Path) -> None:
 def test_topic_that_the_clusters_metadata_do_not_have_is_gone(tmp_path: Path) -> None:
     shutil.copytree(LOGS / "4.4.0-made" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("nosuch", 1)])])
-    assert reasons(tmp_path)["nosuch"] == "topic gone: the cluster's metadata don't have it"
+    assert reasons(tmp_path)["nosuch"] == "topic gone: not in the cluster's metadata"
 
 
 def test_the_last_member_of_a_classic_group_is_named(tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
     run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
     assert b"no members since 2023-11-14T22:14:20.000Z (9.000s before the newest time here)" in run.stdout
-    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time a broker wrote: none uses the disk; --now chooses"
-    assert run.stderr == said + b" another\n"
+    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time that a broker wrote,"
+    assert run.stderr == said + b" since no broker uses the disk; give --now to set another time\n"
     assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr
 
 
@@ -336,9 +336,9 @@ def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed
     run = kseg(["groups", ".", "-o", "reset-csv", "--group", "g"], committed)
     assert (run.status, run.stdout) == (0, b"a,0,2\na,1,3\n")
     assert run.stderr.decode().splitlines() == [
-        "kseg: g: left out commits of transactions that haven't ended: 1",
-        "kseg: the CSV has offsets alone: 1 of 2 commits have metadata, which it can't carry",
-        "kseg: the CSV has offsets alone: 1 of 2 commits have leader epochs, which it can't carry",
+        "kseg: g: commits of transactions that haven't ended are left out: 1",
+        "kseg: the CSV holds only offsets: 1 of 2 commits have metadata, which it can't hold",
+        "kseg: the CSV holds only offsets: 1 of 2 commits have leader epochs, which it can't hold",
         "kseg: try it: kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group g --reset-offsets"
         " --from-file FILE --dry-run",
     ]
@@ -356,8 +356,8 @@ def test_the_reset_plan_of_several_groups_names_them(committed: Path) -> None:
         *("kafka-consumer-groups.sh", "--bootstrap-server", "localhost:9092", *named),
         *("--reset-offsets", "--from-file", "FILE", "--dry-run"),
     ]
-    assert "left out commits, since a line of the CSV can't have a line feed in a name: 1\n" in said
-    assert "share is left out: a share group commits nothing; kafka-share-groups.sh resets it\n" in said
+    assert "commits are left out, since the CSV can't hold a name with a line feed: 1\n" in said
+    assert "share is left out, since a share group has no commits; reset it with kafka-share-groups.sh\n" in said
 
 
 @pytest.mark.parametrize("name", ["a b", "-x", "it's", "esc\x1b[31m", "ü\a'\\"])

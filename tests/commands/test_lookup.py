@@ -44,7 +44,7 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
 
     monkeypatch.setattr("kseg.cluster.lookup.look_up", cut_after)
     ran = kseg("test-1-0", "--offset", "203500", "-o", form, directory=tmp_path)
-    said = b"the batch that was found here has gone: the file was changed meanwhile, try again\n"
+    said = b"the batch found here no longer exists, since the file changed; run the command again\n"
     assert ran.status == 2
     assert ran.stderr.splitlines(keepends=True)[-1] == b"kseg: test-1-0/%b: at position 14555: %b" % (
         log.name.encode(),
@@ -135,7 +135,7 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
     ran = kseg(SAMPLE, "--offset", "209300")
     assert ran.status == 1
     assert ran.stderr == (
-        b"kseg: docs/test-1-0: offset 209300 isn't there: it is the log end offset, the next to be written;"
+        b"kseg: docs/test-1-0: offset 209300 isn't in the log: it is the log end offset, the next to be written;"
         b" the record before it is 209299\n"
     )
     answer = found(SAMPLE, "--offset", "5")
@@ -174,10 +174,10 @@ def test_partition_of_a_log_directory() -> None:
     [
         ([SAMPLE], "give either --offset or --timestamp"),
         ([SAMPLE, "--offset", "5", "--timestamp", "5"], "give either --offset or --timestamp"),
-        (["logs/3.6.2", "--offset", "5"], "partitions here: choose one with --topic and --partition"),
+        (["logs/3.6.2", "--offset", "5"], "partitions here; choose one with --topic and --partition"),
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),
-        ([SAMPLE, "--timestamp", "-7"], "below 0 there are"),
+        ([SAMPLE, "--timestamp", "-7"], "this isn't one of Kafka's special timestamps"),
         ([SAMPLE, "--timestamp", "noon"], "'noon' is no time"),
     ],
 )
@@ -191,7 +191,7 @@ def test_missing_index_is_reported_on_stderr_unless_quiet() -> None:
     path = "logs/classes-4.3.1/headers"
     ran = kseg(path, "--timestamp", "earliest")
     assert ran.status == 0
-    assert b".index: missing: the log is scanned instead" in ran.stderr
+    assert b".index: missing: kseg scans the log instead" in ran.stderr
     assert kseg(path, "--timestamp", "earliest", "-q").stderr == b""
 
 
@@ -228,4 +228,4 @@ def test_records_that_slice_left_out_are_not_said_to_be_compacted(tmp_path: Path
     run.kseg(["slice", str(golden.ROOT / SAMPLE), "--drop-offset", "203500", "--to", "t-0"], tmp_path)
     ran = run.kseg(["lookup", "t-0", "--offset", "203500"], tmp_path)
     assert ran.status == 1
-    assert b"its batch is there, but compaction or `slice` removed the record" in ran.stderr
+    assert b"its batch exists, but compaction or `slice` removed the record" in ran.stderr

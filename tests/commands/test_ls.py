@@ -196,8 +196,8 @@ def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
     assert ran.status == 0
     path = tmp_path / "kafka-logs" / "__cluster_metadata-0"
     assert ran.stderr.decode() == (
-        f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that are read here: retention goes by options"
-        " and Kafka's defaults; `kseg retain` reads metadata of any size\n"
+        f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that kseg reads here: retention uses options"
+        " and Kafka's defaults; run `kseg retain`, which reads metadata of any size\n"
         "kseg: settings: retention.ms and retention.bytes from Kafka's default; no metadata of the cluster read\n"
     )
     assert run.kseg(["ls", "-q", "kafka-logs/test-1-0"], tmp_path).stderr == b""
@@ -272,7 +272,8 @@ def test_order_that_rows_do_not_have_is_refused() -> None:
     ran = kseg(BROKER, "--by", "topic", "--sort", "offset")
     assert (ran.status, ran.stdout) == (2, b"")
     assert (
-        b"--sort offset doesn't go with --by topic: sort by name, size, disk, segments, time, deletable" in ran.stderr
+        b"--sort offset can't be used with --by topic; sort by name, size, disk, segments, time, deletable"
+        in ran.stderr
     )
 
 

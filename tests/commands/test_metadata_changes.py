@@ -194,10 +194,10 @@ def test_missing_offsets_are_named_and_changes_go_on_from_the_next_snapshot(tmp_
     ran = kseg(["metadata", str(log), "--changes", "-o", "json"], tmp_path)
     found = [json.loads(line)["offset"] for line in ran.stdout.splitlines()[:-1]]
     assert (ran.status, found) == (1, [each[0] for each in whole if not 119 <= int(str(each[0])) < 252])
-    assert b"offsets 119 to 237 are missing: what changed up to offset 251 isn't known" in ran.stderr
+    assert b"offsets 119 to 237 are missing, so changes up to offset 251 aren't known" in ran.stderr
     (log / "00000000000000000000.log").write_bytes(b"")
     emptied = kseg(["metadata", str(log), "--changes"], tmp_path)
-    assert b"offsets 0 to 237 are missing: what changed up to offset 251 isn't known" in emptied.stderr
+    assert b"offsets 0 to 237 are missing, so changes up to offset 251 aren't known" in emptied.stderr
 
 
 def test_an_empty_log_tells_of_no_changes(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_missing_offsets_without_a_later_snapshot_are_named(tmp_path: Path) -> N
     for options in (["--changes"], []):
         ran = kseg(["metadata", str(log), *options], tmp_path)
         assert ran.status == 1
-        assert b"offsets 2 to 2 are missing: what changed up to offset 2 isn't known" in ran.stderr
+        assert b"offsets 2 to 2 are missing, so changes up to offset 2 aren't known" in ran.stderr
 
 
 def test_all_forms_have_all_changes() -> None:

@@ -135,7 +135,9 @@ def test_rows_of_several_partitions_name_them(form: str) -> None:
 
 
 def test_form_that_only_exports_have() -> None:
-    assert b"`kseg export` writes Parquet files" in kseg(["dump", "-o", "parquet", "docs/test-1-0"], golden.ROOT).stderr
+    assert (
+        b"use `kseg export` for Parquet files" in kseg(["dump", "-o", "parquet", "docs/test-1-0"], golden.ROOT).stderr
+    )
 
 
 def test_snapshot_without_producers_says_so() -> None:

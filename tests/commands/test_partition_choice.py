@@ -103,7 +103,7 @@ def test_only_what_is_chosen_is_read(command: str, disks: Path) -> None:
 @pytest.mark.parametrize("command", ["lookup", "slice"])
 def test_where_one_is_wanted_several_are_refused(command: str, disks: Path) -> None:
     ran = kseg([command, "disk1", "disk2", *NEW[command], "--topic", "orders"], disks)
-    told = "kseg: there are 3 partitions here: choose one with --topic and --partition\n"
+    told = "kseg: there are 3 partitions here; choose one with --topic and --partition\n"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", told)
 
 

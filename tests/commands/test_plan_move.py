@@ -107,7 +107,7 @@ def test_nothing_goes_into_a_cordoned_directory(tmp_path: Path) -> None:
     new_disks(tmp_path, {0: 4, 1: 3}, {}, cordoned=(IDS[1],))
     run = kseg(["plan-move", "disk1", "disk2"], tmp_path)
     assert json.loads(run.stdout)["partitions"] == []
-    assert b"disk2 is cordoned: nothing is moved into it" in run.stderr
+    assert b"disk2 is cordoned, so no partition is moved into it" in run.stderr
 
 
 def test_bytes_that_the_broker_is_about_to_free_level_nothing_and_are_told(tmp_path: Path) -> None:
@@ -182,13 +182,21 @@ def write_properties(path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("change", "paths", "said"),
     [
-        (lambda work: write_properties(work / "disk2", "node.id=2\n"), ["."], b"of brokers 1, 2: give those of one"),
-        (lambda work: write_properties(work / "disk2", "version=1\n"), ["."], b"disk2: meta.properties doesn't say"),
+        (
+            lambda work: write_properties(work / "disk2", "node.id=2\n"),
+            ["."],
+            b"belong to brokers 1, 2; give the log directories of one broker",
+        ),
+        (
+            lambda work: write_properties(work / "disk2", "version=1\n"),
+            ["."],
+            b"disk2: meta.properties has no broker id",
+        ),
         (lambda _: None, ["disk1", "disk2", "--topic", "nosuch"], b"--topic nosuch: no such topic here; there are t"),
-        (lambda _: None, ["disk1"], b"disk1: is one log directory: give all of the broker's"),
-        (lambda _: None, ["disk1", "disk1"], b"disk1: is one log directory: give all of the broker's"),
-        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: no partition here: give a partition's"),
-        (lambda _: None, ["disk1/t-0"], b"disk1/t-0: isn't a broker's log directory: give all of the broker's"),
+        (lambda _: None, ["disk1"], b"disk1: is only one log directory; give all log directories"),
+        (lambda _: None, ["disk1", "disk1"], b"disk1: is only one log directory; give all log directories"),
+        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: no partition here; give a partition's"),
+        (lambda _: None, ["disk1/t-0"], b"disk1/t-0: isn't a broker's log directory; give all log directories"),
         (lambda _: None, ["disk1", "nosuch"], b"nosuch: "),
         (
             lambda work: (work / "disk1/__cluster_metadata-0").rename(work / "gone"),

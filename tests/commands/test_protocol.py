@@ -189,7 +189,7 @@ def test_text_that_is_no_hex_is_refused_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, f"{HEX}\nand more\n")
     status, _, said = kseg(path, "--input-format", "hex")
     assert status == 2
-    assert said == [f"kseg: {path}: line 2 isn't hexadecimal text: 'and more'"]
+    assert said == [f"kseg: {path}: line 2 isn't valid hexadecimal text: 'and more'"]
 
 
 def test_counts_of_a_real_capture() -> None:
@@ -239,13 +239,16 @@ def test_json_of_a_damaged_capture(tmp_path: Path) -> None:
     [
         (
             ["--api", "Nothing"],
-            "'Nothing' isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number",
+            "'Nothing' isn't a Kafka API; give Produce, Fetch, Metadata, ApiVersions, … or a number",
         ),
-        (["--response-to", "Fetch:17"], "--response-to is for frames and hexadecimal text: a capture has the requests"),
-        (["--input-format", "frames", "--port", "1"], "--port is for captures"),
+        (
+            ["--response-to", "Fetch:17"],
+            "--response-to needs frames or hexadecimal text; leave it out, since a capture has the requests",
+        ),
+        (["--input-format", "frames", "--port", "1"], "--port needs a capture; leave it out"),
         (
             ["--input-format", "frames", "--response-to", "Fetch"],
-            "--response-to Fetch: give an api and its version, as Fetch:17",
+            "--response-to Fetch: this isn't an API and its version; give one such as Fetch:17",
         ),
     ],
 )
@@ -268,7 +271,7 @@ def test_records_of_a_frame_end_where_their_text_is_too_much(
     text = "\n".join(lines)
     assert status == 1
     assert text.count("v" * 2000) == 1
-    assert text.count("more text comes of the frame's records than memory should hold; --shallow prints") == 2
+    assert text.count("the text of the frame's records is too large for memory; use --shallow") == 2
 
 
 def test_input_that_cannot_be_read_is_named() -> None:
@@ -277,7 +280,7 @@ def test_input_that_cannot_be_read_is_named() -> None:
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
-    assert kseg(CAPTURE) == (2, [], ["kseg: dpkt is missing: `pip install 'kseg[pcap]'` installs it"])
+    assert kseg(CAPTURE) == (2, [], ["kseg: dpkt is missing; run `pip install 'kseg[pcap]'`"])
 
 
 def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,10 +294,13 @@ def test_versions_that_the_schemas_lack_are_counted_and_named(tmp_path: Path) ->
         for number, (api_key, version) in enumerate([(1, 40), (1, 40), (900, 3), (0, 2)])
     )
     path = written(tmp_path, content)
-    newer = "is newer than kseg knows: its schemas are those of Kafka 4.4.0"
+    newer = "is newer than kseg supports; its schemas are from Kafka 4.4.0"
     named = [
         f"kseg: {path}: 2 frames not read: Fetch version 40 {newer}",
-        f"kseg: {path}: 1 frame not read: Produce version 2 is older than the schemas of Kafka 4.4.0",
+        (
+            f"kseg: {path}: 1 frame not read: Produce version 2 is older than kseg supports; its schemas are"
+            f" from Kafka 4.4.0"
+        ),
         f"kseg: {path}: 1 frame not read: api 900 {newer}",
     ]
     status, lines, said = kseg(path, "-o", "json")

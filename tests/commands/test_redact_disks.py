@@ -246,7 +246,7 @@ def test_stopped_run_is_not_continued_with_another_key(restored: Path, tmp_path:
         raise KeyboardInterrupt
     ran = kseg(["redact", str(source), "--to", "stopped", "--key-file", str(key_file)], tmp_path)
     assert ran.status == 2
-    assert b"was begun with another key or --keep; give the same --key-file, or remove it" in ran.stderr
+    assert b"was started with another key or --keep; give the same --key-file, or remove it" in ran.stderr
 
 
 def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -> None:
@@ -272,7 +272,7 @@ def test_tier_of_local_tiered_storage_stays_one(restored: Path, tmp_path: Path) 
 def test_tier_whose_objects_are_of_a_plugin_is_refused(tmp_path: Path) -> None:
     ran = kseg(["redact", str(golden.ROOT / "tiered"), "--to", "shared"], tmp_path)
     assert ran.status == 2
-    assert b"is of Aiven's remote tier, which can't be redacted: leave it out" in ran.stderr
+    assert b"belongs to Aiven's remote tier, which kseg can't redact; leave it out" in ran.stderr
     assert not any(tmp_path.iterdir())
 
 
@@ -288,7 +288,7 @@ def test_nothing_is_written_into_the_input(tmp_path: Path, restored: Path) -> No
 def test_unknown_kind_is_told_with_the_known_ones(restored: Path, tmp_path: Path) -> None:
     ran = kseg(["redact", str(restored / "logs" / "3.9.1"), "--to", "shared", "--keep", "topic"], tmp_path)
     assert ran.status == 2
-    assert b"--keep topic: no kind of names; the kinds are topics, groups, " in ran.stderr
+    assert b"--keep topic: no such kind of names; the kinds are topics, groups, " in ran.stderr
     assert not (tmp_path / "shared").exists()
 
 

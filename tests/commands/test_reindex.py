@@ -80,7 +80,9 @@ def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) 
     built(tmp_path, interval)
     same, said = compared(tmp_path)
     assert same == SAME
-    taken = re.fullmatch(rb"kseg: kafka-logs/t-0: index\.interval\.bytes is ([0-9]+), from its entries' places\n", said)
+    taken = re.fullmatch(
+        rb"kseg: kafka-logs/t-0: index\.interval\.bytes is ([0-9]+), from the positions of its entries\n", said
+    )
     assert (taken is None) == (interval == 4095)  # the default has the same result
     if taken is not None:
         assert interval <= int(taken[1]) < interval + 300

@@ -296,7 +296,7 @@ def test_file_that_is_there_is_kept(disk: Path, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("mine", encoding="ascii")
     ran = kseg(["report", str(disk), "--to", "report.html"], tmp_path)
     assert ran.status == 2
-    assert ran.stderr == b"kseg: report.html: exists already: give the name of a new file\n"
+    assert ran.stderr == b"kseg: report.html: already exists; give the name of a new file\n"
     assert (tmp_path / "report.html").read_text(encoding="ascii") == "mine"
 
 
@@ -346,7 +346,7 @@ def test_directories_of_two_clusters_are_refused(disk: Path, tmp_path: Path) -> 
     ran = kseg(["report", "one", "two", "-o", "text"], tmp_path)
     (line,) = ran.stderr.decode().splitlines()
     assert (ran.status, ran.stdout) == (2, b"")
-    assert line.endswith("are of different clusters, one and two: give the directories of one cluster")
+    assert line.endswith("belong to different clusters, one and two; give the directories of one cluster")
 
 
 def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
@@ -371,4 +371,4 @@ def test_commits_beyond_the_log_end_do_not_make_up_for_others(tmp_path: Path) ->
     (found,) = [each for each in printed if each.get("table") == "groups" and "group" in each]
     assert (found["lag"], found["beyondLogEnd"], found["unknownLags"]) == (9, 1, 1)
     sentences = [each["sentence"] for each in printed if each.get("id") == "commit-beyond-end" and "file" in each]
-    assert sentences == ["group g: a-0: offset 25 is committed, beyond the log end 10"]
+    assert sentences == ["group g: a-0: committed offset 25 is beyond the log end 10"]

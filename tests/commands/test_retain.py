@@ -67,7 +67,7 @@ def test_a_copy_is_made_of_one_partition(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "copy/t-0").glob("*.log")] == ["00000000000000000119.log"]
     several = kseg("logs/2.8.2", "--to", str(tmp_path / "other"))
     assert several.status == 2
-    assert several.stderr.endswith(b"partitions here: choose one with --topic and --partition\n")
+    assert several.stderr.endswith(b"partitions here; choose one with --topic and --partition\n")
 
 
 def test_of_several_copies_the_one_that_answers_is_copied(tmp_path: Path) -> None:

@@ -160,8 +160,8 @@ def test_lookup_of_times_among_what_is_selected(arguments: list[str], offset: in
 def test_lookup_says_that_nothing_is_selected_and_ends_with_1() -> None:
     ran = kseg("lookup", "docs/test-1-0", "--offset", "203500", "--key", "nobody's")
     assert ran.status == 1
-    reason = b"no record from there on is selected: --key 'nobody'\"'\"'s'"
-    assert ran.stderr == b"kseg: docs/test-1-0: offset 203500 isn't there: " + reason + b"\n"
+    reason = b"no record from there on matches the selection: --key 'nobody'\"'\"'s'"
+    assert ran.stderr == b"kseg: docs/test-1-0: offset 203500 isn't in the log: " + reason + b"\n"
 
 
 # --- verify ----------------------------------------------------------------------------------------------------------
@@ -230,8 +230,8 @@ def test_segments_outside_of_the_selection_are_not_read(tmp_path: Path) -> None:
 def test_verify_says_which_index_a_selection_did_not_trust(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", of_times(1, 2, 3))
     ran = kseg("verify", "orders-0", "--from-offset", "2", directory=tmp_path)
-    assert b".index: missing: the log is scanned instead" in ran.stderr
-    assert b"scanned" not in kseg("verify", "-q", "orders-0", "--from-offset", "2", directory=tmp_path).stderr
+    assert b".index: missing: kseg scans the log instead" in ran.stderr
+    assert b"scans" not in kseg("verify", "-q", "orders-0", "--from-offset", "2", directory=tmp_path).stderr
 
 
 @pytest.mark.parametrize("command", ["ls", "verify", "lookup"])

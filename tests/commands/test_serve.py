@@ -76,7 +76,7 @@ def test_options_after_the_first_two_dashes_are_the_commands() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["zstd-0", "--"], "kseg: serve: no command after --; `kseg serve --help` tells more"),
+        (["zstd-0", "--"], "kseg: serve: no command after --; run `kseg serve --help` for more"),
         (["zstd-0", "--", "./not-there"], "kseg: ./not-there: can't be run: No such file or directory"),
         (["zstd-0", "--topic", "other"], "kseg: --topic other: no such partition here; there are zstd (0)"),
         (["not-there"], "kseg: not-there: no such file or directory"),
@@ -101,7 +101,7 @@ def test_an_address_that_is_taken_is_told_in_a_line() -> None:
         ran = serve("zstd-0", "--listen", taken)
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()
-    assert line.startswith(f"kseg: {taken}: can't be listened at: ")
+    assert line.startswith(f"kseg: {taken}: kseg can't listen there: ")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -121,7 +121,7 @@ def test_addresses_that_others_reach_are_warned_of() -> None:
     ran = serve("zstd-0", "--listen", "0.0.0.0:0", "--", "echo", "{bootstrap}")
     assert ran.stdout.startswith("127.0.0.1:")
     (line,) = ran.stderr.splitlines()
-    assert line.startswith("kseg: 0.0.0.0:0: whoever reaches this address reads all that is served")
+    assert line.startswith("kseg: 0.0.0.0:0: anyone who reaches this address can read all served records")
 
 
 def test_clients_are_told_what_is_advertised() -> None:

@@ -55,7 +55,7 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
     source = str(golden.ROOT / "damaged" / "004-torn-records")
     ran = kseg(tmp_path, source, "--to", "t-0")
     assert ran.status == 1
-    assert b"`kseg salvage` saves what is intact" in ran.stderr
+    assert b"run `kseg salvage` to keep the intact batches" in ran.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,7 +69,7 @@ def test_a_batch_that_can_not_be_searched_for_a_key_is_damage(tmp_path: Path) ->
     ran = run.kseg(["slice", "t-0", "--drop-key", "k", "--to", "out"], tmp_path)
     assert ran.status == 1
     assert ran.stderr.startswith(b"kseg: t-0/00000000000000000000.log: at position 0: unknown codec 5 ")
-    assert ran.stderr.endswith(b": `kseg salvage` saves what is intact\n")
+    assert ran.stderr.endswith(b"; run `kseg salvage` to keep the intact batches\n")
 
 
 def built(directory: Path) -> None:

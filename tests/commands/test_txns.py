@@ -237,8 +237,11 @@ def test_coordinators_times_of_a_copy_are_counted_to_the_newest_that_a_broker_wr
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}), written_at=70_000)
     run = kseg(["txns", ".", "--open"], tmp_path)
     assert run.status == 1
-    said = "kseg: now is 1970-01-01T00:01:10.000Z, the newest time a broker wrote: none uses the disk; --now chooses"
-    assert run.stderr.decode() == f"{said} another\n"
+    said = (
+        "kseg: now is 1970-01-01T00:01:10.000Z, the newest time that a broker wrote, since no broker"
+        " uses the disk; give --now"
+    )
+    assert run.stderr.decode() == f"{said} to set another time\n"
     assert opened(tmp_path)["durationMs"] == 66_000
 
 
@@ -258,7 +261,7 @@ def test_nothing_open_is_one_line_with_what_was_looked_through(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        (("pay", 9, ONGOING, {"orders": [4]}), "no transactional id has producer 8"),
+        (("pay", 9, ONGOING, {"orders": [4]}), "no transactional id has producer id 8"),
         (("pay", 8, ONGOING, {"orders": [3]}), "pay is Ongoing, without this partition"),
         (("pay", 8, PREPARE_COMMIT, {"orders": [3]}), "pay is PrepareCommit, without this partition"),
         (("pay", 8, COMPLETE_ABORT, {}), "pay is CompleteAbort, without this partition"),
@@ -501,7 +504,7 @@ def test_one_whose_log_goes_while_it_is_judged_is_unknown(tmp_path: Path) -> Non
     (tmp_path / "orders-4").rename(tmp_path / "moved")
     (verdict,) = Judge(Coordinators([tmp_path]), None).verdicts(found.partition, found.open_transactions).values()
     assert (verdict.is_hanging, verdict.is_certain) == (None, False)
-    assert verdict.reason == "the log changed while it was read"
+    assert verdict.reason == "the log changed while kseg was reading it"
 
 
 @pytest.fixture(scope="module")
@@ -628,7 +631,7 @@ def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) 
     write_coordinator(tmp_path, IDLE)
     log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
     log.rename(log.with_name(f"{9:020}.log"))
-    assert opened(tmp_path)["reason"] == "__transaction_state-0 is here from offset 9 on alone"
+    assert opened(tmp_path)["reason"] == "__transaction_state-0 is here only from offset 9 on"
 
 
 @pytest.mark.parametrize("state", [(COMPLETE_ABORT, {}), (ONGOING, {"orders": [4]})], ids=["over", "ongoing"])

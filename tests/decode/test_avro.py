@@ -112,7 +112,7 @@ def test_schemas_by_id_from_files(tmp_path: Path, shape: str) -> None:
     path = tmp_path if shape == "directory" else tmp_path / "map.json"
     decode = value_decoder("avro", DecoderOptions(schema=path), "value")
     assert decode(message, ()) == Decoded(SHOWN)
-    assert decode(b"\0\0\0\0\x63rest", ()) == Decoded(b"\0\0\0\0\x63rest", "schema 99 isn't one of those given")
+    assert decode(b"\0\0\0\0\x63rest", ()) == Decoded(b"\0\0\0\0\x63rest", "schema 99 isn't among the given schemas")
     assert decode(b"x", ()).reason == "no schema id before the message or in a header"
 
 

@@ -148,7 +148,7 @@ def test_a_schema_that_needs_very_many_others_is_the_reason(kind: str, tmp_path:
     registry = SchemasTopic(write_topic(tmp_path, records))
     part = "avro" if kind == "AVRO" else "protobuf"
     found = value_decoder(part, DecoderOptions(registry=registry), "value")(b"\0\0\0\1\x2b\0", ())
-    assert found.reason == "schema 299: it needs more than 256 others"
+    assert found.reason == "schema 299: it needs more than 256 other schemas"
 
 
 def test_large_schemas_are_no_schemas_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,7 +178,7 @@ def test_a_missing_library_is_named_with_its_extra(
     schema = tmp_path_factory.mktemp("schema") / "s.avsc"
     schema.write_text('"string"')
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(UsageError, match=rf"{module} is missing: `pip install 'kseg\[{extra}\]'` installs it"):
+    with pytest.raises(UsageError, match=rf"{module} is missing; run `pip install 'kseg\[{extra}\]'`"):
         value_decoder(name, DecoderOptions(schema=schema), "value")
 
 

@@ -98,7 +98,7 @@ def test_what_follows_a_zero_entry_is_spoken_of(tmp_path: Path) -> None:
     ran = dump(tmp_path, INDEX)
     assert len(lines(ran.stdout)) == 2
     assert ran.status == 1
-    assert b"entry 1 is zero and ends the dump, but more follows at position 19" in ran.stderr
+    assert b"entry 1 is zero and ends the dump, but more entries follow at position 19" in ran.stderr
 
 
 def test_all_zero_index_of_an_empty_log_is_well(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_missing_log_leaves_entries_unchecked_and_creates_nothing(tmp_path: Path
     ran = dump(tmp_path, INDEX, TIME_INDEX)
     assert "offset: 103 position: 75" in lines(ran.stdout)
     assert f"timestamp: {BASE_TIME} offset: 103" in lines(ran.stdout)
-    assert [line.count("nothing could be checked") for line in lines(ran.stderr)] == [1, 1]
+    assert [line.count("kseg couldn't check it") for line in lines(ran.stderr)] == [1, 1]
     assert ran.status == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == [INDEX, TIME_INDEX]
 
@@ -147,7 +147,7 @@ def test_missing_log_leaves_entries_unchecked_and_creates_nothing(tmp_path: Path
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ((9, 1000), "position after the log's last whole batch"),
+        ((9, 1000), "position after the log's last complete batch"),
         ((9, -8), "negative position"),
         ((9, 5), "position where no batch begins"),
     ],
@@ -179,7 +179,7 @@ def test_index_that_ends_inside_an_entry_says_so(tmp_path: Path) -> None:
     offset_index(tmp_path, [(3, positions[1])], b"\0\0\0")
     ran = dump(tmp_path, INDEX)
     assert len(lines(ran.stdout)) == 2
-    assert b"the last 3 of its 11 bytes are no whole entry" in ran.stderr
+    assert b"the last 3 of its 11 bytes are not a complete entry" in ran.stderr
     assert ran.status == 1
 
 

@@ -428,11 +428,11 @@ NEW_TAG = b"\x01\x63\x02hi"
 METADATA = {
     "a newer version": (
         b"\1\4\7" + build_message(message_schema("ConfigRecord"), 0, {"resourceName": "t", "name": "n", "value": "v"}),
-        "ConfigRecord version 7 is newer than kseg knows, which is Kafka 4.4.0",
+        "ConfigRecord version 7 is newer than kseg supports, up to Kafka 4.4.0",
     ),
     "a new tagged field": (
         b"\1\x1d\0" + (5).to_bytes(4, "big") + NEW_TAG,
-        "UnregisterControllerRecord version 0 has tagged fields 99, newer than kseg knows, which is Kafka 4.4.0",
+        "UnregisterControllerRecord version 0 has tagged fields 99, newer than kseg supports, up to Kafka 4.4.0",
     ),
 }
 
@@ -446,7 +446,7 @@ def test_what_is_newer_than_kseg_knows_is_said(value: bytes, said: str, tmp_path
     assert record["valueError"] == said
     assert record["valueDecoded"]["data"]
     log = f"__cluster_metadata-0/{0:020}.log"
-    assert f"kseg: {log}: 1 record isn't shown whole; the first at offset 0: {said}\n" in ran.stderr.decode()
+    assert f"kseg: {log}: 1 record isn't shown completely; the first at offset 0: {said}\n" in ran.stderr.decode()
     viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
     assert viewed.status == 1
     assert f"kseg: __cluster_metadata: offset 0: {said}\n" in viewed.stderr.decode()
@@ -456,7 +456,7 @@ def test_types_that_are_newer_than_kseg_knows_are_said(tmp_path: Path) -> None:
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, b"\1\x30\0\0")])])
     viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
     assert viewed.status == 1
-    assert b"offset 0: it is newer than kseg knows, which is Kafka 4.4.0: " in viewed.stderr
+    assert b"offset 0: it is newer than kseg supports, up to Kafka 4.4.0: " in viewed.stderr
 
 
 def test_records_of_4_4_are_known(tmp_path: Path) -> None:

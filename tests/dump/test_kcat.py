@@ -285,7 +285,8 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
         f"kseg: left out: {log_directory}/orders-4.{zeros}-stray: put aside by its broker (-stray)",
     ]
     assert internal == (
-        "kseg: not sent: __consumer_offsets, __remote_log_metadata: a cluster has its own; --topic NAME sends one"
+        "kseg: not sent, since a cluster has its own: __consumer_offsets, __remote_log_metadata; give"
+        " --topic NAME to send one"
     )
     assert aside == (
         f"kseg: not sent: {log_directory}/orders-3/{0:020}.log.deleted: a broker put them aside;"
@@ -310,7 +311,7 @@ def test_a_log_outside_of_a_partitions_directory_is_refused(tmp_path: Path) -> N
     log = write_segment(tmp_path / "copies", [NewBatch([NewRecord(b"k", b"v")])])
     ran = run.kseg(["dump", "-o", "kcat", str(log)], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"isn't in a directory that is named after its partition" in ran.stderr
+    assert b"isn't in a directory with its partition's name" in ran.stderr
 
 
 @pytest.mark.parametrize(

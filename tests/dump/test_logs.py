@@ -127,7 +127,7 @@ def test_unknown_decoder_class_is_refused_before_anything_is_printed(tmp_path: P
 def test_records_that_an_internal_decoder_can_not_read_are_shown_raw_and_counted(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, SECOND, "--offsets-decoder")  # it has no key, where the real tool stops
     assert payloads(ran) == ["second"]
-    assert b"1 record doesn't decode and is shown raw; the first at offset 1: " in ran.stderr
+    assert b"1 record can't be decoded and is shown raw; the first at offset 1: " in ran.stderr
     assert ran.status == 1
 
 

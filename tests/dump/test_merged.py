@@ -155,7 +155,7 @@ def test_files_that_cannot_be_merged_are_said(tmp_path: Path) -> None:
         tmp_path, "logs/t-0", f"logs/t-0/{index.name}", "none.log", "--merge", "time", "--template", "{offset}"
     )
     assert (ran.status, ran.stdout) == (2, b"0\n")
-    assert f"kseg: logs/t-0/{index.name}: isn't a log: --merge is for logs\n" in ran.stderr.decode()
+    assert f"kseg: logs/t-0/{index.name}: isn't a log, and --merge prints only logs\n" in ran.stderr.decode()
     assert "kseg: none.log: can't be opened: " in ran.stderr.decode()
 
 

@@ -209,7 +209,7 @@ def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
         [json.loads(line).get(name) for name in names] for line in raw
     ]
     assert ran.status == 0
-    assert b"1 record doesn't decode and is shown raw; the first at offset 2: " in ran.stderr
+    assert b"1 record can't be decoded and is shown raw; the first at offset 2: " in ran.stderr
 
 
 def test_strict_makes_what_does_not_decode_a_finding(orders: Path) -> None:
@@ -348,4 +348,4 @@ def test_what_is_wrong_with_an_index_is_an_object(tmp_path: Path) -> None:
     assert ran.status == 1
     findings = [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "finding"]
     assert {"indexOffset": 8, "logOffset": 5}.items() <= findings[-1].items()
-    assert any("no whole entry" in str(each.get("detail")) for each in findings)
+    assert any("not a complete entry" in str(each.get("detail")) for each in findings)

@@ -115,7 +115,8 @@ def test_read_committed_leaves_out_aborted_and_control_records_and_what_follows_
     ran = run.kseg(["dump", "orders-0", "--isolation", "read_committed", "--template", "{offset}"], tmp_path)
     assert ran.stdout.split() == [b"0", b"1", b"3"]
     assert (
-        b"00000000000000000000.txnindex: missing, and the log has aborted transactions: the log decides" in ran.stderr
+        b"00000000000000000000.txnindex: missing, although the log has aborted transactions: the log decides"
+        in ran.stderr
     )
     assert b"2 records from offset 7 on are withheld: a transaction of producer" in ran.stderr
 
@@ -241,7 +242,7 @@ def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path)
     ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *NARROW_OFFSETS], tmp_path)
     assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
     assert f"{index.name}: the entry".encode() in ran.stderr
-    assert b"doesn't point at an intact batch: the log is scanned instead" in ran.stderr
+    assert b"doesn't point at an intact batch: kseg scans the log instead" in ran.stderr
     assert run.kseg(["dump", "orders-0", "-q", "--template", "{offset}", *NARROW_OFFSETS], tmp_path).stderr == b""
 
 
@@ -299,16 +300,16 @@ def test_follow_ends_at_its_limit(tmp_path: Path) -> None:
         (["--key-regex", "("], "--key-regex (: "),
         (["--grep", "(" * 5_000 + ")" * 5_000], "--grep " + "(" * 60 + "…: "),
         (["--grep", "(?P<a>" + "x" * 1_000], "--grep (?P<a>"),
-        (["--sample", "2"], "--sample 2: give a share such as 0.01 or 1%"),
+        (["--sample", "2"], "--sample 2: this isn't a share; give one such as 0.01 or 1%"),
         (["--from-time", "noon"], "'noon' is no time"),
         (["--from-time", "now", "--tz", "Mars/Base"], "--tz Mars/Base: no such zone"),
         (["--key", "hex:zz"], "'hex:zz': "),
         (["--like", "2.8", "--limit", "1"], "--like prints whole files"),
         (["--shallow", "--grep", "x"], "takes reading them"),
         (["--control", "--isolation", "read_committed"], "there are no control records"),
-        (["--fields", "offset,nothing"], "--fields: no field nothing; there are file, topic,"),
+        (["--fields", "offset,nothing"], "--fields: there is no field nothing; give some of file, topic,"),
         (["--template", "{nothing}"], "no field nothing"),
-        (["--template", "{offset}", "-o", "csv"], "--template is a line of text"),
+        (["--template", "{offset}", "-o", "csv"], "--template prints a line of text"),
         (["--value-decoder", "nothing"], "--value-decoder nothing: there are string,"),
     ],
 )

@@ -50,10 +50,10 @@ def test_text_file_prints_in_the_words_of_its_fields(
         ("leader-epoch-checkpoint", b"\xff\xfe", "line 1: not UTF-8"),
         ("leader-epoch-checkpoint", b"0\n3\n0 0\n", "line 2: the number of entries is 3, but 1 follow"),
         ("log-start-offset-checkpoint", b"0\n1\norders x 1\n", "line 3: 'x' isn't an integer"),
-        ("partition.metadata", b"version: 0", "1 line in the file, not 2"),
+        ("partition.metadata", b"version: 0", "1 the file has line, expected 2"),
         ("quorum-state", b"[" * 100_000, "line 1: "),
         (".kafka_cleanshutdown", b"{}", "line 1: version is missing"),
-        ("meta.properties", b"a=\\u12", "line 1: \\u without four hex digits"),
+        ("meta.properties", b"a=\\u12", "line 1: \\u isn't followed by four hex digits"),
     ],
 )
 def test_malformed_text_file_is_reported_in_one_line(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
@@ -78,7 +78,7 @@ def test_text_file_of_absurd_size_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "meta.properties").open("wb") as file:
         file.truncate(1 << 40)
     ran = kseg(["dump", "meta.properties"], tmp_path)
-    assert b"too large for a text file of Kafka" in ran.stderr
+    assert b"too many for one of Kafka's text files" in ran.stderr
     assert ran.status == 1
 
 

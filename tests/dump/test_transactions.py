@@ -35,7 +35,7 @@ def test_version_is_shown_from_its_first_byte_as_kafka_reads_it(tmp_path: Path) 
 def test_last_offsets_that_fall_are_reported_in_one_line(tmp_path: Path) -> None:
     ran = dump(tmp_path, entry(7, 100, 110) + entry(8, 100, 109) + entry(9, 100, 108))
     assert ran.stderr.decode().splitlines() == [
-        f"kseg: {NAME}: entries whose last offset isn't above that of the entry before: 2"
+        f"kseg: {NAME}: entries whose last offset isn't above the preceding entry's: 2"
     ]
     assert ran.status == 1
 
@@ -43,7 +43,7 @@ def test_last_offsets_that_fall_are_reported_in_one_line(tmp_path: Path) -> None
 def test_tail_that_is_no_whole_entry_is_reported_and_not_printed(tmp_path: Path) -> None:
     ran = dump(tmp_path, entry(7, 100, 103) + bytes(33))
     assert len(ran.stdout.splitlines()) == 2
-    assert b"the last 33 of its 67 bytes are no whole entry" in ran.stderr
+    assert b"the last 33 of its 67 bytes are not a complete entry" in ran.stderr
     assert ran.status == 1
 
 

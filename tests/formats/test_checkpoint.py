@@ -72,9 +72,9 @@ def test_any_line_end_white_space_and_plus_sign_are_read(content: bytes) -> None
         (b"0\n2\na 0 5\n", "line 2: the number of entries is 2, but 1 follow"),
         (b"0\n-1\n", "line 2: the number of entries is -1, but 0 follow"),
         (b"0\n1\na 0 5\nb 0 5\n", "line 2: the number of entries is 1, but 2 follow"),
-        (b"0\n1\na 0\n", "line 3: 'a 0' is not `topic partition offset`"),
-        (b"0\n1\n a 0\n", "line 3: ' a 0' is not `topic partition offset`"),
-        (b"0\n2\na 0 5\n\n", "line 4: '' is not `topic partition offset`"),
+        (b"0\n1\na 0\n", "line 3: 'a 0' isn't `topic partition offset`"),
+        (b"0\n1\n a 0\n", "line 3: ' a 0' isn't `topic partition offset`"),
+        (b"0\n2\na 0 5\n\n", "line 4: '' isn't `topic partition offset`"),
         (b"0\n1\na 0 1_0\n", "line 3: '1_0' isn't an integer from -9223372036854775808 to 9223372036854775807"),
         (b"0\n1\na 2147483648 5\n", "line 3: '2147483648' isn't an integer from -2147483648 to 2147483647"),
         (b"0\n1\n\xff 0 5\n", "at position 4: line 3: not UTF-8"),
@@ -91,7 +91,7 @@ def test_malformed_offset_checkpoint_is_refused_with_its_line(content: bytes, me
 
 
 def test_malformed_leader_epoch_checkpoint_is_refused_with_its_line() -> None:
-    with pytest.raises(KsegError, match="line 4: '1 2 3' is not `epoch startOffset`"):
+    with pytest.raises(KsegError, match="line 4: '1 2 3' isn't `epoch startOffset`"):
         parse_leader_epoch_checkpoint(b"0\n2\n0 0\n1 2 3\n")
 
 
@@ -105,10 +105,10 @@ def test_partition_metadata_is_read_and_built() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: 0 lines in the file, not 2"),
-        (b"version: 0\n", "line 2: 1 line in the file, not 2"),
-        (b"version: 0\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A\n\n", "line 3: 3 lines in the file, not 2"),
-        (b"version 0\ntopic_id: x", "line 1: 'version 0' is not `version: …`"),
+        (b"", "line 1: 0 the file has lines, expected 2"),
+        (b"version: 0\n", "line 2: 1 the file has line, expected 2"),
+        (b"version: 0\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A\n\n", "line 3: 3 the file has lines, expected 2"),
+        (b"version 0\ntopic_id: x", "line 1: 'version 0' isn't `version: …`"),
         (
             b"version: one\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A",
             "line 1: 'one' isn't an integer from -2147483648 to 2147483647",
@@ -163,7 +163,7 @@ def test_value_in_a_hundred_thousand_lines_is_read() -> None:
 
 
 def test_properties_with_a_broken_escape_are_refused_with_their_line() -> None:
-    with pytest.raises(KsegError, match=r"line 2: \\u without four hex digits"):
+    with pytest.raises(KsegError, match=r"line 2: \\u isn't followed by four hex digits"):
         parse_meta_properties(rb"a=b" + b"\n" + rb"c=\u12x4")
 
 
@@ -192,9 +192,12 @@ def test_quorum_state_is_read_and_built(content: bytes, state: QuorumState) -> N
     [
         (b"", "line 1: not JSON: Expecting value at column 1"),
         (b"{\n1", "line 2: not JSON: Expecting property name enclosed in double quotes at column 1"),
-        (b"[]", "line 1: JSON list instead of an object"),
-        (b"[" * 100_000, "line 1: JSON with too long a number or too many levels"),
-        (b'{"data_version":' + b"9" * 5000 + b"}", "line 1: JSON with too long a number or too many levels"),
+        (b"[]", "line 1: the JSON is a list, expected an object"),
+        (b"[" * 100_000, "line 1: the JSON has a number that is too long, or too many levels"),
+        (
+            b'{"data_version":' + b"9" * 5000 + b"}",
+            "line 1: the JSON has a number that is too long, or too many levels",
+        ),
         (b"{}", "line 1: data_version is missing"),
         (b'{"data_version":2}', "line 1: data_version is 2, not 0 or 1"),
         (b'{"data_version":1,"leaderId":"1"}', "line 1: leaderId is '1'"),

@@ -86,7 +86,7 @@ class OwnError(Exception):
 
 class Wrapped(OwnError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} isn't there any more")
+        super().__init__(f"{name} no longer exists")
 
 class Damage:
     position: int
@@ -122,5 +122,5 @@ def fail(kind: type[OwnError]) -> None:
         "too many of them",
         "… files fail: …",
         "… has gone away",
-        "… isn't there any more",
+        "… no longer exists",
     ]

@@ -117,7 +117,7 @@ def test_sanity_of_an_offset_index(tmp_path: Path, content: bytes, complaint: st
     ("content", "complaint"),
     [
         (pack(">qi", 7, 1) + pack(">qi", 9, 2), None),
-        (pack(">qi", 7, 1) + bytes(12), "the last time is 0, before the first 7"),
+        (pack(">qi", 7, 1) + bytes(12), "the last timestamp is 0, before the first, 7"),
         (pack(">qi", 7, -1), "the last offset is 999"),
         (pack(">qi", 7, 1) + b"\0", "13 bytes, not a multiple of 12"),
     ],
@@ -175,10 +175,10 @@ def test_producers_come_back(states: list[ProducerState], tmp_path_factory: pyte
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda content: b"\0\x09" + content[2:], "version is 9, known is 1"),
-        (lambda content: content[:2] + b"\0\0\0\7" + content[6:], r"crc is 0x00000007, computed 0x[0-9a-f]{8}"),
-        (lambda content: content + b"more", r"crc is 0x[0-9a-f]{8}, computed 0x[0-9a-f]{8}"),
-        (lambda content: content[:-1], r"crc is 0x[0-9a-f]{8}, computed 0x[0-9a-f]{8}"),
+        (lambda content: b"\0\x09" + content[2:], "version is 9, expected 1"),
+        (lambda content: content[:2] + b"\0\0\0\7" + content[6:], r"CRC is 0x00000007, expected 0x[0-9a-f]{8}"),
+        (lambda content: content + b"more", r"CRC is 0x[0-9a-f]{8}, expected 0x[0-9a-f]{8}"),
+        (lambda content: content[:-1], r"CRC is 0x[0-9a-f]{8}, expected 0x[0-9a-f]{8}"),
     ],
 )
 def test_producer_snapshot_that_a_broker_would_not_take_tells_why(

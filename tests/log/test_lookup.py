@@ -139,7 +139,7 @@ def test_time_before_all_gives_the_first_record() -> None:
 def test_time_behind_all_says_so() -> None:
     answer = lookup_time(PartitionLog(SAMPLE), 10**15)
     assert (answer.absence, answer.offset) == (Absence.NO_LATER_TIME, None)
-    assert "the largest time is 1581597498775" in answer.absence_text()
+    assert "the largest timestamp is 1581597498775" in answer.absence_text()
 
 
 def test_messages_without_times() -> None:

@@ -78,7 +78,7 @@ def differences(partition: PartitionLog) -> tuple[int, list[str]]:
         made += 1
         expected, found = expected_offset(offsets, start, offset), found_offset(lookup_offset(partition, offset))
         if found != expected:
-            wrong.append(f"{partition.path}: offset {offset}: {found} instead of {expected}")
+            wrong.append(f"{partition.path}: offset is {offset}: {found}, expected {expected}")
     for timestamp, first in first_of_times(scanned):
         made += 1
         record = lookup_time(partition, timestamp).record

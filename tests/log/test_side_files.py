@@ -104,7 +104,7 @@ def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
     (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
     assert made(disk, ["reindex", NAME, "--to", "new"])[EPOCHS] == before
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
-    assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but 2 in its batch); will be rebuilt" in lines
+    assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but its batch has epoch 2); will be rebuilt" in lines
 
 
 IDEMPOTENT = "2.8.2/idem-0"

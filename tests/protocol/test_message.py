@@ -78,10 +78,10 @@ def test_version_that_the_schemas_lack_is_a_header_and_a_size() -> None:
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
     [
-        (900, 3, "api 900 is newer than kseg knows: its schemas are those of Kafka 4.4.0"),
-        (1, 40, "Fetch version 40 is newer than kseg knows: its schemas are those of Kafka 4.4.0"),
-        (0, 2, "Produce version 2 is older than the schemas of Kafka 4.4.0"),
-        (4, 1, "LeaderAndIsr version 1 is older than the schemas of Kafka 4.4.0"),
+        (900, 3, "api 900 is newer than kseg supports; its schemas are from Kafka 4.4.0"),
+        (1, 40, "Fetch version 40 is newer than kseg supports; its schemas are from Kafka 4.4.0"),
+        (0, 2, "Produce version 2 is older than kseg supports; its schemas are from Kafka 4.4.0"),
+        (4, 1, "LeaderAndIsr version 1 is older than kseg supports; its schemas are from Kafka 4.4.0"),
         (18, 5, None),
         (28, 6, None),
         (42, 3, None),

@@ -361,7 +361,7 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
     partition = make(tmp_path / "t-0", [batch(0, ("a", "1"), ("a", "2"))])
     log = partition.segments[0].path
     log.write_bytes(log.read_bytes()[:-1] + b"?")
-    with pytest.raises(KsegError, match="`kseg salvage` saves what is intact"):
+    with pytest.raises(KsegError, match="run `kseg salvage` to keep the intact batches"):
         clean(PartitionLog(partition.path))
 
 

@@ -245,7 +245,7 @@ def test_nothing_is_left_of_a_salvage_that_fails(tmp_path: Path) -> None:
 
 def test_directory_with_something_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(UsageError, match="exists already"), new_directory(tmp_path):
+    with pytest.raises(UsageError, match="already exists"), new_directory(tmp_path):
         pass
 
 

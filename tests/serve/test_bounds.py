@@ -125,7 +125,7 @@ def test_an_answer_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
             assert client.ask(METADATA, 9, {"topics": []})["topics"] == []
             client.send(METADATA, 9, {"topics": None})
             assert client.is_closed()
-        assert any("an answer of more than 10000 bytes: ask for fewer at once" in line for line in running.requests)
+        assert any("the answer has more than 10000 bytes; request less at once" in line for line in running.requests)
 
 
 def test_elements_of_a_long_answer_are_made_when_they_are_written() -> None:
@@ -163,7 +163,9 @@ def test_unfinished_requests_hold_little_and_the_oldest_makes_way(running: Runni
         clients[0] = stack.enter_context(connected(running))
         clients[0].socket.sendall(len(frame).to_bytes(4, "big") + frame)
         assert clients[0].receive()[:4] == b"\0\0\0\1"
-        assert any("took long with a request, for which others had no room" in line for line in running.requests)
+        assert any(
+            "took long with a request, which left no room for other clients" in line for line in running.requests
+        )
 
 
 def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) -> None:

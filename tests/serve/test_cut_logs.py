@@ -61,7 +61,7 @@ def test_a_log_that_was_cut_and_grew_again_is_read_again(client: Connection, run
     assert end_of(client) == 90
     assert partition_of(client.ask(FETCH, 11, fetch(0)))["records"] == other
     assert partition_of(client.ask(FETCH, 11, fetch(100)))["errorCode"] == OFFSET_OUT_OF_RANGE
-    assert running.said == ["orders-0: its log was cut and written again: clients that are beyond its end get an error"]
+    assert running.said == ["orders-0: its log was truncated and rewritten, so clients beyond its end get an error"]
 
 
 def test_a_log_that_was_cut_and_grew_by_zeros_ends_before_them(client: Connection, log: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_log_that_is_cut_and_grows_by_zeros_while_it_is_sent_ends_the_answer_e
         os.truncate(answer.log, size)
         got = answer.all_of_it()
         assert len(got) < answer.size
-    assert any("while it was sent" in line for line in answer.client.running.requests)
+    assert any("while kseg was sending it" in line for line in answer.client.running.requests)
 
 
 def test_a_log_that_only_grows_while_it_is_sent_is_sent(tmp_path: Path) -> None:

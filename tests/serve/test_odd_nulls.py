@@ -52,10 +52,7 @@ def test_a_batch_with_an_odd_null_is_passed_over_as_damage(place: str, tmp_path:
         (found,) = by_librdkafka(running).values()
         assert [each.offset for each in found] == [0, 3, 4]
         assert (
-            sum(
-                "bad-record: a record has a key, a value or a header of a negative size" in each
-                for each in running.said
-            )
+            sum("bad-record: a record has a key, value or header with a negative size" in each for each in running.said)
             == 2
         )
 

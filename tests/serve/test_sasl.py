@@ -444,21 +444,21 @@ def test_files_that_others_can_read_are_warned_of(users: Path) -> None:
     users.chmod(0o640)
     ran = serve("--sasl-users", users, "--", "true")
     assert ran.stderr == (
-        f"kseg: {users}: others on this machine can read the passwords; `chmod 600 {users}` prevents it\n"
+        f"kseg: {users}: other users of this machine can read the passwords; run `chmod 600 {users}` to prevent that\n"
     )
 
 
 def test_passwords_without_encryption_are_warned_of_at_other_addresses(users: Path) -> None:
     ran = serve("--sasl-users", users, "--listen", "0.0.0.0:0", "--", "true")
     assert ran.stderr == (
-        "kseg: 0.0.0.0:0: whoever listens on the way to this address reads along: nothing is encrypted\n"
+        "kseg: 0.0.0.0:0: anyone on the network path to this address can read all records, since nothing is encrypted\n"
     )
 
 
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"", "0 users; from 1 to 1000 can log in, each in a line USER:PASSWORD"),
+        (b"", "the file has 0 users; give 1 to 1000, one line USER:PASSWORD each"),
         (b"bob\n", "line 1 isn't USER:PASSWORD"),
         (b"\nbob:\n", "line 2 isn't USER:PASSWORD"),
         (b":builder\n", "line 1 isn't USER:PASSWORD"),

@@ -459,7 +459,7 @@ def test_damage_is_passed_over_and_named_once(partition: Path) -> None:
         for _ in range(2):
             assert partition_of(client.ask(FETCH, 12, fetch(0)))["records"] == content[: 3 * size] + content[4 * size :]
         assert [line.removeprefix(str(log)) for line in running.said] == [
-            f": position {3 * size}: bad-crc: of a batch: offsets 30 to 39; passed over"
+            f": position {3 * size}: bad-crc: of a batch: offsets 30 to 39; kseg passes over it"
         ]
 
 
@@ -469,7 +469,7 @@ def test_a_directory_that_vanishes_is_named_once(partition: Path) -> None:
         for _ in range(2):
             assert partition_of(client.ask(FETCH, 12, fetch(0)))["errorCode"] == 56
         (line,) = running.said
-        assert line.startswith("orders-0: can't be read any more, clients get an error: ")
+        assert line.startswith("orders-0: can no longer be read, so clients get an error: ")
 
 
 def test_the_high_watermark_of_the_checkpoint_bounds_what_is_served(partition: Path) -> None:
@@ -524,7 +524,7 @@ def test_partitions_that_are_elsewhere_are_empty(tmp_path: Path) -> None:
         (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
         assert offset_at(client, -1) == (0, -1)
-        assert running.said == ["orders: partitions 0, 1 aren't here, and are served as empty ones"]
+        assert running.said == ["orders: partitions 0, 1 aren't here, and are served as empty"]
 
 
 @pytest.mark.parametrize("numbers", [(), (range(1, 2),)])
@@ -537,7 +537,7 @@ def test_a_topic_has_as_many_partitions_as_the_metadata_tell_whatever_is_chosen(
     with serving(tmp_path, choice=choice) as running, connected(running) as client:
         (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2, 3]
-        assert "orders: partitions 0, 2, 3 aren't here, and are served as empty ones" in running.said
+        assert "orders: partitions 0, 2, 3 aren't here, and are served as empty" in running.said
 
 
 def test_a_choice_of_partitions_does_not_change_how_many_a_topic_has(tmp_path: Path) -> None:
@@ -552,8 +552,8 @@ def test_a_choice_of_partitions_does_not_change_how_many_a_topic_has(tmp_path: P
 @pytest.mark.parametrize(
     ("directory", "reason"),
     [
-        (b"not-utf-8-\xff-0", "its name isn't UTF-8; clients couldn't ask for it"),
-        (b"orders-2147483646", "clients count partitions from 0 on, and no topic has more than 100000"),
+        (b"not-utf-8-\xff-0", "its name isn't UTF-8, so clients couldn't request it"),
+        (b"orders-2147483646", "clients count partitions from 0, and a topic has at most 100000"),
     ],
 )
 def test_a_directory_that_no_client_could_take_hides_no_other(partition: Path, directory: bytes, reason: str) -> None:

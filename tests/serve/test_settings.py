@@ -111,7 +111,7 @@ def test_a_topic_that_was_compacted_is_no_other_one(client: Connection, topic: s
 def test_it_is_said_that_there_are_no_metadata(client: Connection, running: Running) -> None:
     for _ in range(2):
         result(client, TOPIC, "orders")
-    assert running.said[1:] == ["__cluster_metadata isn't here: clients are told Kafka's defaults as topics' settings"]
+    assert running.said[1:] == ["__cluster_metadata isn't here, so clients get Kafka's defaults as settings of topics"]
 
 
 def test_secrets_of_a_broker_are_hidden(client: Connection) -> None:

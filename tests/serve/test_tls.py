@@ -192,9 +192,9 @@ def test_the_configuration_names_the_root(pems: Pems, tmp_path: Path) -> None:
 
 def test_what_is_missing_is_warned_of(pems: Pems) -> None:
     others, nothing = ["--listen", "0.0.0.0:0"], ["--", "true"]
-    line = "kseg: 0.0.0.0:0: whoever reaches this address reads all that is served: nobody is asked for a password"
+    line = "kseg: 0.0.0.0:0: anyone who reaches this address can read all served records: kseg asks for no password"
     with_tls = [*others, "--tls-cert", pems.server.certificate, "--tls-key", pems.server.key]
-    assert serve(*others, *nothing).stderr == f"{line}, and nothing is encrypted\n"
+    assert serve(*others, *nothing).stderr == f"{line}, and encrypts nothing\n"
     assert serve(*with_tls, *nothing).stderr == f"{line}\n"
     assert serve(*with_tls, "--tls-ca", pems.root.certificate, *nothing).stderr == ""
 

@@ -79,13 +79,13 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         "zstd",
         changed("log", lambda content: content[:-100]),
         "remote-size",
-        "has 5189 bytes; by the manifest it is 5289",
+        "has 5189 bytes, but the manifest says 5289",
     ),
     "log-cut-plain": (
         "plain",
         changed("log", lambda content: content[:4000]),
         "unreadable",
-        "ends before 4000: it was cut",
+        "ends before byte 4000, so it was truncated",
     ),
     "log-longer": ("plain", changed("log", lambda content: content + b"x"), "remote-size", "has 5999 bytes"),
     "log-missing": ("plain", removed("log"), "remote-missing", "isn't there, though the manifest says 5998 bytes"),
@@ -94,7 +94,7 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
     "manifest-missing": ("aes", removed("rsm-manifest"), "remote-unfinished", "no manifest beside .indexes and .log"),
     "manifest-cut": ("zstd", changed("rsm-manifest", lambda content: content[:99]), "remote-manifest", "isn't JSON"),
     "manifest-of-another": ("aes", swapped("rsm-manifest"), "remote-manifest", "is another segment's manifest"),
-    "log-of-another": ("aes", swapped("log"), "remote-size", "by the manifest it is 6166"),
+    "log-of-another": ("aes", swapped("log"), "remote-size", "but the manifest says 6166"),
     "chunk-flipped-aes": ("aes", changed("log", flipped), "unreadable", "the GCM tag doesn't match"),
     "chunk-broken-zstd": (
         "zstd",
@@ -110,38 +110,38 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
     ),
     "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "crc"),
     "log-zeroed": ("plain", changed("log", lambda content: bytes(len(content))), "cut-segment", "zeros"),
-    "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has the version '7'"),
-    "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg knows manifests of version 1"),
+    "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has version '7'"),
+    "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg reads manifests of version 1"),
     "no-sizes": ("zstd", edited("chunkIndex", "transformedChunks", value="!"), "remote-manifest", "isn't Base64"),
     "bomb": (
         "zstd",
         edited("chunkIndex", "originalFileSize", value=1 << 40),
         "remote-manifest",
-        "a segment of 1099511627776 bytes",
+        "a segment can't have 1099511627776 bytes",
     ),
     "segment-too-long": (
         "plain",
         edited("chunkIndex", value=FIXED | {"originalChunkSize": LARGEST_FILE, "originalFileSize": LARGEST_FILE + 1}),
         "remote-manifest",
-        f"a segment of {LARGEST_FILE + 1} bytes",
+        f"a segment can't have {LARGEST_FILE + 1} bytes",
     ),
     "chunk-size-0": (
         "plain",
         edited("chunkIndex", "originalChunkSize", value=0),
         "remote-manifest",
-        "chunks of 0 bytes",
+        "chunks can't have 0 bytes",
     ),
     "stored-chunk-size-0": (
         "plain",
         edited("chunkIndex", "transformedChunkSize", value=0),
         "remote-manifest",
-        "a stored chunk of 0 bytes",
+        "a stored chunk can't have 0 bytes",
     ),
     "chunk-too-many": (
         "zstd",
         edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": MOST_CHUNKS + 1}),
         "remote-manifest",
-        f"a segment of {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
+        f"a segment can't have {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
     ),
     "more-chunks-than-bytes": (
         "zstd",
@@ -225,8 +225,8 @@ def test_without_its_key_a_segment_is_listed_and_the_option_named(
     ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0"], tmp_path)
     assert ran.status == 2
     assert ran.stderr == (
-        b"kseg: bucket/aes-0/00000000000000000000.log: is encrypted with the key key1:"
-        b" --private-key key1=FILE decrypts it\n"
+        b"kseg: bucket/aes-0/00000000000000000000.log: is encrypted with the key key1;"
+        b" --private-key key1=FILE to decrypt it\n"
     )
 
 
@@ -237,7 +237,7 @@ def test_without_its_key_a_segment_is_listed_and_the_option_named(
         (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", b"isn't an RSA key in PEM"),
         (
             (golden.ROOT / "tiered" / "public.pem").read_bytes(),
-            b"is a public key: the private one of the pair decrypts",
+            b"is a public key; give the private key of the pair",
         ),
         (bytes(1 << 17), b"has more than 65536 bytes"),
     ],
@@ -266,14 +266,14 @@ def test_missing_library_is_answered_with_the_line_that_installs_it(
     wrong = aiven_objects.private_key_file(tmp_path, 1)
     ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
     assert ran.status == 2
-    assert ran.stderr.endswith(b": pycryptodome is missing: `pip install 'kseg[tiered]'` installs it\n")
+    assert ran.stderr.endswith(b": pycryptodome is missing; run `pip install 'kseg[tiered]'`\n")
     assert ran.stderr.count(b"\n") == 1
 
 
 def test_nothing_is_written_into_a_tier(bucket: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", "bucket", "--to", "bucket/prod/saved"], tmp_path)
     assert ran.status == 2
-    assert b"which is read: kseg writes nothing there" in ran.stderr
+    assert b"which kseg reads; give" in ran.stderr
     assert not (bucket / "prod" / "saved").exists()
 
 

@@ -99,46 +99,49 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
     [
         (b'{"key":', "line 2: not JSON: Expecting value at column 8"),
         (b"\xff", "line 2: not UTF-8 at byte 0"),
-        (b"[" * 100_000, "line 2: JSON with too long a number or too many levels"),
+        (b"[" * 100_000, "line 2: the JSON has a number that is too long, or too many levels"),
         (b"5", "line 2: 5 isn't a JSON object"),
-        ({"value": [float("nan")]}, "line 2: value is [nan], which JSON doesn't have"),
-        ({"headers": [{"key": 5}]}, "line 2: a header's key is 5, not a text"),
+        ({"value": [float("nan")]}, "line 2: value is [nan], which isn't valid JSON"),
+        ({"headers": [{"key": 5}]}, "line 2: a header's key is 5, expected text"),
         ({"valueBase64": "?"}, "line 2: valueBase64 is '?', not base64"),
-        ({"valueBase64": 7}, "line 2: valueBase64 is 7, not a text or null"),
+        ({"valueBase64": 7}, "line 2: valueBase64 is 7, expected text or null"),
         (b'{"key":"\\ud800"}', "line 2: key has half a surrogate pair at character 0"),
         ({"timestamp": "now"}, "line 2: timestamp is 'now', not an integer"),
         ({"timestamp": True}, "line 2: timestamp is True, not an integer"),
-        ({"timestamp": 2**63}, f"line 2: timestamp is {2**63}, not from {-(2**63)} to {2**63 - 1}"),
-        ({"headers": "h"}, "line 2: headers is 'h', not a list or an object"),
-        ({"headers": [5]}, "line 2: a header is 5, not an object with key and value"),
+        ({"timestamp": 2**63}, f"line 2: timestamp is {2**63}, expected {-(2**63)} to {2**63 - 1}"),
+        ({"headers": "h"}, "line 2: headers is 'h', expected a list or an object"),
+        ({"headers": [5]}, "line 2: a header is 5, expected an object with key and value"),
         ({"headers": [{"value": "v"}]}, "line 2: a header has no key"),
-        ({"type": ["x"]}, "line 2: type is ['x'], not a text"),
-        ({"type": "summary", "file": 5}, "line 2: file is 5, not a text"),
-        ({"key": "a", "keyBase64": "YQ=="}, "line 2: there are both key and keyBase64"),
-        ({"type": "x"}, "line 2: type is 'x'; it can be batch, record, damage, summary, commit, abort"),
-        ({**BATCH, "magic": 3}, "line 2: magic is 3, not from 0 to 2"),
-        ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, not from -32768 to 32767"),
+        ({"type": ["x"]}, "line 2: type is ['x'], expected text"),
+        ({"type": "summary", "file": 5}, "line 2: file is 5, expected text"),
+        ({"key": "a", "keyBase64": "YQ=="}, "line 2: both key and keyBase64 are given; leave one out"),
+        ({"type": "x"}, "line 2: type is 'x'; give one of batch, record, damage, summary, commit, abort"),
+        ({**BATCH, "magic": 3}, "line 2: magic is 3, expected 0 to 2"),
+        ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, expected -32768 to 32767"),
         (
             BATCH,
-            "line 2: the batch counts 1 record, 0 follow: the input was cut off,"
-            " or a selection was printed with -q, without the summary that ends it",
+            "line 2: the batch counts 1 record, but 0 follow: the input was truncated,"
+            " or a selection was printed with -q, so that its summary is missing",
         ),
         (
             {"valeu": "v"},
-            "line 2: 'valeu' isn't a field of a record: there are offset, timestamp, key, keyBase64, value, "
+            "line 2: 'valeu' isn't a field of a record; the fields are offset, timestamp, key, keyBase64, value, "
             "valueBase64, headers, timestampDelta, recordAttributes",
         ),
-        ({**BATCH, "cont": 1}, f"line 2: 'cont' isn't a field of a batch: there are {', '.join(FIELDS['batch'])}"),
-        ({"type": "commit", "epoch": 5}, "line 2: 'epoch' isn't a field of a commit: there are type"),
+        ({**BATCH, "cont": 1}, f"line 2: 'cont' isn't a field of a batch; the fields are {', '.join(FIELDS['batch'])}"),
+        ({"type": "commit", "epoch": 5}, "line 2: 'epoch' isn't a field of a commit; the fields are type"),
         (
             {"headers": [{"key": "h", "val": "v"}]},
-            "line 2: 'val' isn't a field of a header: there are key, keyBase64, value, valueBase64",
+            "line 2: 'val' isn't a field of a header; the fields are key, keyBase64, value, valueBase64",
         ),
         (
             {"time": "2026-11-01"},
-            "line 2: there is a time, but no timestamp: give one, in milliseconds since 1970",
+            "line 2: the record has a time, but no timestamp; give its timestamp in milliseconds since 1970",
         ),
-        ({"control": {"type": "COMMIT"}}, "line 2: a control record without its batch: let `dump` print batches too"),
+        (
+            {"control": {"type": "COMMIT"}},
+            "line 2: a control record comes without its batch; let `kseg dump` print batches, too",
+        ),
     ],
 )
 def test_a_line_that_cant_be_taken_is_reported_with_its_number(line: object, message: str) -> None:
@@ -185,7 +188,7 @@ def test_a_segment_is_named_by_what_was_selected_of_it() -> None:
 def test_a_batch_takes_no_more_records_than_it_counts() -> None:
     with pytest.raises(SourceError, match="line 3: the batch of line 1 counts only 1 record"):
         read(BATCH, {"offset": 5}, {"offset": 6})
-    with pytest.raises(SourceError, match="line 2: offset is missing, for a record of a batch"):
+    with pytest.raises(SourceError, match="line 2: a record of a batch has no offset"):
         read(BATCH, {"value": "v"})
 
 

@@ -168,7 +168,7 @@ def test_a_damaged_message_says_both_checksums() -> None:
     message = Message(bytes(raw))
     assert not message.is_valid
     with pytest.raises(
-        InvalidMessageError, match=f"0x{message.checksum:08x}, computed 0x{message.compute_checksum():08x}"
+        InvalidMessageError, match=f"0x{message.checksum:08x}, expected 0x{message.compute_checksum():08x}"
     ):
         message.ensure_valid()
     with pytest.raises(InvalidMessageError, match="13 bytes"):

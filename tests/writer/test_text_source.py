@@ -18,7 +18,7 @@ def test_a_line_is_a_value() -> None:
 def test_a_separator_parts_key_and_value() -> None:
     (record,) = read_text_lines([b"k=v=w\n"], "=")
     assert (record.key, record.value) == (b"k", b"v=w")
-    with pytest.raises(SourceError, match="line 2: no '=' between key and value"):
+    with pytest.raises(SourceError, match="line 2: the line has no '=' between key and value"):
         list(read_text_lines([b"k=v\n", b"kv\n"], "="))
 
 
@@ -38,7 +38,10 @@ def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([b"key,vale\n"], "line 1: the column 'vale' isn't known: offset, timestamp, key, value or header.NAME"),
+        (
+            [b"key,vale\n"],
+            "line 1: the column 'vale' isn't known; the columns are offset, timestamp, key, value and header.NAME",
+        ),
         ([b"key,key\n"], "line 1: a column is repeated"),
         ([b"key,value\n", b"k\n"], "line 2: 1 fields, the first line names 2 columns"),
         ([b"timestamp\n", b"x\n"], "line 2: timestamp is 'x', not an integer of 64 bits"),

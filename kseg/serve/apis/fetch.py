@@ -296,7 +296,7 @@ def _end(partition: ServedPartition, asked: Fields) -> Fields:
     return {"leaderEpoch": epoch, "endOffset": end}
 
 
-REFUSAL = "kseg serve is read-only: nothing can be produced"
+REFUSAL = "kseg serve is read-only and accepts no records"
 _NO_ANSWER = 0
 """The value of acks that asks for no response."""
 

@@ -56,8 +56,8 @@ class MemberState(StrEnum):
     """The progress of a member to its target assignment. Source: MemberState."""
 
     STABLE = "stable"
-    UNREVOKED = "has partitions that it is to give back first"
-    UNRELEASED = "is to have partitions that others still have"
+    UNREVOKED = "still has partitions that it must give back"
+    UNRELEASED = "waits for partitions that other members still have"
 
 
 @dataclass(slots=True)
@@ -227,7 +227,7 @@ class ConsumerGroup:
         has_missed_answer = wanted.epoch == member.former_epoch and wanted.owned is not None
         if wanted.epoch != member.epoch and not (has_missed_answer and (wanted.owned or NOTHING) <= member.assigned):
             raise GroupError(
-                ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch is {member.epoch}, not {wanted.epoch}: join again"
+                ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch is {member.epoch}, not {wanted.epoch}; join again"
             )
         return member
 

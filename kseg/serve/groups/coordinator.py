@@ -163,7 +163,7 @@ class GroupCoordinator:
             if size and self._size + self._commits.size + size > MOST_GROUP_BYTES:
                 self._pass_time()
                 if self._size + self._commits.size + size > MOST_GROUP_BYTES:
-                    raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, "kseg serve has no room for more of groups")
+                    raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, "kseg serve has no memory left for groups")
             try:
                 yield self._groups.get(name)
             finally:
@@ -181,7 +181,7 @@ class GroupCoordinator:
             return
         self._pass_time()
         if len(self._groups.keys() | self._commits.new_groups) >= MOST_GROUPS:
-            raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"kseg serve has {MOST_GROUPS} groups at most")
+            raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"kseg serve allows at most {MOST_GROUPS} groups")
 
     def _weigh(self, group: LiveGroup) -> None:
         """Note a group's size, or forget the group if it has no members left."""

@@ -160,10 +160,10 @@ def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
 
 
 def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
-    """Return the same for people: `none` without a time; beyond the year 9999, `no time` and the number."""
+    """Return the same for people: `none` without a time; beyond the year 9999, that and the number."""
     if timestamp is None or timestamp < 0:
         return none
-    return iso_time(timestamp, zone) or f"not a valid time: {timestamp}"
+    return iso_time(timestamp, zone) or f"after year 9999: {timestamp}"
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:

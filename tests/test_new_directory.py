@@ -40,7 +40,7 @@ def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: 
     parent, other = tmp_path / "some", tmp_path / "other"
     for each in (parent, other):
         each.mkdir()
-    with pytest.raises(SwappedError, match="some: was replaced"), new_directory(parent / "new") as new:  # noqa: PT012
+    with pytest.raises(SwappedError, match="some: another program replaced it"), new_directory(parent / "new") as new:  # noqa: PT012
         (new / "file").write_bytes(b"content")
         (unfinished,) = parent.iterdir()
         (other / unfinished.name).mkdir()
@@ -55,7 +55,7 @@ def test_an_unfinished_directory_that_is_replaced_by_a_link_leads_nowhere(tmp_pa
     other.mkdir()
     (other / "file").write_bytes(b"kept")
     parent = tmp_path / "some"
-    with pytest.raises(SwappedError, match="some: was replaced"), new_directory(parent / "new") as new:  # noqa: PT012
+    with pytest.raises(SwappedError, match="some: another program replaced it"), new_directory(parent / "new") as new:  # noqa: PT012
         (unfinished,) = parent.iterdir()
         replaced(unfinished, other)
         (new / "file").write_bytes(b"content")
@@ -70,7 +70,7 @@ def test_a_file_goes_where_its_folder_was_when_the_command_began(tmp_path: Path)
         each.mkdir()
     file = NewFile(parent / "new")
     replaced(parent, other)
-    with pytest.raises(SwappedError, match="some: was replaced while kseg was writing"):
+    with pytest.raises(SwappedError, match="some: another program replaced it while kseg was writing"):
         file.write(b"content")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["moved", "other", "some"]
 

@@ -59,7 +59,7 @@ def test_healthy_partitions_have_no_notes_but_the_open_transaction(name: str, tm
     partition = copy_partition(tmp_path, name)
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
     assert list(map(int, ran.stdout.split())) == committed(partition)
-    assert all(b"withheld: a transaction of producer" in line for line in ran.stderr.splitlines())
+    assert all(b"not yet readable: a transaction of producer" in line for line in ran.stderr.splitlines())
 
 
 def stale_entry(tmp_path: Path) -> Path:
@@ -234,7 +234,7 @@ def test_entry_that_begins_elsewhere_is_not_believed_and_reported(first: int, tm
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
     assert list(map(int, ran.stdout.split())) == [0, 1, 7]
-    assert f"aborted at offset 6 begins at 3, the entry says {first}: the log decides".encode() in ran.stderr
+    assert f"aborted at offset 6 begins at 3, the entry says {first}: kseg uses the log instead".encode() in ran.stderr
     ran = run_kseg(["verify", "."], log.parent)
     assert ran.status == 1
     assert (b"transaction-unfounded" if first < 3 else b"transaction-unindexed") in ran.stdout

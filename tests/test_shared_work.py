@@ -203,6 +203,12 @@ def test_a_run_ends_where_no_more_processes_can_be_started(most: int, monkeypatc
         if most:
             assert {item for item, _ in results} == {item for item in range(60) if item % 3}
         else:
-            with pytest.raises(KsegError, match=r"no process can be started.*unavailable; -j 1 needs none"):
+            with pytest.raises(
+                KsegError,
+                match=(
+                    r"no worker process can be started.*unavailable; run the"
+                    r" command with -j 1"
+                ),
+            ):
                 next(results)
     assert not active_children()

@@ -506,7 +506,7 @@ def record_bytes(answer: Lookup, field: RecordField) -> bytes:
     Raises AbsentError if there is no such record or header, or the field is null.
     """
     if answer.record is None:
-        raise AbsentError(f"offset {answer.target} isn't in the log: {answer.absence_text()}", answer.partition.path)
+        raise AbsentError(f"offset {answer.target} isn't there: {answer.absence_text()}", answer.partition.path)
     try:
         return _field_bytes(answer.record, field)
     except AbsentError as error:

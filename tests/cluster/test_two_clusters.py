@@ -59,7 +59,7 @@ def test_what_joins_partitions_refuses_them(command: tuple[str, ...], choice: tu
 
 
 def test_values_of_python_are_refused_too(disks: Path) -> None:
-    with pytest.raises(kseg.UsageError, match="are of different clusters, one and two"):
+    with pytest.raises(kseg.UsageError, match="belong to different clusters, one and two"):
         kseg.open_cluster([disks / "one", disks / "two"]).topics  # noqa: B018 - reads them
 
 

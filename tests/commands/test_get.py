@@ -79,8 +79,8 @@ def test_an_archive_holds_the_partition_too(logs: Path) -> None:
             "offset 5: the record has no header a; it has trace, empty, null",
         ),
         (["--offset", "5", "--field", "header:null"], "offset 5: header:null is null"),
-        (["--offset", "8"], "offset 8 isn't in the log: it is the log end offset, the next to be written"),
-        (["--offset", "4"], "offset 4 isn't in the log: it is below the log start offset 5"),
+        (["--offset", "8"], "offset 8 isn't there: it is the log end offset, the next to be written"),
+        (["--offset", "4"], "offset 4 isn't there: it is below the log start offset 5"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -98,7 +98,7 @@ def test_nothing_is_taken_out_of_a_damaged_batch(logs: Path) -> None:
     log.write_bytes(content)
     ran = get(logs, "orders-0", "--offset", "5")
     assert (ran.status, ran.stdout) == (1, b"")
-    assert b"offset 5 isn't in the log: it is in a damaged part of the log" in ran.stderr
+    assert b"offset 5 isn't there: it is in a damaged part of the log" in ran.stderr
 
 
 @pytest.mark.parametrize(

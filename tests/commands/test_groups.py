@@ -415,7 +415,7 @@ def test_keys_of_which_only_later_records_are_left_are_reported() -> None:
 def test_a_time_that_is_none_is_refused() -> None:
     run = kseg(["groups", "4.1.0", "--at", "tomorrow"], LOGS)
     assert run.status == 2
-    assert b"'tomorrow' is no time" in run.stderr
+    assert b"'tomorrow' isn't a valid time" in run.stderr
 
 
 def test_a_directory_without_groups_is_refused(tmp_path: Path) -> None:

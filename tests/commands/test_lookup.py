@@ -135,7 +135,7 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
     ran = kseg(SAMPLE, "--offset", "209300")
     assert ran.status == 1
     assert ran.stderr == (
-        b"kseg: docs/test-1-0: offset 209300 isn't in the log: it is the log end offset, the next to be written;"
+        b"kseg: docs/test-1-0: offset 209300 isn't there: it is the log end offset, the next to be written;"
         b" the record before it is 209299\n"
     )
     answer = found(SAMPLE, "--offset", "5")
@@ -178,7 +178,7 @@ def test_partition_of_a_log_directory() -> None:
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),
         ([SAMPLE, "--timestamp", "-7"], "this isn't one of Kafka's special timestamps"),
-        ([SAMPLE, "--timestamp", "noon"], "'noon' is no time"),
+        ([SAMPLE, "--timestamp", "noon"], "'noon' isn't a valid time"),
     ],
 )
 def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:

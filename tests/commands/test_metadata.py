@@ -106,7 +106,7 @@ def test_text_of_files_does_no_harm_to_a_terminal(tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_refused() -> None:
     run = kseg(["metadata", "4.3.1", "--at", "-5"], LOGS)
     assert run.status == 2
-    assert b"'-5' is no time" in run.stderr
+    assert b"'-5' isn't a valid time" in run.stderr
 
 
 def test_help_has_examples() -> None:

@@ -82,7 +82,9 @@ def test_a_size_is_bytes_as_in_kafkas_tool() -> None:
 
 
 def test_release_is_written_in_ascii_digits() -> None:
-    assert refusal("dump", "--like", ARABIC_28, "--files", SAMPLE).startswith(f"kseg: --like {ARABIC_28}: give a rel")
+    assert refusal("dump", "--like", ARABIC_28, "--files", SAMPLE).startswith(
+        f"kseg: --like {ARABIC_28}: this isn't a rel"
+    )
 
 
 @pytest.mark.parametrize("time", ["9999999999999999999", "now"])

@@ -167,7 +167,7 @@ def test_latest_tiered_says_why_it_is_not_known(tmp_path: Path) -> None:
     write_partition(tmp_path)
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
     assert (ran.status, answer["absence"]) == (1, "tier-unknown")
-    assert b"__remote_log_metadata next to the partition doesn't say" in ran.stderr
+    assert b"__remote_log_metadata next to the partition has no record of segments" in ran.stderr
     (tmp_path / "log-start-offset-checkpoint").unlink()
     ran, answer = looked_up(tmp_path, "--timestamp", "latest-tiered")
     assert (ran.status, answer["absence"]) == (1, "no-tier")

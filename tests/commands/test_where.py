@@ -100,9 +100,9 @@ def offsets_partitions(directory: Path, *numbers: int) -> None:
 @pytest.mark.parametrize(
     ("numbers", "options", "line", "hint"),
     [
-        (range(51), (), "__consumer_offsets-15 of 51 partitions", "51 partitions, as the directories show"),
-        (range(5), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here; 50 are assumed"),
-        ((4, 9), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here; 50 are assumed"),
+        (range(51), (), "__consumer_offsets-15 of 51 partitions", "kseg assumes 51 partitions, by the directories"),
+        (range(5), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here, so kseg assumes 50"),
+        ((4, 9), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here, so kseg assumes 50"),
         ((0, 1, 2), ("--partitions", "4"), "__consumer_offsets-2 of 4 partitions", None),
     ],
 )
@@ -129,11 +129,11 @@ def write_groups(directory: Path, count: int, *, groups: int, only: Sequence[int
 @pytest.mark.parametrize(
     ("only", "groups", "count", "hint"),
     [
-        (None, 400, 48, "48 partitions, as the directories show"),
-        (range(0, 48, 3), 400, 48, "48 partitions, as the ids in it show"),
-        (range(3), 400, 48, "48 partitions, as the ids in it show"),
-        (None, 0, 50, "not all partitions are here; 50 are assumed"),
-        (range(0, 48, 3), 0, 50, "not all partitions are here; 50 are assumed"),
+        (None, 400, 48, "kseg assumes 48 partitions, by the directories"),
+        (range(0, 48, 3), 400, 48, "kseg assumes 48 partitions, by the ids in it"),
+        (range(3), 400, 48, "kseg assumes 48 partitions, by the ids in it"),
+        (None, 0, 50, "not all partitions are here, so kseg assumes 50"),
+        (range(0, 48, 3), 0, 50, "not all partitions are here, so kseg assumes 50"),
     ],
     ids=["all", "a third", "the first ones", "no groups", "a third without groups"],
 )

@@ -208,7 +208,7 @@ def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> Non
         (b"\0\0\0\0\2\x0e\0", "indexes"),
         (b"\0\0\0\0\2\2\x10", "index 8"),
         (b"\0\0\0\0\2\2\1", "index -1"),
-        (b"\0\0\0\0\2\0\xff\xff", "not a shop.Other"),
+        (b"\0\0\0\0\2\0\xff\xff", "the value isn't a shop.Other"),
         (b"\0\0\0\0\x63\0", "isn't in the registry"),
     ],
     ids=repr,
@@ -240,7 +240,7 @@ def test_an_own_timestamp_with_other_fields_is_no_time(name: str, descriptor_set
     (tmp_path / "set").write_bytes(files.SerializeToString())
     message = order(descriptor_set).SerializeToString()
     found = value_decoder("protobuf", options(tmp_path / "set"), "value")(message, ())
-    assert (found.value, found.reason) == (message, f"not a shop.Order: {name}")
+    assert (found.value, found.reason) == (message, f"the value isn't a shop.Order: {name}")
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", message)])])
     line = ["--value-decoder", "protobuf", "--schema", "set", "--message", "shop.Order"]
     assert kseg(["export", "orders-0", "out", "-q", *line], tmp_path).status == 0

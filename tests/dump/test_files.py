@@ -144,7 +144,7 @@ def test_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 def test_directory_without_files_to_print_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     ran = dump(tmp_path, "empty")
-    assert ran.stderr.startswith(b"kseg: empty: no partition here: ")
+    assert ran.stderr.startswith(b"kseg: empty: no partition here; ")
     assert ran.status == 2
 
 

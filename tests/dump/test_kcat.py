@@ -191,16 +191,16 @@ def test_the_first_refused_records_are_named_and_all_are_counted(tmp_path: Path)
 def test_times_are_said_to_be_lost(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"k", b"v", 1_700_000_000_000 + number) for number in (5, 0, 9)]))
     assert ran.stderr == (
-        b"kseg: kcat can't send times: 3 records, written from 2023-11-14T22:13:20.000Z to 2023-11-14T22:13:20.009Z,"
-        b" get that of sending\n"
+        b"kseg: kcat can't send timestamps: 3 records, written from 2023-11-14T22:13:20.000Z to"
+        b" 2023-11-14T22:13:20.009Z, get the time of sending\n"
     )
 
 
 def test_times_beyond_the_calendar_are_said_to_be_lost(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"k", b"v", 2**63 - 1)] * 2))
     assert ran.stderr == (
-        b"kseg: kcat can't send times: 2 records, written from no time: 9223372036854775807 to"
-        b" no time: 9223372036854775807, get that of sending\n"
+        b"kseg: kcat can't send timestamps: 2 records, written from after year 9999: 9223372036854775807 to"
+        b" after year 9999: 9223372036854775807, get the time of sending\n"
     )
 
 
@@ -229,7 +229,7 @@ def transactions(tmp_path: Path) -> Path:
 def test_only_what_was_committed_is_sent(transactions: Path) -> None:
     ran = dump(transactions)
     assert [each[3] for each in sent(ran.stdout, transactions.parent)] == [b"committed", b"plain"]
-    assert b"1 record from offset 5 on is withheld: a transaction of producer 3 is open since" in ran.stderr
+    assert b"1 record from offset 5 on is not yet readable: a transaction of producer 3 is open since" in ran.stderr
 
 
 def test_another_isolation_level_sends_all_but_markers(transactions: Path) -> None:
@@ -289,8 +289,8 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
         " --topic NAME to send one"
     )
     assert aside == (
-        f"kseg: not sent: {log_directory}/orders-3/{0:020}.log.deleted: a broker put them aside;"
-        " a PATH of its own sends one"
+        f"kseg: not sent, since a broker set them aside: {log_directory}/orders-3/{0:020}.log.deleted;"
+        " give its own PATH to send one"
     )
 
 

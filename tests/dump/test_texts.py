@@ -50,7 +50,7 @@ def test_text_file_prints_in_the_words_of_its_fields(
         ("leader-epoch-checkpoint", b"\xff\xfe", "line 1: not UTF-8"),
         ("leader-epoch-checkpoint", b"0\n3\n0 0\n", "line 2: the number of entries is 3, but 1 follow"),
         ("log-start-offset-checkpoint", b"0\n1\norders x 1\n", "line 3: 'x' isn't an integer"),
-        ("partition.metadata", b"version: 0", "1 the file has line, expected 2"),
+        ("partition.metadata", b"version: 0", "the file has 1 line, expected 2"),
         ("quorum-state", b"[" * 100_000, "line 1: "),
         (".kafka_cleanshutdown", b"{}", "line 1: version is missing"),
         ("meta.properties", b"a=\\u12", "line 1: \\u isn't followed by four hex digits"),

@@ -65,7 +65,7 @@ def test_any_line_end_white_space_and_plus_sign_are_read(content: bytes) -> None
 @for_each(
     "content, message",
     [
-        (b"1\n0\n", "line 1: version is 1, not 0"),
+        (b"1\n0\n", "line 1: version is 1, expected 0"),
         (b"x\n0\n", "line 1: 'x' isn't an integer from -2147483648 to 2147483647"),
         (b"\n", "line 1: '' isn't an integer from -2147483648 to 2147483647"),
         (b"0\nmany\n", "line 2: 'many' isn't an integer from -2147483648 to 2147483647"),
@@ -105,9 +105,9 @@ def test_partition_metadata_is_read_and_built() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "line 1: 0 the file has lines, expected 2"),
-        (b"version: 0\n", "line 2: 1 the file has line, expected 2"),
-        (b"version: 0\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A\n\n", "line 3: 3 the file has lines, expected 2"),
+        (b"", "line 1: the file has 0 lines, expected 2"),
+        (b"version: 0\n", "line 2: the file has 1 line, expected 2"),
+        (b"version: 0\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A\n\n", "line 3: the file has 3 lines, expected 2"),
         (b"version 0\ntopic_id: x", "line 1: 'version 0' isn't `version: …`"),
         (
             b"version: one\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A",
@@ -199,7 +199,7 @@ def test_quorum_state_is_read_and_built(content: bytes, state: QuorumState) -> N
             "line 1: the JSON has a number that is too long, or too many levels",
         ),
         (b"{}", "line 1: data_version is missing"),
-        (b'{"data_version":2}', "line 1: data_version is 2, not 0 or 1"),
+        (b'{"data_version":2}', "line 1: data_version is 2, expected 0 or 1"),
         (b'{"data_version":1,"leaderId":"1"}', "line 1: leaderId is '1'"),
         (b'{"data_version":1,"leaderId":true}', "line 1: leaderId is True"),
         (b'{"data_version":1,"leaderId":1}', "line 1: leaderEpoch is missing"),
@@ -323,7 +323,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(parse: Callable[[bytes], obje
         (b"0\n2\n1 5\n", "line 2: the number of entries is 2, but 1 follow"),
         (b"0\n0\n1 5\n", "line 2: the number of entries is 0, but 1 follow"),
         (b"0\n1\n1 9223372036854775808\n", "isn't an integer from -9223372036854775808 to 9223372036854775807"),
-        (b"1\n1\n1 5\n", "line 1: version is 1, not 0"),
+        (b"1\n1\n1 5\n", "line 1: version is 1, expected 0"),
     ],
 )
 def test_epochs_that_only_look_as_a_broker_writes_them_are_refused(content: bytes, problem: str) -> None:

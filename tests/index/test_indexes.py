@@ -202,7 +202,7 @@ def test_short_producer_snapshot_says_so(tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.snapshot"
     path.write_bytes(b"\0\1\0")
     with ProducerSnapshot(path) as snapshot:
-        assert snapshot.problem() == "3 bytes, a producer snapshot has at least 10"
+        assert snapshot.problem() == "the size is 3 bytes, but a producer snapshot has at least 10"
         assert list(snapshot.entries()) == []
 
 

@@ -144,7 +144,7 @@ def test_neighbouring_literals_are_one_operation(text: str) -> None:
         ("{key}}", "a closing brace without an opening one"),
         ("{key?open", "isn't closed"),
         ("{key?{value?open}", "isn't closed"),
-        ("{headerKeys?x}", "always there"),
+        ("{headerKeys?x}", "always has a value"),
     ],
 )
 def test_template_that_means_nothing_is_refused_with_the_reason(template: str, reason: str) -> None:

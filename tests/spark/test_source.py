@@ -172,7 +172,9 @@ def test_file_that_is_not_believed_is_named_on_a_tasks_stderr(
     reader = KsegReader(Request.parse(options), ["offset"])
     rows = [batch.column("offset").to_pylist() for part in reader.partitions() for batch in reader.read(part)]
     assert rows == [[2]]
-    assert ".txnindex: missing, although the log has aborted transactions: the log decides" in capsys.readouterr().err
+    assert (
+        ".txnindex: missing, although the log has aborted transactions: kseg uses the log instead"
+    ) in capsys.readouterr().err
 
 
 def test_damage_fails_with_its_place_unless_it_is_let_pass(spark: "SparkSession") -> None:

@@ -91,7 +91,7 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
     "log-missing": ("plain", removed("log"), "remote-missing", "isn't there, though the manifest says 5998 bytes"),
     "indexes-missing": ("aes", removed("indexes"), "remote-missing", "isn't there, though the manifest says 466 bytes"),
     "indexes-cut": ("zstd", changed("indexes", lambda content: content[:9]), "remote-size", "has 9 bytes"),
-    "manifest-missing": ("aes", removed("rsm-manifest"), "remote-unfinished", "no manifest beside .indexes and .log"),
+    "manifest-missing": ("aes", removed("rsm-manifest"), "remote-unfinished", "no manifest next to .indexes and .log"),
     "manifest-cut": ("zstd", changed("rsm-manifest", lambda content: content[:99]), "remote-manifest", "isn't JSON"),
     "manifest-of-another": ("aes", swapped("rsm-manifest"), "remote-manifest", "is another segment's manifest"),
     "log-of-another": ("aes", swapped("log"), "remote-size", "but the manifest says 6166"),

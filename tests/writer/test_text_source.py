@@ -43,7 +43,7 @@ def test_csv_fields_are_as_dump_prints_what_is_no_utf_8() -> None:
             "line 1: the column 'vale' isn't known; the columns are offset, timestamp, key, value and header.NAME",
         ),
         ([b"key,key\n"], "line 1: a column is repeated"),
-        ([b"key,value\n", b"k\n"], "line 2: 1 fields, the first line names 2 columns"),
+        ([b"key,value\n", b"k\n"], "line 2: the line has 1 fields, but the first line has 2 columns"),
         ([b"timestamp\n", b"x\n"], "line 2: timestamp is 'x', not an integer of 64 bits"),
         ([b"offset\n", b"1_000\n"], "line 2: offset is '1_000', not an integer of 64 bits"),
         ([b"offset\n", b"%d\n" % 2**63], f"line 2: offset is '{2**63}', not an integer of 64 bits"),

@@ -16,34 +16,34 @@ from kseg.system.signals import interrupted_status, raise_at_interrupt
 COMMANDS = {
     "dump": "Print log segments, indexes, snapshots and checkpoints.",
     "ls": "List topics, partitions and segments.",
-    "lookup": "Find the record at an offset or a time.",
-    "doctor": "Find a disk's problems and say what to do next.",
+    "lookup": "Find the record at an offset or time.",
+    "doctor": "Find a disk's problems, and the next step for each.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save the intact batches of damaged partitions.",
     "diff": "Compare replicas, backups, disks or whole brokers.",
-    "report": "Make a page about a disk.",
-    "redact": "Make log directories that can be given away.",
+    "report": "Write a report about a disk.",
+    "redact": "Copy log directories without their contents and names.",
     "get": "Print one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain the bytes of a file, field by field.",
-    "browse": "Walk through files and records on the screen.",
-    "build": "Make a partition's directory from records.",
-    "slice": "Copy a piece of a partition.",
+    "browse": "Browse files and records on the screen.",
+    "build": "Build a partition directory from records.",
+    "slice": "Copy part of a partition.",
     "retain": "Show which segments retention would delete, and when.",
     "compact": "Clean a partition like the log cleaner.",
     "where": "Find the partition of a key, group or transactional id.",
     "protocol": "Read requests and responses from captures or hex text.",
     "serve": "Serve log directories to Kafka's clients, read-only.",
     "groups": "Show consumer groups, their members and their commits.",
-    "txns": "Show transactions, and which of them hang.",
-    "query": "Query logs by SQL.",
+    "txns": "Show transactions, and find hanging ones.",
+    "query": "Query logs with SQL.",
     "plan-move": "Plan moves between a broker's log directories.",
     "metadata": "Show a KRaft cluster's metadata.",
     "rebuild-metadata": "Restore a lost controller quorum from a broker's copy.",
     "export": "Export topics to Parquet files or tables.",
     "spark-export": "Export topics to Parquet files or tables with Spark.",
     "completion": "Print a completion script for bash, zsh or fish.",
-    "help": "Show common tasks, or the help of a command.",
+    "help": "List common tasks, or show the help of a command.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
@@ -152,20 +152,25 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Version and kernel."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Print version and kernel.",
 )
 @click.pass_context
 def cli(command: click.Context) -> None:
-    """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
+    """Read, check and repair Apache Kafka's files on disk, without a broker or a JVM.
 
     \b
-    kseg COMMAND -h        one command: examples, the most used options
-    kseg help COMMAND      the same with all options
+    kseg COMMAND -h        examples and common options of a command
+    kseg help COMMAND      all options of a command
     kseg help commands     all commands
-    kseg help environment  variables, and a file of defaults
+    kseg help environment  environment variables, and a file of defaults
     kseg --version         version and kernel
 
-    Without a PATH, commands read the current directory.
+    Without PATHS, commands read the current directory.
     """
     if command.invoked_subcommand is None:
         talk(*command.get_help().split("\n"))
@@ -247,9 +252,9 @@ def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
     if _names_new_directory(error):
         text += "; use --to for a new directory"
     elif _names_table_format(error):
-        text += "; use `kseg export` for Parquet files and tables"
-    text = text[:1].lower() + text[1:] + ("" if text.endswith("?") else ";")
-    return f"{where}{': ' if where else ''}{text} run `{path} --help` for more"
+        text += "; `kseg export` writes Parquet files and tables"
+    text = text[:1].lower() + text[1:] + (" See" if text.endswith("?") else "; see")
+    return f"{where}{': ' if where else ''}{text} `{path} --help`"
 
 
 def _meant(error: click.NoSuchOption) -> str:

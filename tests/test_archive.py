@@ -225,7 +225,7 @@ def test_follow_is_refused(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
     ran = kseg(tmp_path, "dump", "--follow", "b.tar")
     assert ran.status == 2
-    assert ran.stderr == b"kseg: --follow is for directories of a broker: an archive or a pipe doesn't grow\n"
+    assert ran.stderr == b"kseg: --follow needs directories of a broker; archives and pipes don't grow\n"
 
 
 # --- standard input --------------------------------------------------------------------------------------------------

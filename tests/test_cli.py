@@ -93,15 +93,15 @@ def test_wrong_usage_ends_with_2_and_names_what_is_wrong(arguments: list[str], c
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["dum"], "no such command 'dum', did you mean `kseg dump`? run `kseg --help` for more"),
-        (["--versoin"], "no such option --versoin, did you mean --version? run `kseg --help` for more"),
+        (["dum"], "no such command 'dum', did you mean `kseg dump`? See `kseg --help`"),
+        (["--versoin"], "no such option --versoin, did you mean --version? See `kseg --help`"),
         (
             ["dump", "--print-data"],
-            "dump: no such option --print-data, did you mean --print-data-log? run `kseg dump --help` for more",
+            "dump: no such option --print-data, did you mean --print-data-log? See `kseg dump --help`",
         ),
-        (["dump", "--like"], "dump: option '--like' requires an argument; run `kseg dump --help` for more"),
-        (["slice", "orders-0"], "slice: missing option '--to'; run `kseg slice --help` for more"),
-        (["retain", "--now"], "retain: option '--now' requires an argument; run `kseg retain --help` for more"),
+        (["dump", "--like"], "dump: option '--like' requires an argument; see `kseg dump --help`"),
+        (["slice", "orders-0"], "slice: missing option '--to'; see `kseg slice --help`"),
+        (["retain", "--now"], "retain: option '--now' requires an argument; see `kseg retain --help`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -113,7 +113,7 @@ def test_wrong_usage_is_one_line_that_tells_where_help_is(arguments: list[str], 
 def test_every_command_says_wrong_usage_in_one_line(name: str) -> None:
     ran = kseg(name, "--quux")
     assert (ran.status, ran.stdout) == (2, b"")
-    pattern = f"kseg: {name}: no such option --quux(, did you mean .+\\?|;) run `kseg {name} --help` for more\n"
+    pattern = f"kseg: {name}: no such option --quux(, did you mean .+\\? See|; see) `kseg {name} --help`\n"
     assert re.fullmatch(pattern, ran.stderr.decode())
 
 
@@ -425,7 +425,7 @@ def test_variables_that_name_no_option_are_named(name: str, meant: str, monkeypa
     told = kseg("dump", SAMPLE)
     assert told.stdout == wanted.stdout
     hint = f", did you mean {meant}?" if meant else ""
-    assert told.stderr.startswith(f"kseg: {name} in the environment is no variable of kseg's{hint}".encode())
+    assert told.stderr.startswith(f"kseg: unknown environment variable {name}{hint}".encode())
     assert told.stderr.endswith(wanted.stderr)
     assert kseg("dump", SAMPLE, "-q").stderr == b""
 

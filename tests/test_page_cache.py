@@ -89,4 +89,4 @@ def test_other_systems_say_that_they_do_not_tell(log: Path, monkeypatch: pytest.
     monkeypatch.setattr(sys, "platform", "darwin")
     ran = run.kseg([*LS, "."], log.parent)
     assert (ran.status, b"CACHED" in ran.stdout) == (0, False)
-    assert ran.stderr.startswith(b"kseg: --cache: this system doesn't say what is in the page cache; only Linux does\n")
+    assert ran.stderr.startswith(b"kseg: --cache: only Linux tells the contents of the page cache\n")

@@ -134,7 +134,7 @@ def test_schemes_may_have_capitals(tmp_path: Path) -> None:
 
 
 def test_plan_moves_nothing_in_a_store(tmp_path: Path) -> None:
-    said = "is no directory of a broker, between which a plan moves partitions: give its log.dirs"
+    said = "isn't a directory of a broker; give the broker's log.dirs"
     assert line_of(["plan-move", "s3://a/b", "s3://a/c"], tmp_path) == f"s3://a/b: {said}"
     assert line_of(["plan-move", "--cluster-metadata", "s3://a/b", "."], tmp_path) == f"s3://a/b: {said}"
 

@@ -25,9 +25,10 @@ class BrowseOptions(NamedTuple):
 
 @command(BrowseOptions)
 def browse(options: BrowseOptions) -> None:
-    """Walk through files and records on the screen.
+    """Browse files and records on the screen.
 
-    `browse` shows a disk, a partition or a file: batches, records, fields, bytes.
+    Use `browse` to look around in a disk, a partition or a file: batches, records, fields, bytes. It reads only the
+    parts that you look at, so that a file of any size opens at once, and it changes nothing.
 
     \b
     Examples:
@@ -37,14 +38,15 @@ def browse(options: BrowseOptions) -> None:
       kseg browse orders-0/ --value-decoder avro --schema-registry _schemas-0/
       kseg browse support.tar.gz/orders-0
 
-    The rows of a place are on the left: topics, partitions, files, batches, records; Enter goes in, Backspace out. The
-    row's fields are in the middle, their bytes on the right, and those of the field under the cursor are lit. ? shows
-    the keys: to go to an offset, a time, a position or the next damage, to search, decode, copy and export. C copies
-    the kseg command that prints the row.
+    PATH is a directory or a file; by default the current directory. `browse` needs a terminal of at least 80 columns
+    and the library textual: install the extra `browse`. A mouse works too, also over ssh.
 
-    Only what is looked at is read, so that a file of any size opens at once. It needs a terminal of 80 columns or more;
-    a mouse works too, also over ssh. PATH is a directory or a file; by default the current directory. Decoders are
-    those of `kseg dump`. The library textual is needed: the extra `browse`.
+    The left side lists topics, partitions, files, batches or records; Enter goes in, Backspace goes back. The middle
+    shows the fields of the selected row, the right side its bytes, with the selected field highlighted. Press ? for the
+    keys: go to an offset, a time, a position or the next damage; search, decode, copy and export. C copies the kseg
+    command that prints the row.
+
+    Decoders are the same as for `kseg dump`.
     """
     from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.values import DecoderOptions

@@ -93,12 +93,12 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
         return None, None
     name, _, level = text.partition(":")
     if name.lower() not in CODEC_NAMES:
-        raise UsageError(f"--compression: {name!r} isn't a codec: {', '.join(CODEC_NAMES)}")
+        raise UsageError(f"--compression: {name!r} isn't a codec; give {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None
     except ValueError as error:
-        raise UsageError(f"--compression: {level!r} isn't a level") from error
+        raise UsageError(f"--compression: {level!r} isn't a level; give a number") from error
     check_level(codec, number)
     return codec, number
 
@@ -117,9 +117,10 @@ class SourceOptions(NamedTuple):
 
 @command(SourceOptions)
 def build(options: SourceOptions) -> None:
-    """Make a partition's directory from records.
+    """Build a partition directory from records.
 
-    No broker is needed.
+    Use `build` to make test data, or to write selected records as a partition that a broker can load. It works
+    without a broker.
 
     \b
     Examples:
@@ -129,11 +130,15 @@ def build(options: SourceOptions) -> None:
       kseg dump -o json orders-0/ | kseg build --redact keys --redact values --to shared/orders-0
       kseg build records.jsonl --producer-id 7 --transaction commit --to orders-0
 
-    SOURCE is a file or, by default, standard input. It has JSON lines from `kseg dump -o json`, which become the same
-    batches again, reduced to the selected records; or JSON lines with key, value, timestamp and headers, each of which
-    may be missing; or CSV; or text. A key or value that is a JSON object, list, number, true or false is written as its
-    compact text. A new segment starts where one did in the source or, if an option for it is given,
-    by Kafka's rules. An unknown field in a line is an error.
+    SOURCE is a file or, by default, standard input. JSON lines from `kseg dump -o json` become the same batches again,
+    reduced to the selected records. Other JSON lines have key, value, timestamp and headers, each of them optional. For
+    CSV and text, give --input-format. The first line of a CSV names its columns.
+
+    A key or value that is a JSON object, list, number, true or false is written as compact text. An unknown field in a
+    line is an error.
+
+    A segment starts where one did in the source. If you give an option about segments, they follow Kafka's rules
+    instead.
     """
     keep_segments = not any(map(is_given, _ROLL_SETTINGS))
     source, made = options.source, options.made
@@ -141,7 +146,7 @@ def build(options: SourceOptions) -> None:
     directory = options.directory
     input_form = RecordForm(options.form, options.key_separator, options.redacting.redaction())
     if input_form.key_separator == "":
-        raise UsageError("--key-separator is empty: leave it out for values without keys")
+        raise UsageError("--key-separator is empty; omit it for values without keys")
     if input_form.key_separator is not None and options.form != "text":
         raise UsageError("--key-separator needs --input-format text")
     read = () if source == STANDARD_INPUT else (source,)

@@ -73,7 +73,8 @@ class CompactOptions(NamedTuple):
 def compact(options: CompactOptions) -> None:
     """Clean a partition like the log cleaner.
 
-    The last record of each key stays, at its offset.
+    Use `compact` to preview a cleaning, or to clean a copy of a partition. The last record of each key stays, at its
+    offset. PATHS never change.
 
     \b
     Examples:
@@ -81,16 +82,19 @@ def compact(options: CompactOptions) -> None:
       kseg compact orders-0/ --to cleaned/orders-0
       kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 -o json --to cleaned/orders-0
 
-    PATHS, as in `kseg ls`, have one partition; with --dry-run there may be several. Tombstones, transaction markers and
-    empty batches stay as long as the cleaner keeps them. Settings are the given options, then the topic's and its
-    broker's, if a __cluster_metadata is in PATHS or next to them, then --server-properties. The active segment stays
-    unchanged, and so does everything after the start of an open transaction. v0 and v1 entries keep their format, as
-    with cleaners before 4.0. The exit status is 1 if records have no key: Kafka refuses these on compacted topics, and
-    its cleaner drops them.
+    PATHS contain one partition; with --dry-run, they may contain several. Tombstones, transaction markers and empty
+    batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything after the
+    start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0.
+
+    Settings come from the given options, then from the topic and its broker if a __cluster_metadata is in PATHS or next
+    to them, then from --server-properties.
+
+    The exit status is 1 if records have no key. Kafka refuses such records on compacted topics, and its cleaner drops
+    them.
     """
     paths, choice, directory = options.paths, options.choice, options.directory
     if options.dry_run == (directory is not None):
-        raise UsageError("give either --to for a new directory, or --dry-run")
+        raise UsageError("give either --to DIR or --dry-run")
     talk, read = options.talk, (*paths, options.cluster_metadata)
     given_ms = time_or_none(options.cleaner.now, parse_zone(options.cleaner.zone))
     cluster = Cluster(paths, talk.refuse if directory is None else only_below(talk.refuse))

@@ -23,7 +23,7 @@ class CompletionOptions(NamedTuple):
 def completion(options: CompletionOptions) -> None:
     """Print a completion script for bash, zsh or fish.
 
-    With it, the shell completes kseg's commands, options and paths.
+    With the script, the shell completes kseg's commands, options and values.
 
     \b
     Examples:
@@ -60,7 +60,9 @@ TOPICS = ("commands", "environment")
 
 @command(HelpOptions)
 def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
-    """Show common tasks, or the help of a command.
+    """List common tasks, or show the help of a command.
+
+    Without a command, `help` lists tasks and the command line for each.
 
     \b
     Examples:

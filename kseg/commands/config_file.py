@@ -52,7 +52,7 @@ class ConfigFile:
         for key, value in self._content.items():
             if isinstance(value, dict):
                 if key not in self._commands:
-                    yield f"{self._path}: there is no command {key!r}"
+                    yield f"{self._path}: no such command {key!r}"
                 elif key == name:
                     unknown = [each for each in value if _option(command, each) is None]
                     yield from (f"{self._path}: `kseg {name}` has no option {each!r}" for each in unknown)
@@ -95,5 +95,5 @@ def misspelt_variables(command: click.Command, name: str, names: list[str]) -> I
         from difflib import get_close_matches
 
         near = get_close_matches(each, [*map(str, own), *VARIABLES], 1)
-        hint = f", did you mean {near[0]}?" if near else "; `kseg --help` lists what is"
-        yield f"{each} in the environment is no variable of kseg's{hint}"
+        hint = f", did you mean {near[0]}?" if near else "; `kseg help environment` lists all"
+        yield f"unknown environment variable {each}{hint}"

@@ -35,6 +35,9 @@ class DiffOptions(NamedTuple):
 def diff(options: DiffOptions) -> None:
     """Compare replicas, backups, disks or whole brokers.
 
+    Use `diff` to see whether copies of partitions have the same records. Batches, compression and segments may differ.
+    PATHS never change.
+
     \b
     Examples:
       kseg diff broker1/orders-0 broker2/orders-0
@@ -42,18 +45,20 @@ def diff(options: DiffOptions) -> None:
       kseg diff broker1/ broker2/ --records -o json | jq -r .value
       kseg diff broker1/ broker3/ -o table
 
-    PATHS are two or more sides: partition directories, log directories, parents of these, or archives. Partitions are
-    matched by topic and number. Copies are `identical` if they have the same records at the same offsets and all CRCs
-    are right; how the records are batched, compressed, and split into segments doesn't matter. `ahead`: one goes on
-    where another ends. `diverged`: at an offset they have different records, or those of different leader epochs.
-    `holes`: one lacks records in its middle, or has bytes that can't be read. `onlyHere`: a side doesn't have the
-    partition. What lies below the latest log start offset isn't compared, and what compaction takes may be
-    missing.
+    PATHS are two or more sides: partition directories, log directories, parents of these, or archives. `diff` matches
+    partitions by topic and number.
 
-    --leader says what would happen if that copy led: to which offset each other one would truncate its log, as a
-    broker finds it by leader epochs, and which of its records the leader doesn't have.
+    Each partition has one of these results. `identical`: the copies have the same records at the same offsets, and all
+    CRCs are right. `ahead`: one copy continues after the end of another. `diverged`: an offset has different records or
+    different leader epochs. `holes`: a copy lacks records in its middle, or has unreadable bytes. `onlyHere`: a side
+    doesn't have the partition.
 
-    The exit status is 0 if all partitions are identical, else 1.
+    Offsets below the latest log start offset aren't compared. Records that compaction removes may be missing.
+
+    --leader shows the effect of an election: the offset to which each other copy would truncate its log, by leader
+    epochs as a broker does, and the records that the leader lacks.
+
+    The exit status is 0 if all partitions are identical, otherwise 1.
     """
     paths, choice, rows, work, talk = options.paths, options.choice, options.rows, options.work, options.talk
     zone = parse_zone(options.zone)

@@ -71,10 +71,10 @@ class DoctorOptions(NamedTuple):
 
 @command(DoctorOptions)
 def doctor(options: DoctorOptions) -> None:
-    """Find a disk's problems and say what to do next.
+    """Find a disk's problems, and the next step for each.
 
-    `doctor` prints one page about a broker's directories: their problems, most severe first, each with the next
-    command to run.
+    Use `doctor` first if you suspect a problem on a broker's disk. It prints one page: problems, most severe first,
+    each with the next command to run. Nothing changes, neither by `doctor` nor by these commands.
 
     \b
     Examples:
@@ -86,27 +86,25 @@ def doctor(options: DoctorOptions) -> None:
       kseg doctor kafka-logs/ --bundle facts.tar.zst
 
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
-    the current directory. `doctor` makes all checks of `kseg verify`, judges open transactions by their coordinators
-    as `kseg txns` does, and looks for times that are in the future, or in seconds, microseconds or nanoseconds instead
-    of milliseconds: who wrote them, and which segments retention keeps or deletes for them. It shows what fills the
-    disk, what retention would delete now, and what is left over from deletions, moves and cleanings.
+    the current directory. `doctor` makes all checks of `kseg verify`, and judges open transactions as `kseg txns` does.
+    It finds timestamps in the future or in a wrong unit, with their producers and their effect on retention. It also
+    shows the space by topic, deletable segments, and leftovers of deletions, moves and cleanings.
 
-    The first line says how a broker's start on these disks would end: it starts well; it starts, but loses or hides
-    records, or serves wrong ones; or it doesn't start, with the words that it would most likely log. It also tells of
-    records that were lost before. The second line says what was assumed, such as how the broker was stopped.
+    The first line forecasts a broker's start on these disks: it starts well; it starts, but loses or hides records, or
+    serves wrong ones; or it doesn't start, with the likely words of its log. It also counts records that were lost
+    earlier. The second line has the assumptions, such as how the broker was stopped.
 
-    It reads every byte of the logs, once. --quick reads what `kseg ls` reads, so it can't see damage within logs,
-    open transactions, or who wrote a time. The commands that it prints change nothing by themselves.
+    `doctor` reads every byte of the logs once. --quick reads as much as `kseg ls` does: it can't find damage within
+    logs, open transactions, or the producers of timestamps.
 
-    With --broker-log, a section before the page lists the known lines of a broker's log: the findings that each tells
-    of, the file to look at, and whether it was found in PATHS. Without PATHS only the log is read.
+    --broker-log adds a section about known lines of a broker's log: their findings, the file to look at, and whether
+    PATHS have the problem. FILE may be a .gz. Without PATHS, `doctor` reads only the log.
 
-    --bundle writes facts for a bug report: findings, sizes, offsets, times, settings, numbers of records, but no keys,
-    values, headers or names. Names become others; --keep topics leaves those of topics. --bundle FILE --explain lists
-    its members, and writes nothing.
+    --bundle writes findings, sizes, offsets, times, settings and numbers of records, but no keys, values, headers or
+    names. Names become substitutes; --keep topics keeps names of topics. `--bundle FILE --explain` lists the members
+    and writes nothing.
 
-    Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings;
-    those of a broker's log count only without PATHS.
+    The exit status is 1 if there are errors or warnings. Findings from a broker's log count only without PATHS.
     """
     paths, work, talk = options.paths, options.work, options.talk
     bundle = options.bundling.begin(paths or (Path(),))

@@ -54,7 +54,8 @@ class DumpArguments(NamedTuple):
 def dump(given: DumpArguments) -> None:
     """Print log segments, indexes, snapshots and checkpoints.
 
-    Lines of text are those of Kafka's own DumpLogSegments tool.
+    Use `dump` to print Kafka's files, or to select records from a disk. Text output has the same lines as
+    Kafka's DumpLogSegments.
 
     \b
     Examples:
@@ -71,36 +72,36 @@ def dump(given: DumpArguments) -> None:
       kseg dump -o kcat saved/orders-0 >restore.sh
       cat 00000000000000203000.log | kseg dump -
 
+    PATHS are files, directories, or globs in quotes; by default the current directory. An archive (.tar, .tar.gz,
+    .tar.zst, .zip) works like a directory, and a single .log.gz or .index.zst like the file in it. - is standard input.
+    kseg unpacks archives and standard input into TMPDIR. It reads a bucket such as s3://… in place; bucket/orders-0 is
+    a partition in it. See docs/how-to/buckets.md.
+
+    If PATHS have several replicas of a partition, `dump` prints the one that the cluster continued with; --all-replicas
+    prints each. A file or a single partition directory is always printed.
+
+    With a selection, kseg reads only parts that may match. It uses file names, indexes (which it checks), and headers
+    of batches.
+
     Decoders are string, bytes, hex, base64, int32, int64, double, uuid, json, json-pretty (indented in text), msgpack,
     avro, protobuf, auto, and your own module:callable, which gets bytes and headers. With -o json and -o table,
     internal topics are decoded automatically.
 
-    -o kcat is a shell script: each record goes to the topic and partition of its directory, in order, with its key,
-    value and headers, null or empty as they are. It has no control records and, unless --isolation says otherwise, only
-    what was committed. kcat can't send times, and not every record; stderr names these. Of a log directory it leaves
-    out internal topics that --topic doesn't name, and what a broker put aside (-delete, -future, -stray, .deleted, …).
+    -o kcat is a shell script. It sends each record to the topic and partition of its directory, in order, with its key,
+    value and headers. It leaves out control records, uncommitted records (unless you give --isolation), internal topics
+    (unless --topic names them), and directories that a broker put aside, such as -delete, -future or -stray. kcat can't
+    send timestamps, nor every record; stderr lists these records.
 
-    PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
-    .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
-    TMPDIR. - is standard input, which is kept there meanwhile. A bucket of tiered storage, s3://… for example, is read
-    where it lies; bucket/orders-0 is a partition in it (docs/how-to/buckets.md).
-
-    Of several copies of a partition that PATHS have, the one is printed that the cluster went on with; --all-replicas
-    prints each. A file, and a partition's directory that is given alone, are printed as they are.
-
-    With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
-    of batches.
-
-    --merge time prints the records of up to 256 partitions in the order of their times, as -o json, csv, table, text,
-    or --template; of equal times those of the partition that was given first. The records of a partition stay in the
-    order of their offsets: one whose time is before that of the record before it comes right after that one, as does
-    one without a time. --limit counts the merged records, --tail those of each partition.
+    --merge time merges up to 256 partitions by timestamp, for -o text, json, csv and table and for --template. If
+    timestamps are equal, records follow the order of PATHS. The records of a partition stay in offset order: one
+    without a timestamp, or with an earlier one than its predecessor, comes right after it. --limit counts merged
+    records, --tail the records of each partition.
     """
     paths, files, like = given.paths, given.files, given.like
     if like is not None and not paths and not files:
-        raise click.UsageError("with --like you must name the files, as with Kafka's tool: --files FILE,…")
+        raise click.UsageError("--like needs files, as Kafka's tool does; give --files FILE,…")
     if files and not any(name for names in files for name in paths_in(names)):
-        raise click.UsageError("--files names no file: --files FILE,…")
+        raise click.UsageError("--files is empty; give --files FILE,…")
     named = [*paths, *(name for names in files for name in paths_in(names) if name)]
     options, selection = given.options, given.selected.selection()
     if options.output == KCAT:

@@ -31,7 +31,7 @@ class ExplainOptions(NamedTuple):
 def explain(options: ExplainOptions) -> None:
     """Explain the bytes of a file, field by field.
 
-    Each field is shown with its position, bytes, value and meaning.
+    Use `explain` to see each field of a file with its position, bytes, value and meaning. The file never changes.
 
     \b
     Examples:
@@ -40,21 +40,21 @@ def explain(options: ExplainOptions) -> None:
       kseg explain 00000000000000203000.index --position 16
       kseg explain --grammar record-batch
 
-    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. Keys and values of
-    internal topics are taken apart too, if the directory has the topic's name. Inside compressed batches, positions
-    count the decompressed bytes. The exit status is 1 if something is wrong with the bytes.
+    PATH is a log, an index, a snapshot, a checkpoint or any other file that `kseg dump` reads. If the directory has the
+    name of an internal topic, its keys and values are explained too. Inside compressed batches, positions count
+    decompressed bytes. The exit status is 1 if bytes are invalid.
 
-    There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
+    There is no --redact: bytes are shown unchanged. To share a segment, make one with `kseg build --redact`.
     """
     if options.name is not None:
         write_format(options.name, options.output)
         return
     path = options.path
     if path is None:
-        raise UsageError("give a file, or --grammar")
+        raise UsageError("give a file or --grammar")
     if path.is_dir():
         next(Cluster([path]).directories(), None)  # raises an error if there is no file
-        raise UsageError("is a directory: give a file in it", path)
+        raise UsageError("is a directory; give a file in it", path)
     choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.chosen(explain_file(path)))
     write_file(path, seen, options.output, options.color)

@@ -23,7 +23,8 @@ class ExportArguments(NamedTuple):
 def export(given: ExportArguments) -> None:
     """Export topics to Parquet files or tables.
 
-    Each offset is exported once, and all are accounted for; a second run adds new records.
+    Use `export` to load topics into a data lake or another database. Each offset is exported once and accounted for;
+    the next run adds new records. Sources never change.
 
     \b
     Examples:
@@ -33,12 +34,13 @@ def export(given: ExportArguments) -> None:
       kseg export kafka-logs/ exported --redact keys --redact values
       kseg export kafka-logs/ exported --dry-run
 
-    SOURCE is a partition's directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …); several
-    may have copies of the same partition. DEST is a directory or a URL. The exit status is 1 if this run found that
-    damage or retention cost anything; the report has what earlier runs found too.
+    SOURCE is a partition directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …). Several
+    sources may have replicas of the same partition. DEST is a directory or a URL. See docs/how-to/export.md.
 
-    Records are selected as in `kseg dump`, but control records only with --control; the report counts those left out.
+    Records are selected as in `kseg dump`, but control records only with --control; the report counts excluded records.
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.
+
+    The exit status is 1 if this run lost records to damage or retention. The report includes losses of earlier runs.
     """
     try:
         import pyarrow  # noqa: F401

@@ -107,7 +107,7 @@ def _table_of(options: ExportOptions) -> "TableName":
     for name, given in (("catalog", options.catalog), ("table", options.table)):
         if given is not None and name not in FORMATS[options.table_format].options:
             fit = " or ".join(each.name for each in FORMATS.values() if name in each.options)
-            raise UsageError(f"--{name} is for --format {fit}: other formats have no catalog")
+            raise UsageError(f"--{name} needs --format {fit}; other formats have no catalog")
     return TableName(options.catalog, TableName().name if options.table is None else options.table)
 
 
@@ -120,7 +120,7 @@ def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...]
     if destination is not None:
         return paths or (".",), destination
     if len(paths) < 2:
-        raise UsageError("give one SOURCE or more, and then DEST: as the last path, or by --to")
+        raise UsageError("source or destination is missing; give SOURCE… DEST, or --to DEST")
     return paths[:-1], os.fspath(paths[-1])
 
 

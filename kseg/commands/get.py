@@ -30,7 +30,7 @@ class GetOptions(NamedTuple):
 def get(options: GetOptions) -> None:
     """Print one record's value, key or header.
 
-    The output is its bytes, nothing added.
+    Use `get` to save or pipe one field of a record. The output has exactly its bytes.
 
     \b
     Examples:
@@ -39,10 +39,11 @@ def get(options: GetOptions) -> None:
       kseg get kafka-logs/ --topic orders --partition 0 --offset 203500 --field key
       kseg get support.tar.gz/orders-0 --offset 203500 --field header:trace --to trace.bin
 
-    PATHS are a partition's directory or a file in it, or log directories with --topic and --partition; by default the
-    current directory. Of several headers with the same name this is the last one, as of Kafka's lastHeader. If there is
-    no such record or header, or it is null, or its batch is damaged, the exit status is 1 and nothing is written. An
-    empty field is no bytes, and status 0.
+    PATHS are a partition directory or a file in it, or log directories with --topic and --partition; by default the
+    current directory. If several headers have the same name, `get` prints the last one, as Kafka's lastHeader does.
+
+    If the record or header is missing or null, or its batch is damaged, `get` prints nothing and the exit status is 1.
+    For an empty field it prints nothing either, and the status is 0.
     """
     paths, file, wanted = options.paths, options.file, parse_field(options.field)
     cluster = Cluster(paths, only_below(Talk().refuse))

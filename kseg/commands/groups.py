@@ -67,7 +67,8 @@ class GroupsOptions(NamedTuple):
 def groups(options: GroupsOptions) -> None:
     """Show consumer groups, their members and their commits.
 
-    Commits, their times and lags are replayed from __consumer_offsets.
+    Use `groups` to see the lag of consumer groups, and its cause. It replays __consumer_offsets and compares the
+    commits with the ends of logs. Commits never change.
 
     \b
     Examples:
@@ -78,41 +79,34 @@ def groups(options: GroupsOptions) -> None:
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
     PATHS are partition directories of __consumer_offsets, log directories, or parents of these (such as all disks of a
-    broker); by default the current directory. Commits of a transaction that hasn't ended are shown as pending. The
-    assignor of a newer group is the brokers' default if no member asks for one. Topics have names instead of ids if
-    __cluster_metadata is in one of the log directories.
+    broker); by default the current directory. With --topic and --partition, `groups` shows only commits for these
+    partitions, and only groups that have some. Topics have names instead of ids if __cluster_metadata is in one of the
+    log directories.
 
-    With --topic and --partition, `groups` shows only commits for these partitions, and only groups that have some.
+    LAG is the log end offset minus the committed offset, as in kafka-consumer-groups.sh. - means unknown: the partition
+    isn't in these log directories, its replica isn't in sync, its topic has another id, its end is damaged, or you gave
+    --at. A negative lag means that records were lost, or that the topic was re-created. Its consumer gets
+    OFFSET_OUT_OF_RANGE and uses auto.offset.reset. The lag of a group is the sum of the known lags that aren't
+    negative, with the number of the others.
 
-    A commit's lag is the log end offset minus the committed one, as kafka-consumer-groups.sh has it; - stands for what
-    isn't known. The log end offset and the last stable offset are those of the topic's partition in the same log
-    directories. They aren't known if that isn't there, if the cluster's metadata say that its replica isn't in sync, if
-    its topic has another id, if damage stands at its end, or with --at. Share groups have start offsets if
-    __share_group_state is there.
+    WHY is the cause of a lag: an unreadable batch (stderr has the command that moves the group past it), a group
+    without members, an open transaction, or deletion by retention. A group has the cause of its largest lag and, if
+    older records still have it, the member that left last. Ages are relative to --now; WHY says if this isn't the
+    clock's time.
+
+    The largest lags come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. COORDINATOR
+    PARTITION and COMMIT RECORD are the partition and offset in __consumer_offsets. LSO is the last stable offset.
+    Commits of an open transaction are pending. Share groups have start offsets if __share_group_state is in PATHS. The
+    assignor of a newer group is the brokers' default if no member asks for one.
 
     -o chart draws the lags of each group's partitions as bars, largest first.
 
-    Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
-    says why a commit lags: its batch can't be read (stderr has the command that moves the group past it), its group has
-    no members, an open transaction holds records back, or retention deleted some. A group has the reason of the
-    commit that lags most, and who left last if older records still know it. Ages are counted to --now; by default that
-    is the clock's time while a broker runs on the disks, and else the newest time that a broker wrote to them, as WHY
-    then says.
-
-    The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups.
-
-    COORDINATOR PARTITION and COMMIT RECORD are the partition and offset of __consumer_offsets that have the group or
-    commit. LSO is the last stable offset.
-
-    A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
-    OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not
-    negative, and says how many it leaves out.
-
     -o reset-csv is the file for `kafka-consumer-groups.sh --reset-offsets --from-file`, which brings a group back to
-    what it had committed. Its lines begin with the group unless --group names one. stderr has the command, with a
-    `--group NAME` for each group: `--all-groups` takes only groups that the cluster has, none of a new one.
+    its commits. Lines begin with the group unless --group names one. stderr has the command, with one `--group NAME`
+    per group: `--all-groups` would skip groups that a cluster doesn't have yet.
 
-    There is no --redact, since the output consists of names of groups, members and topics.
+    The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups. There is no
+    --redact: the output consists of names.
     """
     talk, rows = options.talk, options.rows
     zone = parse_zone(options.zone)

@@ -21,7 +21,7 @@ SITUATIONS = (
     Situation(
         "A broker doesn't start",
         (
-            Task("See what is wrong", "kseg doctor kafka-logs/"),
+            Task("Find the problems", "kseg doctor kafka-logs/"),
             Task("Check one partition", "kseg verify kafka-logs/orders-0"),
             Task("Save the intact batches", "kseg salvage kafka-logs/orders-0 --to saved"),
             Task("Rebuild indexes", "kseg reindex orders-0/ --to indexes"),
@@ -30,7 +30,7 @@ SITUATIONS = (
     Situation(
         "A consumer is stuck",
         (
-            Task("See a group and its lag", "kseg groups kafka-logs/ --group 'ord*'"),
+            Task("Show groups and lags", "kseg groups kafka-logs/ --group 'ord*'"),
             Task("Find open transactions", "kseg txns kafka-logs/ --open"),
             Task("Plan a reset of offsets", "kseg groups kafka-logs/ -o reset-csv"),
         ),
@@ -38,62 +38,62 @@ SITUATIONS = (
     Situation(
         "A record can't be processed",
         (
-            Task("Find it", "kseg lookup orders-0/ --offset 203500"),
+            Task("Find the record", "kseg lookup orders-0/ --offset 203500"),
             Task("Save its value", "kseg get orders-0/ --offset 203500 --to value.bin"),
-            Task("Copy all but this record", "kseg slice orders-0/ --drop-offset 203500 --to new"),
+            Task("Copy the other records", "kseg slice orders-0/ --drop-offset 203500 --to new"),
         ),
     ),
     Situation(
         "A cluster is lost",
         (
-            Task("Compare its replicas", "kseg diff broker1/ broker2/"),
-            Task("Re-create its topics", "kseg metadata kafka-logs/ -o commands > new.sh"),
+            Task("Compare the replicas", "kseg diff broker1/ broker2/"),
+            Task("Re-create the topics", "kseg metadata kafka-logs/ -o commands > new.sh"),
             Task("Replace all controllers", "kseg rebuild-metadata data1/ --node-id 3001 --to new"),
-            Task("Read it with any client", "kseg serve kafka-logs/"),
+            Task("Read with any client", "kseg serve kafka-logs/"),
         ),
     ),
     Situation(
         "The disk fills up",
         (
-            Task("See what fills it", "kseg ls kafka-logs/ --sort size"),
-            Task("See what zstd would save", "kseg report kafka-logs/ --to report.html"),
-            Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
-            Task("See what cleaning leaves", "kseg compact orders-0/ --dry-run"),
+            Task("List by size", "kseg ls kafka-logs/ --sort size"),
+            Task("Compare codecs", "kseg report kafka-logs/ --to report.html"),
+            Task("Plan to free 50 GB", "kseg retain kafka-logs/ --free 50GB"),
+            Task("Preview a cleaning", "kseg compact orders-0/ --dry-run"),
             Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
         ),
     ),
     Situation(
         "Something has changed",
         (
-            Task("See what and when", "kseg metadata kafka-logs/ --changes --from-time -2d"),
-            Task("Compare two moments", "kseg metadata kafka-logs/ --at -2d --diff now"),
+            Task("List the changes", "kseg metadata kafka-logs/ --changes --from-time -2d"),
+            Task("Compare two times", "kseg metadata kafka-logs/ --at -2d --diff now"),
         ),
     ),
     Situation(
-        "What is on this disk",
+        "Explore a disk",
         (
-            Task("Make a page about it", "kseg report kafka-logs/ --to report.html"),
-            Task("Walk through it", "kseg browse kafka-logs/"),
-            Task("Ask in SQL", "kseg query 'select count(*) from orders' kafka-logs/"),
+            Task("Write a report", "kseg report kafka-logs/ --to report.html"),
+            Task("Browse on the screen", "kseg browse kafka-logs/"),
+            Task("Query with SQL", "kseg query 'select count(*) from orders' kafka-logs/"),
             Task("Find a key's partition", "kseg where --key user-17 --partitions 12"),
         ),
     ),
     Situation(
-        "What is in this file",
+        "Explore a file",
         (
-            Task("Print its records", "kseg dump orders-0/ --tail 10 -o table"),
+            Task("Print records", "kseg dump orders-0/ --tail 10 -o table"),
             Task("Find records", "kseg dump orders-0/ --key customer-7 --from-time -1h"),
             Task("Print like Kafka's tool", "kseg dump --like 2.8 00000000000000203000.log"),
             Task("Explain each byte", "kseg explain 00000000000000203000.log --batch 0"),
         ),
     ),
     Situation(
-        "Records elsewhere",
+        "Copy records elsewhere",
         (
-            Task("Back into a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
-            Task("Into Parquet or tables", "kseg export kafka-logs/ exported"),
-            Task("The same with Spark", "kseg spark-export kafka-logs/ exported"),
-            Task("Out of a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
+            Task("To a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
+            Task("To Parquet or tables", "kseg export kafka-logs/ exported"),
+            Task("With Spark", "kseg spark-export kafka-logs/ exported"),
+            Task("From a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
         ),
     ),
     Situation(
@@ -101,7 +101,7 @@ SITUATIONS = (
         (
             Task("Build a partition", "kseg build records.jsonl --to orders-0"),
             Task("Read network traffic", "kseg protocol clients.pcap"),
-            Task("Give a disk away", "kseg redact kafka-logs/ --to shared"),
+            Task("Redact a disk", "kseg redact kafka-logs/ --to shared"),
         ),
     ),
 )
@@ -185,15 +185,15 @@ FIRST_OPTIONS = {
 """By command: the options that most people need, for `-h`; at most what fits on a screen of 24 lines."""
 
 VARIABLES = {
-    "KSEG_COMMAND_OPTION": "Any option: KSEG_DUMP_OUTPUT=json is `kseg dump -o json`; the command line comes first.",
-    "KSEG_CONFIG": 'A TOML file of defaults: `tz = "local"` for all commands, a table such as [dump] for one.',
-    "KSEG_REDACT_KEY": "Key of --redact on all commands; it isn't visible in the list of processes.",
-    "KSEG_PAGER": "Pager of long tables on a terminal, before PAGER; `cat` for none.",
-    "KSEG_KERNEL": "`fast` or `twin`: the reader in C, or the same in Python; by default what there is.",
-    "KSEG_DEBUG": "Set to anything, errors end with Python's traceback.",
-    "NO_COLOR": "Set to anything, nothing is coloured.",
-    "PAGER": "Pager of long tables, `less` by default.",
-    "TMPDIR": "Where temporary files go: archives, standard input; a place that can't be used is an error.",
-    "TZ": "The zone of `--tz local`.",
+    "KSEG_COMMAND_OPTION": "Default of an option: KSEG_DUMP_OUTPUT=json means `kseg dump -o json`.",
+    "KSEG_CONFIG": 'TOML file of defaults: `tz = "local"` for all commands, a table such as [dump] for one.',
+    "KSEG_REDACT_KEY": "Key of --redact for all commands; the list of processes doesn't show it.",
+    "KSEG_PAGER": "Pager for long tables on a terminal, instead of PAGER; `cat` for none.",
+    "KSEG_KERNEL": "Reader: `fast` in C, or `twin` in Python. [default: fast if available]",
+    "KSEG_DEBUG": "Print Python's traceback at errors, if set to any value.",
+    "NO_COLOR": "Use no colours, if set to any value.",
+    "PAGER": "Pager for long tables. [default: less]",
+    "TMPDIR": "Directory of temporary files, such as unpacked archives and standard input.",
+    "TZ": "Time zone of `--tz local`.",
 }
 """Environment variables that kseg reads, by name."""

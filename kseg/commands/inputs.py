@@ -64,7 +64,7 @@ def _unpack(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Giv
     with unpacking as inputs:
         local = {name: _local(given[name], inputs) for name in parameters}
         if inputs.is_used and given.get("is_followed"):
-            raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
+            raise UsageError("--follow needs directories of a broker; archives and pipes don't grow")
         yield {**given, **local}
         if inputs.problems:
             talk.end_with(2)
@@ -141,7 +141,7 @@ def _place_tiers(given: Given, parameters: Sequence[str], talk: Talk) -> Iterato
     from kseg.cluster.tier_inputs import RemoteLogs
 
     if given.get("is_followed"):
-        raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
+        raise UsageError("--follow needs directories of a broker; remote tiers have only closed segments")
     name = click.get_current_context().info_name
     if name in IN_OTHER_PROCESSES:
         _require_this_machine(given)
@@ -178,8 +178,8 @@ def _check_target(given: Given, inputs: Iterable[StrPath]) -> None:
 def _require_this_machine(given: Given) -> None:
     if given["remote"] is not None or not given["master"].startswith("local"):
         raise UsageError(
-            "a cluster's executors don't read remote tiers: `kseg salvage BUCKET --to DIR` makes a directory that they"
-            " read, or export with --master local[N]"
+            "a cluster's executors can't read remote tiers; run `kseg salvage BUCKET --to DIR` and export DIR, or give"
+            " --master local[N]"
         )
 
 
@@ -227,7 +227,7 @@ def new_directory_of(
     Raises UsageError without both, or if the directory exists, or is inside an input, given as `beside`.
     """
     if directory is None and not dry_run:
-        raise UsageError("give --to DIR, or --dry-run")
+        raise UsageError("give --to DIR or --dry-run")
     if directory is None:
         return nullcontext()
     from kseg.store.target import check_absent, check_outside, new_directory

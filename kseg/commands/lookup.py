@@ -43,9 +43,9 @@ class LookupOptions(NamedTuple):
 
 @command(LookupOptions)
 def lookup(options: LookupOptions) -> None:
-    """Find the record at an offset or a time.
+    """Find the record at an offset or time.
 
-    `lookup` also shows how it is found: segment, index entry, scan, batch.
+    Use `lookup` to find a record, and to see the way to it: segment, index entry, scan, batch.
 
     \b
     Examples:
@@ -55,13 +55,15 @@ def lookup(options: LookupOptions) -> None:
       kseg lookup test-1-0/ --timestamp 2020-02-13T12:37:58.320Z
       kseg lookup kafka-logs/ --topic test-1 --partition 0 --offset 203500 -o json | jq .indexEntry
 
-    PATHS are a partition's directory or a file in it, or log directories with --topic and --partition; by default the
-    current directory. TIME is in milliseconds since 1970, in ISO 8601, relative to now (-1h), or earliest, latest,
-    max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, as in Kafka's ListOffsets. The exit status is
-    1 if there is no record at the target; `latest` is the log end offset, even if the log is empty.
+    PATHS are a partition directory or a file in it, or log directories with --topic and --partition; by default the
+    current directory. TIME is ISO 8601, milliseconds since 1970, relative to now (-1h), or one of earliest, latest,
+    max-timestamp, earliest-local, latest-tiered and earliest-pending-upload, as in Kafka's ListOffsets. `latest` is the
+    log end offset, even if the log is empty.
 
-    With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
-    the first of all; with --timestamp latest, the last one.
+    With a selection, as in `kseg dump`, `lookup` finds the first selected record at or after the target. Without a
+    target it finds the first one, with --timestamp latest the last one.
+
+    The exit status is 1 if the target has no record.
     """
     cluster = Cluster(options.paths, only_below(Talk().refuse))
     replicas = cluster.only_partition(options.choice)

@@ -93,7 +93,8 @@ class LsOptions(NamedTuple):
 def ls(options: LsOptions) -> None:
     """List topics, partitions and segments.
 
-    `ls` shows their sizes, offsets and times, and what retention and the log cleaner would do.
+    Use `ls` for an overview of a disk: sizes, offsets, times, and the plans of retention and of the log cleaner. It
+    reads names, sizes, indexes, and the first and last batches; --deep reads all headers of batches.
 
     \b
     Examples:
@@ -107,31 +108,30 @@ def ls(options: LsOptions) -> None:
       kseg ls orders-0/ --by segment --deep -o json | jq 'select(.type == "segment") | .records'
 
     PATHS are partition directories, log directories (such as all disks of a broker), parents of these, or remote tiers,
-    also s3://BUCKET/PREFIX; by default the current directory. `ls` reads names, sizes, indexes, and the first and last
-    batches; --deep reads all headers.
+    also s3://BUCKET/PREFIX; by default the current directory.
 
-    SIZE is of the logs. ON DISK is what the disk has set aside for all files, as `du` has it: shown with --sort disk,
-    and where it differs much, since files are preallocated or have holes.
+    SIZE is the size of the logs. ON DISK is the allocated space of all files, as in `du`. It appears with --sort disk,
+    and if preallocated files or holes make a large difference. FIRST and LAST are the first and last offset. DELETABLE
+    is the size that retention would delete now.
 
-    FIRST and LAST are the first and last offset. DELETABLE is what retention would delete now. DIRTY is the dirty ratio
-    of a compacted topic as the log cleaner has it: bytes that it may clean, by these and the clean ones. NOTES say
-    whether it would clean now and, if not, why: it stops at open transactions, for example. The open ones are known
-    from producer snapshots, or with --deep from all headers. When it cleaned last is written nowhere: --by segment
-    tells up to which offset it did, and since when it hasn't cleaned anything in the log directory.
+    DIRTY is the dirty ratio of a compacted topic: cleanable bytes, as a share of these and the clean ones. NOTES say
+    whether the log cleaner would clean now and, if not, why: it stops at open transactions, for example. These come
+    from producer snapshots, or with --deep from all headers. Kafka doesn't store the time of a cleaning; --by segment
+    shows the offset it reached, and since when nothing was cleaned in the log directory.
 
-    With --by segment, ABORTED, INDEX and TIMES count the entries of .txnindex, .index and .timeindex, and HEALTH says
-    what is wrong with the latter two. ROLLED is why the next segment was started, RETENTION what retention would
-    do with this one. CACHED, with --cache, is how much was in the page cache before `ls` read it.
+    With --by segment, ABORTED, INDEX and TIMES count the entries of .txnindex, .index and .timeindex; HEALTH has the
+    problems of the latter two. ROLLED is the cause of the next segment, RETENTION the plan of retention for this one.
+    CACHED, with --cache, is the part that was in the page cache before `ls` read it.
 
-    Settings are the given options, then the topics' own, including cleanup.policy, those of the broker, and the
-    cluster's, if a small __cluster_metadata is in PATHS, then --server-properties, and then Kafka's defaults.
+    Settings come from the given options, then from the topics (including cleanup.policy), the broker and the cluster if
+    a small __cluster_metadata is in PATHS, then from --server-properties, then from Kafka's defaults.
 
     -o chart draws each segment as a bar from its first to its largest time, or over its offsets if the log has no
     times. ! marks a segment that begins earlier than a preceding one ends: retention by time may keep its records
     longer, and a lookup by time finds the preceding segment.
 
-    With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
-    bytes, and their offsets and times. --limit is such a selection: it counts records. --top limits the lines.
+    With a selection, as in `kseg dump`, `ls` lists only partitions and segments with selected records: how many
+    records, batches and bytes, and their offsets and times. --limit counts records; --top limits the lines.
     """
     work, selected, talk = options.work, options.selected, options.talk
     zone, by = parse_zone(selected.zone), options.by
@@ -150,7 +150,7 @@ def ls(options: LsOptions) -> None:
     given = [name for name in OF_TOPICS if is_given(name)]
     processes = work.begin()
     if options.cache and not tells_cache():
-        talk.warn("--cache: this system doesn't say what is in the page cache; only Linux does")
+        talk.warn("--cache: only Linux tells the contents of the page cache")
     selection = selected.selection()
     columns = ListingColumns(
         by=by,
@@ -175,7 +175,7 @@ def ls(options: LsOptions) -> None:
     flush_stdout()
     talk.note(*now.sentences())
     if selected.limit is not None and options.top is None:
-        talk.note("--limit selects records; --top N limits the lines")
+        talk.note("--limit selects records; use --top N to limit the lines")
     searched = [] if selection.is_everything else [place.path for place in cluster.directories(options.choice)]
     if searched and not rows.total.partitions:
         talk.note(no_match_line(selection, searched, zone))

@@ -57,9 +57,9 @@ class ChangeOptions(NamedTuple):
         for option, is_given in (("--changes", self.changes), ("--diff", self.diff is not None)):
             given = [name for name, value in others.items() if value] if is_given else []
             if given:
-                raise UsageError(f"{option} prints rows of its own: leave {given[0]} out")
+                raise UsageError(f"{option} prints its own rows; omit {given[0]}")
         if self.changes and self.diff is not None:
-            raise UsageError("--changes has all changes between two times, --diff what is left of them: give one")
+            raise UsageError("--changes lists all changes, --diff compares two states; give one of them")
 
 
 class MetadataOptions(NamedTuple):
@@ -92,7 +92,8 @@ class MetadataOptions(NamedTuple):
 def metadata(options: MetadataOptions) -> None:
     """Show a KRaft cluster's metadata.
 
-    __cluster_metadata has topics, brokers, settings, ACLs, quotas, voters and features.
+    Use `metadata` to see topics, brokers, settings, ACLs, quotas, voters and features as the controllers wrote them,
+    now or at an earlier time. It replays __cluster_metadata, which never changes.
 
     \b
     Examples:
@@ -105,25 +106,25 @@ def metadata(options: MetadataOptions) -> None:
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
     PATHS are the directory __cluster_metadata-0, log directories (one of which has it), or parents of these; by default
-    the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
-    its path if it is among PATHS, otherwise by its id. With --topic and --partition, `metadata` shows only these
-    topics, their partitions and configurations. Passwords are hidden.
+    the current directory. The replay starts with the newest usable checkpoint. With --topic and --partition, `metadata`
+    shows only these topics, their partitions and configurations. A replica's directory is shown by its path if it is in
+    PATHS, otherwise by its id. 13 digits in --at or --diff are a time in milliseconds. Passwords are hidden.
 
-    --changes prints one line per change: topics, partitions, leaders, replicas, settings, ACLs, quotas, brokers,
-    features, users and tokens, before and after. The time is when a controller wrote the change. If the log begins with
-    a snapshot, earlier changes aren't known. With --topic, `metadata` shows only changes of these topics, their
-    partitions and their settings.
+    --changes prints one line per change, with the values before and after: topics, partitions, leaders, replicas,
+    settings, ACLs, quotas, brokers, features, users and tokens. The time is when a controller wrote the change. If the
+    log begins with a snapshot, earlier changes are unknown.
 
     --diff compares the shown state with another one: at an offset or time, or in another directory, both at --at. The
     exit status is 1 if they differ.
 
-    --settings shows each setting that is in force for a topic, as `kafka-configs.sh --describe --all` does: the topic's
-    own, those of the broker, the cluster's defaults, what --server-properties sets, and Kafka's defaults. The broker is
-    that of the file, else the only one in PATHS. Without the file, Kafka's defaults are marked where a broker's file
-    may set something else.
+    --settings shows each setting that is in force for a topic, as `kafka-configs.sh --describe --all` does. Its source
+    is the topic, the broker, the cluster's defaults, --server-properties, or Kafka's defaults. The broker is the one in
+    that file, otherwise the only one in PATHS. Without the file, a mark shows Kafka's defaults that a broker's file may
+    override.
 
-    -o commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
-    in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
+    -o commands is a shell script for Kafka's tools that re-creates features, topics, settings, ACLs and quotas in
+    another cluster; --show limits it to one of these. It leaves out passwords, SCRAM credentials and tokens, and lists
+    them.
     """
     talk, choice, script, zone = options.talk, options.choice, options.carry_over(), parse_zone(options.zone)
     own_rows = {"--settings": options.settings, "-o commands": script}

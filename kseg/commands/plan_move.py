@@ -32,7 +32,8 @@ class PlanMoveOptions(NamedTuple):
 def plan_move(options: PlanMoveOptions) -> None:
     """Plan moves between a broker's log directories.
 
-    The planned moves of partitions make the directories equally full.
+    Use `plan-move` to make a broker's log directories equally full. It prints a plan for Kafka's tool; kseg itself
+    moves nothing.
 
     \b
     Examples:
@@ -40,19 +41,19 @@ def plan_move(options: PlanMoveOptions) -> None:
       kseg plan-move data1/ data2/ -o table
       kseg plan-move data1/ data2/ --topic 'ord*' --within 5 -o text
 
-    PATHS are all log directories (log.dirs) of one broker, given as the broker has them, or a parent of them. The
-    output is the file for `kafka-reassign-partitions.sh --reassignment-json-file FILE --execute`: each replica stays on
-    its broker, and this broker's goes to another directory. Other forms of output show the directories before and
-    after, and the moves. kseg itself moves nothing.
+    PATHS are all log directories (log.dirs) of one broker, as the broker has them, or a parent of them. The output is
+    the file for `kafka-reassign-partitions.sh --reassignment-json-file FILE --execute`: each replica stays on its
+    broker, and this broker's replica goes to another directory. Other output formats show the moves, and the
+    directories before and after. --cluster-metadata matters only if no log directory has the metadata.
 
-    Few large moves come first; sizes are those of the logs, as kafka-log-dirs.sh tells them, without
-    directories that the broker is about to delete (-delete). With --topic and --partition, only these partitions are
-    moved. Partitions that are moving already or being reassigned stay where they are, and nothing goes into a cordoned
-    directory, nor more than its disk has room for.
+    Few large moves come first. Sizes are those of the logs, as in kafka-log-dirs.sh, without directories that the
+    broker is about to delete (-delete). With --topic and --partition, only these partitions move. Partitions that are
+    moving already or being reassigned stay in place. Nothing goes into a cordoned directory, nor more than its disk has
+    room for.
     """
     paths, rows, talk = options.paths, options.rows, options.talk
     for url in filter(is_remote, (url_of(str(path)) for path in (*paths, options.cluster_metadata or ""))):
-        raise UsageError("is no directory of a broker, between which a plan moves partitions: give its log.dirs", url)
+        raise UsageError("isn't a directory of a broker; give the broker's log.dirs", url)
     settings = MoveSettings(options.within / 100, options.choice, options.by_capacity)
     plan = plan_moves(paths, settings, options.cluster_metadata, talk.refuse)
     writer = RowWriter(rows.form())

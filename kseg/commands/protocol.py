@@ -32,7 +32,8 @@ class ReadingOptions(NamedTuple):
 def protocol(options: ReadingOptions) -> None:
     """Read requests and responses from captures or hex text.
 
-    The messages are those of Kafka's protocol, in a capture, in frames or in hexadecimal text.
+    Use `protocol` to see the messages between clients and brokers: in a capture of the network, in frames, or in
+    hexadecimal text.
 
     \b
     Examples:
@@ -41,13 +42,15 @@ def protocol(options: ReadingOptions) -> None:
       tcpdump -i any -s 0 -w - port 9092 | kseg protocol - -o json
       echo 00000012 00120000 00000001 00086d79 2d617070 2d31 | kseg protocol -
 
-    FILE is a .pcap or .pcapng (this needs kseg's extra `pcap`), or frames one after another, each after its size as on
-    a connection, or their bytes in hexadecimal, also as from `xxd` and `hexdump -C`. In hexadecimal, a paragraph is a
-    message, and its size may be missing. Responses are read according to the requests that they answer. The exit status
-    is 1 if something isn't a frame, can't be read, or has an unknown api or version (counted on stderr); kseg reads on
-    after it. Bytes after a body are only noted, since Kafka ignores them.
+    FILE is a .pcap or .pcapng (install the extra `pcap`), or frames, each after its size as on a connection, or the
+    bytes of frames in hexadecimal, also from `xxd` and `hexdump -C`. In hexadecimal, a paragraph is a message, and its
+    size may be missing. kseg reads a response according to its request. --response-to is for frames without requests,
+    not for captures.
 
-    --redact changes only records: names of topics, groups and clients, and everything else in the messages, stay.
+    The exit status is 1 if bytes aren't a frame, can't be read, or have an unknown API or version. stderr counts these,
+    and kseg continues after them. Bytes after a body are only noted, since Kafka ignores them.
+
+    --redact changes only records. Names of topics, groups and clients, and everything else in the messages, stay.
     """
     protocol_options = ProtocolOptions(
         form=None if options.form is None else InputForm(options.form),

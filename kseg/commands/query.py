@@ -44,10 +44,10 @@ def sql_and_paths(given: Given) -> Given:
 def _standard_input() -> str:
     content = sys.stdin.buffer.read(LARGEST_SQL + 1)
     if len(content) > LARGEST_SQL:
-        raise UsageError(f"the SQL on standard input has more than {LARGEST_SQL} bytes: split it")
+        raise UsageError(f"the SQL on standard input has more than {LARGEST_SQL} bytes; split it")
     sql = content.decode(errors="surrogateescape")
     if not sql.strip():
-        raise UsageError("there is no SQL: give it before the paths, or on standard input")
+        raise UsageError("SQL is missing; give it before the paths, or on standard input")
     return sql
 
 
@@ -102,9 +102,10 @@ def limits_of(options: QueryOptions) -> "QueryLimits":
 
 @command(QueryOptions, prepare=sql_and_paths)
 def query(options: QueryOptions) -> None:
-    """Query logs by SQL.
+    """Query logs with SQL.
 
-    Each topic is a view; batches, segments, groups, transactions and findings are tables.
+    Use `query` to count, group and join records. Each topic is a view; batches, segments, groups, transactions and
+    findings are tables. DuckDB runs the SQL, without access to files or the network.
 
     \b
     Examples:
@@ -116,13 +117,14 @@ def query(options: QueryOptions) -> None:
       kseg query kafka-logs/ <report.sql
 
     PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
-    the current directory. Without SQL there is a prompt, with completion; if standard input isn't a terminal, it has
-    the SQL. `show tables` lists views and tables, `describe NAME` columns; docs/how-to/query.md describes them.
+    the current directory. Without SQL, `query` opens a prompt with completion or, if standard input isn't a terminal,
+    reads the SQL there. `show tables` lists views and tables, `describe NAME` columns; see docs/how-to/query.md.
 
-    Topics' views have the columns of `kseg export`. Only the partitions, offsets, times and columns that a query needs
-    are read; --dry-run shows which. What is damaged is left out and said on stderr; the exit status is 1 then.
+    Topics' views have the columns of `kseg export`. kseg reads only the partitions, offsets, times and columns that a
+    query needs; --dry-run shows them. It leaves out damaged parts and reports them on stderr; the exit status is then
+    1.
 
-    DuckDB runs the SQL. It can't reach files or the network, nor load extensions; --allow-files allows one directory.
+    --allow-files allows COPY … TO and read_csv in one directory. DuckDB can't load extensions.
     """
     queried, limits, talk = queried_of(options), limits_of(options), options.talk
     from kseg.query.prompt import Dialogue

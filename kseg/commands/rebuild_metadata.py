@@ -32,8 +32,8 @@ class RebuildOptions(NamedTuple):
 def rebuild_metadata(options: RebuildOptions) -> None:
     """Restore a lost controller quorum from a broker's copy.
 
-    `rebuild-metadata` makes a new controller's directory from the metadata that a broker has, if all controllers are
-    lost.
+    Use `rebuild-metadata` if all controllers are lost. It makes a new controller's directory from the metadata that
+    stopped brokers have, which never change. Don't use it while a controller of the cluster may come back.
 
     \b
     Examples:
@@ -41,14 +41,14 @@ def rebuild_metadata(options: RebuildOptions) -> None:
       kseg rebuild-metadata data1/ --node-id 3001 --to controller/
       kseg rebuild-metadata dynamic/ --node-id 3001 --endpoint CONTROLLER://10.0.0.7:9093 --to controller/
 
-    PATHS are log directories of stopped brokers, or parents of them: give those of all surviving brokers. The copy that
-    goes furthest is used, with what it lost from the others; how far behind the others are is shown, and which
-    partitions on the disks are newer than it. The new controller is the only voter. A real controller starts on the
-    directory, and brokers return to it.
+    PATHS are log directories of stopped brokers, or parents of them: give those of all surviving brokers. kseg uses the
+    most recent copy, and fills its losses from the others. It shows how far the others are behind, and partitions on
+    the disks that are newer. The new controller is the only voter. A real controller starts on the directory, and
+    brokers return to it.
 
-    What no surviving broker had received is lost: docs/how-to/metadata.md says what that can be, what to do, and
-    when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
-    partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
+    Metadata that no surviving broker received is lost. docs/how-to/metadata.md says what to expect, what to do, and
+    when not to do it. The exit status is 1 if a partition is newer than the copy, or if damage cuts the copy; nothing
+    is written then without --accept-loss.
     """
     paths, directory, talk = options.paths, options.directory, options.talk
     new = NewVoter(options.node_id, None if options.endpoint is None else parse_endpoint(options.endpoint))

@@ -38,9 +38,10 @@ class RedactOptions(NamedTuple):
 
 @command(RedactOptions)
 def redact(options: RedactOptions) -> None:
-    """Make log directories that can be given away.
+    """Copy log directories without their contents and names.
 
-    Keys, values, headers and names become others of the same length; offsets, times, sizes and damage stay.
+    Use `redact` to share log directories without their contents. Keys, values, headers and names become substitutes of
+    the same length; offsets, times, sizes and damage stay. PATHS never change.
 
     \b
     Examples:
@@ -50,13 +51,12 @@ def redact(options: RedactOptions) -> None:
       kseg redact broker1/ broker2/ --to shared --key-file key.txt
 
     PATHS are directories: a broker's log directory, a partition, a parent of these, or an archive of them. kseg writes
-    new versions of all files below them: logs, indexes, snapshots, checkpoints, and the records of Kafka's own topics,
-    in which only names are replaced. Bytes that can't be read become noise that gives the same damage; files that
-    aren't Kafka's become zeros. Equal contents and names stay equal in all directories of a run. A group or
-    transactional id stays in its partition.
+    new versions of all files in them: logs, indexes, snapshots, checkpoints, and the records of internal topics, in
+    which only names change. Unreadable bytes become noise with the same damage; files that aren't Kafka's become zeros.
+    Equal contents and names stay equal in all directories of a run. A group or transactional id stays in its partition.
 
-    Nobody can tell the contents from what stands for them without the key. By default nobody knows it; with --key-file
-    two runs give the same bytes, and a run that was stopped goes on when it is started again.
+    Without the key, nobody can derive the contents from the substitutes. By default, the key is random and isn't
+    stored. With --key-file, two runs give the same bytes, and an interrupted run resumes when you start it again.
     """
     paths, work, talk = options.paths, options.work, options.talk
     kept = name_kinds(options.keep)

@@ -38,20 +38,21 @@ class ReindexOptions(NamedTuple):
 def reindex(options: ReindexOptions) -> None:
     """Rebuild indexes from the logs.
 
-    `reindex` makes .index, .timeindex and .txnindex as a broker does.
+    Use `reindex` if indexes are missing or wrong. It makes .index, .timeindex and .txnindex from the logs as a broker
+    does, in a new directory. PATHS never change.
 
     \b
     Examples:
       kseg reindex orders-0/ --to indexes
       kseg reindex kafka-logs/ --dry-run | grep -E 'wrong|missing|unreadable'
 
-    If PATHS, as in `kseg ls`, have one partition, its indexes go to DIR; of several, each partition gets its own
-    directory there. The interval between entries comes from the topic's settings, if a __cluster_metadata is in PATHS
-    or next to them, or from the existing indexes. An index ends where its log is damaged; the exit status is then 1.
-    An existing index may differ from the rebuilt one and be right: which batches have entries isn't in the log.
+    If PATHS have one partition, its indexes go to DIR; otherwise each partition gets its own directory there. `reindex`
+    also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or damaged, or contradict
+    the log.
 
-    `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
-    contradict the log.
+    The interval between entries comes from the topic's settings if a __cluster_metadata is in PATHS or next to them,
+    otherwise from the existing indexes. An existing index may differ from the rebuilt one and be right: the log doesn't
+    say which batches have entries. An index ends where its log is damaged; the exit status is then 1.
     """
     paths, work, talk = options.paths, options.work, options.talk
     beside = (*paths, options.cluster_metadata)

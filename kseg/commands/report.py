@@ -70,9 +70,10 @@ class PageOptions(NamedTuple):
 
 @command(PageOptions)
 def report(options: PageOptions) -> None:
-    """Make a page about a disk.
+    """Write a report about a disk.
 
-    The page shows problems, what fills the disk, what retention will delete when, and what could be saved.
+    Use `report` to show the state of a disk to others. One HTML page has its problems, the topics that fill it, coming
+    deletions, and possible savings. The page needs neither a network nor JavaScript.
 
     \b
     Examples:
@@ -82,18 +83,17 @@ def report(options: PageOptions) -> None:
       kseg report kafka-logs/ -o json | jq -c 'select(.table == "topics")'
 
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
-    the current directory. The page begins with a summary that fits a sheet of paper, which -o text prints too, and with
-    verdicts, each with the command that shows more; then come pictures and tables: findings as of `kseg doctor`, where
-    the bytes are, segments over time, what retention will delete on which day, how much was written when, how full
-    batches are, codecs and what others would save, sizes of messages, hot keys, compaction, times out of order,
-    producers, transactions, groups, replicas, settings that disagree. It is one file without any other; it needs
-    neither a network nor JavaScript, and has the numbers as JSON too.
+    the current directory. The page begins with a summary for one sheet of paper, which -o text prints too, and with
+    verdicts, each with the command that shows more. Charts and tables follow: findings of `kseg doctor`, sizes,
+    segments over time, deletions by day, written bytes by time, fill of batches, codecs and their alternatives, sizes
+    of messages, hot keys, compaction, out-of-order timestamps, producers, transactions, groups, replicas, and
+    contradictory settings. The numbers are in it as JSON too.
 
-    Every byte of the logs is read, once. --quick reads names, indexes and the headers of batches: it knows nothing of
-    keys, tombstones, message sizes and codecs' ratios, and can't see damage within logs.
+    `report` reads every byte of the logs once. --quick reads names, indexes and headers of batches: it doesn't know
+    keys, tombstones, message sizes and compression ratios, and can't find damage within logs.
 
-    With --now, how full the disks are now is left out; then the same input gives the same page, byte for byte. The exit
-    status is 1 if there are findings that are errors or warnings.
+    With --now, the page doesn't say how full the disks are; the same input then gives the same bytes. The exit status
+    is 1 if there are errors or warnings.
     """
     paths, work, talk, zone = options.paths, options.work, options.talk, parse_zone(options.zone)
     file = options.file

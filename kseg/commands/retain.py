@@ -46,7 +46,8 @@ class RetainOptions(NamedTuple):
 def retain(options: RetainOptions) -> None:
     """Show which segments retention would delete, and when.
 
-    Retention is by time, by size and by log start offset.
+    Use `retain` to see the segments that retention deletes by time, by size and by log start offset, or to plan how to
+    free space. It deletes nothing.
 
     \b
     Examples:
@@ -55,31 +56,31 @@ def retain(options: RetainOptions) -> None:
       kseg retain orders-0/ --now 2026-12-01T00:00 -o timeline
       kseg retain kafka-logs/ --free 5KB
 
-    Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
-    the same log directory, or in another given one of the same cluster; then from those of the broker and the cluster
-    there, from --server-properties, and from Kafka's defaults. A partition in
-    cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
-    or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
-    .bytes. At the end are sums by topic, by log directory, and in total.
+    PATHS are partition directories, log directories, or parents of these. The output ends with sums by topic, by log
+    directory, and in total.
 
-    --free takes a size or a share. 20% is of the disk, as `df` shows its size, while a broker uses it. Of a copy the
-    size of the broker's disk isn't known: then it is of the logs. disk:20% and logs:20% choose.
+    Settings come from the given options, then from the topic (including cleanup.policy), its broker and its cluster if
+    __cluster_metadata is in the same log directory or in another given one of the same cluster, then from
+    --server-properties, then from Kafka's defaults. A partition in cleaner-offset-checkpoint is compacted: if its
+    policy is unknown, the output says so, and nothing is deleted by age or size. __cluster_metadata is retained by its
+    snapshots, with the defaults of metadata.max.retention.ms and .bytes.
 
-    --free lowers the retention by time of the topics that free most to one age, the greatest with which enough goes, so
-    that the least history is lost; what is deletable now counts. Whole segments go, by their largest time: one whose
-    time is in the future is named, since it keeps those after it. Topics that are compacted alone and internal ones are
-    left alone. Prints the lines of kafka-configs.sh that do it, and those that undo it; the exit status is 1 if so much
-    can't be freed.
+    --free takes a size or a share. 20% is a share of the disk, as `df` shows its size, while a broker uses it. For a
+    copy, it is a share of the logs. disk:20% and logs:20% choose.
 
-    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one
-    partition, by the copy of it that answers, into a new directory, without the segments that would be deleted. If all
-    would be, the new directory has an empty one, as a broker rolls it at the log end offset.
+    --free lowers retention.ms of the topics that free most, to the greatest age that frees enough; segments that are
+    deletable now count. The plan names segments that stay because of a time in the future, and leaves out topics that
+    are only compacted, and internal ones. The output has the kafka-configs.sh commands that do it, and those that undo
+    it. The exit status is 1 if the space can't be freed.
+
+    --to copies one partition, from the replica that the cluster continued with, without deletable segments. If all are
+    deletable, the copy has an empty segment at the log end offset, as a broker rolls it.
     """
     paths, choice, directory, talk = options.paths, options.choice, options.directory, options.talk
     zone, form = parse_zone(options.zone), form_named(options.output)
     draws_timeline = options.output == TIMELINE
     if options.free is not None and (directory is not None or draws_timeline):
-        raise UsageError("--free goes with -o text and -o json, and without --to")
+        raise UsageError("--free needs -o text or -o json, and no --to")
     given_ms = time_or_none(options.now, zone)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(name)]
     cluster = Cluster(paths, talk.refuse)

@@ -42,7 +42,8 @@ class SalvageOptions(NamedTuple):
 def salvage(options: SalvageOptions) -> None:
     """Save the intact batches of damaged partitions.
 
-    They go to a new directory that a broker accepts.
+    Use `salvage` to rescue a damaged partition. It copies intact batches to a new directory that a broker accepts.
+    PATHS never change.
 
     \b
     Examples:
@@ -53,15 +54,17 @@ def salvage(options: SalvageOptions) -> None:
       kseg salvage bucket/ disk1/kafka-logs --to saved
 
     PATHS are partition directories, log directories, parents of these, or remote tiers (docs/how-to/buckets.md). If
-    the same partition is there more than once, these are replicas: `salvage` combines what is intact in each. What a
-    replica got from a leader that the cluster went on without is left out; --keep-diverged keeps it apart. Offsets
-    stay; indexes, leader epochs and producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata
-    has the topic's id. Each partition gets its own directory below DIR; batches whose offsets fit nowhere go to
-    lost+found/ next to these. The exit status is 1 if something is lost, or if kept batches can't be read.
+    they have several replicas of a partition, `salvage` combines their intact batches. It leaves out records from
+    leaders that the cluster abandoned; --keep-diverged keeps them in another directory.
 
-    Batches whose CRC is right, but whose records can't be read, are kept unchanged, since somebody may be able to read
-    them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
-    them as lost.
+    Each partition gets its own directory in DIR. Offsets stay; indexes, leader epochs and producer snapshots are
+    rebuilt, and partition.metadata too if __cluster_metadata has the topic's id. Batches whose offsets fit nowhere go
+    to lost+found/ next to the partitions.
+
+    Batches with a right CRC and unreadable records are kept unchanged, since a later version may read them. Consumers
+    fail there until you move them past. --drop-unreadable leaves these batches out and counts them as lost.
+
+    The exit status is 1 if something is lost, or if kept batches can't be read.
     """
     paths, work, talk = options.paths, options.work, options.talk
     beside = (*paths, options.cluster_metadata)

@@ -33,9 +33,9 @@ class SecurityOptions(NamedTuple):
         if self.tls_cert is None and (self.tls_key or self.tls_ca):
             raise UsageError(f"--tls-{'key' if self.tls_key else 'ca'} needs --tls-cert, the server's certificate")
         if self.mechanisms and self.sasl_users is None:
-            raise UsageError("--sasl-mechanism needs --sasl-users, who may log in")
+            raise UsageError("--sasl-mechanism needs --sasl-users")
         if PLAIN in self.mechanisms and self.tls_cert is None:
-            raise UsageError("--sasl-mechanism PLAIN needs --tls-cert: passwords would go over the network as they are")
+            raise UsageError("--sasl-mechanism PLAIN needs --tls-cert, which encrypts the passwords")
         tls = None if self.tls_cert is None else server_tls(self.tls_cert, self.tls_key, self.tls_ca)
         offered = self.mechanisms or [each for each in MECHANISMS if tls or each != PLAIN]
         passwords = None if self.sasl_users is None else read_passwords(self.sasl_users, talk.warn)
@@ -53,7 +53,7 @@ class _CommandBeside(TableCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_COMMAND] = args[at + 1 :]
         if at == len(args) - 1:
-            raise click.UsageError("no command after --", ctx)
+            raise click.UsageError("the command after -- is missing", ctx)
         return super().parse_args(ctx, args[:at])
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -82,7 +82,8 @@ class ServeOptions(NamedTuple):
 def serve(options: ServeOptions) -> None:
     """Serve log directories to Kafka's clients, read-only.
 
-    `kseg serve` answers as a broker would.
+    Use `serve` to read a disk with any Kafka client. kseg answers as a broker would, and writes nothing. A broker may
+    use the disk at the same time.
 
     \b
     Examples:
@@ -90,16 +91,17 @@ def serve(options: ServeOptions) -> None:
       kseg serve kafka-logs/ -- kcat -b {bootstrap} -C -t orders -o beginning -e
       kseg serve support.tar.gz --listen 127.0.0.1:0
 
-    PATHS are partition directories, log directories, or parents of these; by default the current directory. Batches go
-    out as they lie on the disk. Those that are damaged are passed over, and named once on stderr. Of several replicas
-    of a partition the one is served that the cluster went on with. Nothing is written; a broker may be writing there
-    meanwhile.
+    PATHS are partition directories, log directories, or parents of these; by default the current directory. Batches are
+    sent as stored. Damaged ones are skipped, and reported once on stderr. If PATHS have several replicas of a
+    partition, kseg serves the one that the cluster continued with.
 
-    The address is printed on stdout. Ctrl-C ends the server. With a COMMAND, it is run against the server, {bootstrap}
-    in its arguments becomes the address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment, and its exit
-    status is that of `kseg serve`. Otherwise this is 1 if something was passed over.
+    The address is printed on stdout. Ctrl-C ends the server; the exit status is 1 if it skipped something.
 
-    Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. See docs/how-to/serve.md.
+    A COMMAND runs against the server, on a free port unless you give --listen. {bootstrap} in its arguments becomes the
+    address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment. kseg ends with the exit status of the
+    command.
+
+    Groups continue from the offsets in __consumer_offsets. Their commits are kept in memory. See docs/how-to/serve.md.
     """
     paths, choice, talk = options.paths, options.choice, options.talk
     security = options.security.security(talk)
@@ -116,7 +118,7 @@ def serve(options: ServeOptions) -> None:
     if not served.topics:
         if talk.status:
             return
-        raise UsageError("there is no partition to serve")
+        raise UsageError("PATHS have no partition to serve")
     words: list[Any] = click.get_current_context().meta[_COMMAND]
     is_free = bool(words) and not is_given("listen")
 

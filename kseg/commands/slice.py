@@ -37,18 +37,19 @@ class SliceOptions(NamedTuple):
 
 @command(SliceOptions)
 def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
-    """Copy a piece of a partition.
+    """Copy part of a partition.
 
-    Batches are copied unchanged; indexes are rebuilt.
+    Use `slice` to copy a range of offsets or times, or to leave out single records. Batches are copied unchanged, and
+    indexes are rebuilt. PATHS never change.
 
     \b
     Examples:
       kseg slice orders-0/ --from-offset 203000 --to-offset 204000 --to piece/orders-0
       kseg slice orders-0/ --from-time 2026-11-01T00:00 --to-time 2026-11-02T00:00 --to day/orders-0
-      kseg slice orders-0/ --drop-offset 203500 --to mended/orders-0
+      kseg slice orders-0/ --drop-offset 203500 --to fixed/orders-0
 
-    PATHS are a partition's directory, or log directories with --topic and --partition. Offsets stay; a broker accepts
-    the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
+    PATHS are a partition directory, or log directories with --topic and --partition. Offsets stay; a broker accepts the
+    new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
     cluster = Cluster(options.paths, only_below(Talk().refuse))

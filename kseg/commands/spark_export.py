@@ -47,7 +47,8 @@ class SparkOptions(NamedTuple):
 def spark_export(spark: SparkOptions) -> None:
     """Export topics to Parquet files or tables with Spark.
 
-    The export is that of `kseg export`, on one machine or on a cluster.
+    Use `spark-export` for exports that one process or one machine can't do. The result is the same as of `kseg export`.
+    Sources never change.
 
     \b
     Examples:
@@ -57,9 +58,9 @@ def spark_export(spark: SparkOptions) -> None:
       kseg spark-export kafka-logs/ exported --dry-run
       kseg spark-export --prepare-jvm
 
-    SOURCE and DEST are as for `kseg export`; driver and executors must be able to reach them under the same names. The
-    exit status is that of `kseg export`, and 3 if Spark or the cluster fails; a file that is named then has all that
-    Spark said.
+    SOURCE and DEST are as for `kseg export`; driver and executors must reach them under the same names. The exit status
+    is the same too, or 3 if Spark or the cluster fails. A message then names the file with Spark's output. See
+    docs/how-to/spark.md.
     """
     _require_spark()
     options, talk = spark.export, spark.export.talk
@@ -142,7 +143,7 @@ def _prepare_jvm(spark: SparkOptions) -> None:
 
     master = spark.master
     if not master.startswith("local"):
-        raise UsageError(f"--prepare-jvm is for exports on this machine, with --master local[N]; this one is {master}")
+        raise UsageError(f"--prepare-jvm needs --master local[N]; this one is {master}")
     archive = make_class_archive(master, dict(spark.settings), verbose=spark.verbose)
     write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
 

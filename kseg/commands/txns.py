@@ -43,9 +43,10 @@ class TxnsOptions(NamedTuple):
 
 @command(TxnsOptions)
 def txns(options: TxnsOptions) -> None:
-    """Show transactions, and which of them hang.
+    """Show transactions, and find hanging ones.
 
-    Transactions are open, committed or aborted; each has its offsets and its duration.
+    Use `txns` to find transactions that hold back consumers. It lists open, committed and aborted transactions with
+    their offsets and durations, and prints commands that end hanging ones. It changes nothing.
 
     \b
     Examples:
@@ -54,28 +55,28 @@ def txns(options: TxnsOptions) -> None:
       kseg txns disk1/ disk2/ --open --now now --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
-    PATHS are partition directories, log directories, or parents of these (such as all disks of a broker); by default
+    PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
     the current directory. From __transaction_state, `txns` shows the latest state of each transactional id. Hanging and
-    overdue transactions come first, then open ones; of more than 100,000 that ended, the first come before these. The
-    exit status is 1 if a transaction hangs or is overdue: open for longer than its producer allowed.
+    overdue transactions come first, then open ones. If more than 100,000 have ended, the first of these come before all
+    others.
 
-    Open transactions hold back the last stable offset. One hangs if no coordinator will end it: __transaction_state, in
-    the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
-    that aborts a hanging or overdue one is printed with the reason. Without that topic the age decides, with --now:
-    one hangs if its last record is older than --transaction-max-timeout-ms. The others end when their coordinator's
-    timeout has passed (ENDS); with --open the commands that end these sooner are printed too. BEGAN is the
-    coordinator's time, PRODUCED the producer's own of the first batch. COORDINATOR PARTITION and STATE RECORD are
-    the partition and offset of __transaction_state that have a transactional id, COORDINATOR EPOCH is that of the
-    marker, LSO the last stable offset.
+    An open transaction holds back the last stable offset (LSO). It is overdue if it is open for longer than its
+    producer allowed. It hangs if no coordinator will end it: __transaction_state in the same log directories doesn't
+    have it, as for `kafka-transactions.sh find-hanging`. Without that topic and with --now, it hangs if its last record
+    is older than --transaction-max-timeout-ms. Others end when their coordinator's timeout has passed (ENDS).
 
-    By default transactions that a coordinator knows are as old as by the clock while a broker runs on the disks,
-    and else by the newest time that a broker wrote to them. If disks were copied one after another, give as --now the
-    time when the first copy started.
+    For hanging and overdue transactions, `txns` prints the reason and the command that aborts them; with --open, also
+    commands for the others. The exit status is 1 if a transaction hangs or is overdue.
 
-    Last stable offsets are shown of partitions that a transaction holds back, of all with -v, in JSON always.
+    BEGAN is the coordinator's time, PRODUCED the producer's time of the first batch. COORDINATOR PARTITION and STATE
+    RECORD are the partition and offset in __transaction_state, COORDINATOR EPOCH is the epoch in the marker. The output
+    has the LSO of partitions that a transaction holds back; with -v and in JSON, of all.
 
-    --explain prints the batches of a transaction, its marker, what the transaction index, producer snapshots and its
-    coordinator say of it, and damage that may hide its marker, in order; last what became of it, and why that is known.
+    Ages are relative to --now. If disks were copied one after another, give the time when the first copy started.
+
+    --explain prints the batches of a transaction, its marker, the entries of the transaction index, of producer
+    snapshots and of its coordinator, and damage that may hide its marker; then its outcome, and how this is known.
+    ID@OFFSET is the transaction at an offset, such as 7@204950.
     """
     paths, choice, rows, talk = options.paths, options.choice, options.rows, options.talk
     zone = parse_zone(options.zone)

@@ -36,7 +36,8 @@ class VerifyOptions(NamedTuple):
 def verify(options: VerifyOptions) -> None:
     """Check logs, indexes, snapshots and checkpoints.
 
-    `verify` makes the checks of a broker's start, and more.
+    Use `verify` to check a partition or a disk as a broker does at its start, and further. It reads every byte, and
+    changes nothing.
 
     \b
     Examples:
@@ -47,17 +48,18 @@ def verify(options: VerifyOptions) -> None:
       kseg verify --explain offsets-lost
 
     PATHS are partition directories or files in them (which mean the whole partition), log directories, parents of
-    these, or remote tiers; by default the current directory. `verify` prints a line per finding, errors first, then
-    warnings, or `ok` if there are none and something was read. The exit status is 1 if there are errors or warnings.
-    Notes are counted; -v lists them, and first says how a broker's start on these disks would end, like `kseg doctor`.
-    Files that are skipped because they aren't Kafka's are named on stderr.
+    these, or remote tiers; by default the current directory. `verify` prints one line per finding, errors first, then
+    warnings, or `ok` if there are none. Notes are counted; -v lists them, and first forecasts a broker's start on these
+    disks, like `kseg doctor`. stderr lists skipped files that aren't Kafka's. The exit status is 1 if there are errors
+    or warnings.
 
-    With --cluster, the PATHS are compared with the cluster's metadata in one of them: is there a copy of each
-    partition, one of an in-sync replica, of the same topic id, without gaps? -v lists all copies, the longest first.
+    --cluster compares PATHS with the cluster's metadata in one of them. It checks that each partition has a copy, that
+    one is of an in-sync replica, and that copies have the right topic id and no gaps. -v lists all copies, the longest
+    first.
 
     With a selection, as in `kseg dump`, `verify` reads only segments that may have selected records. It reports
-    findings about batches with such a record, about damage where one may have been, and about these segments' indexes.
-    It doesn't check what needs the whole partition: sequences and transactions of producers, snapshots, checkpoints,
+    findings about batches with such records, about damage where one may have been, and about indexes of these segments.
+    It skips checks that need the whole partition: sequences and transactions of producers, snapshots, checkpoints,
     directories.
     """
     if options.explain is not None:

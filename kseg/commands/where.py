@@ -36,7 +36,7 @@ class WhereOptions(NamedTuple):
 def where(options: WhereOptions) -> None:
     """Find the partition of a key, group or transactional id.
 
-    The partition of a group has its commits, that of a transactional id its state.
+    Use `where` to find the partition of a record's key, of a group's offsets, or of a transactional id's state.
 
     \b
     Examples:
@@ -44,14 +44,14 @@ def where(options: WhereOptions) -> None:
       kseg where --key user-17 --partitions 12
       kseg where --key user-17 --topic orders disk1 disk2
 
-    If you give PATHS (log directories), `where` also shows the partition's directory; the exit status is 1 if it isn't
-    there. The number of partitions comes from __cluster_metadata there. Without that, a topic's partitions in the
-    directories are counted, and the output says so: give --partitions if these aren't all. For groups and transactions
-    it is the number that the groups or transactional ids there leave, else a supposed 50, Kafka's default.
+    With PATHS (log directories), `where` also shows the partition's directory; the exit status is 1 if it isn't there.
+    The number of partitions comes from __cluster_metadata in PATHS, otherwise from the topic's directories; give
+    --partitions if some are missing. For groups and transactional ids, it follows from the ids stored there, or is 50,
+    Kafka's default.
     """
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
-        raise UsageError("give one of --group, --transactional-id, --key")
+        raise UsageError("give one of --group, --transactional-id and --key")
     talk, paths = options.talk, options.paths
     topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
     replicas, count = _at_hand(Cluster(paths, talk.refuse), topic)

@@ -287,7 +287,7 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
             b"source: line 1: there is no transaction to end; give a producer id, and make batches transactional",
         ),
         (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
-        (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' isn't a codec: none, gzip, snappy, lz4, zstd"),
+        (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' isn't a codec; give none, gzip, snappy, lz4, zstd"),
         (b"{}", ["--compression", "gzip:11"], b"gzip: level 11 isn't valid; give one from 1 to 9"),
         (b"{}", ["--topic-id", "x"], b"--topic-id: 'x' isn't 22 characters of base64url"),
     ],

@@ -64,7 +64,7 @@ def test_the_command_line_comes_first_and_then_the_variables(config: Path, monke
     ("content", "said"),
     [
         ("outptu = 'json'", "no command has an option 'outptu'"),
-        ("[dmup]\noutput = 'json'", "there is no command 'dmup'"),
+        ("[dmup]\noutput = 'json'", "no such command 'dmup'"),
         ("[dump]\nsort = 'size'", "`kseg dump` has no option 'sort'"),
     ],
 )

@@ -294,10 +294,10 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
         ),
         ("--changes --from-time 2026-11-22 --to-time 2026-11-21", "--from-time is later than --to-time"),
         ("--diff missing/path", "missing/path: no such file or directory"),
-        ("--changes --at 3", "--changes prints rows of its own: leave --at out"),
-        ("--changes --settings", "--changes prints rows of its own: leave --settings out"),
-        ("--diff 3 -o commands", "--diff prints rows of its own: leave -o commands out"),
-        ("--changes --diff 3", "--changes has all changes between two times, --diff what is left of them: give one"),
+        ("--changes --at 3", "--changes prints its own rows; omit --at"),
+        ("--changes --settings", "--changes prints its own rows; omit --settings"),
+        ("--diff 3 -o commands", "--diff prints its own rows; omit -o commands"),
+        ("--changes --diff 3", "--changes lists all changes, --diff compares two states; give one of them"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: str, said: str) -> None:

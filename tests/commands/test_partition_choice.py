@@ -127,7 +127,7 @@ def test_files_outside_of_the_chosen_partitions_are_not_dumped(disks: Path) -> N
 def test_what_is_no_partition_number_is_wrong_usage(text: str, disks: Path) -> None:
     ran = kseg(["ls", "disk1", f"--partition={text}"], disks)
     assert ran.status == 2
-    assert b"is neither a partition's number nor a range such as 0-3" in ran.stderr
+    assert b"is neither a partition number nor a range such as 0-3" in ran.stderr
 
 
 def test_a_chosen_partition_on_two_disks_of_a_broker_is_found(disks: Path) -> None:

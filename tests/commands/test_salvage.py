@@ -159,7 +159,7 @@ def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -
 def test_output_directory_must_be_given(damaged: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged)], tmp_path)
     assert ran.status == 2
-    assert b"give --to DIR, or --dry-run" in ran.stderr
+    assert b"give --to DIR or --dry-run" in ran.stderr
 
 
 def test_nothing_is_left_where_there_is_nothing_to_salvage(tmp_path: Path) -> None:

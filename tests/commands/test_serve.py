@@ -76,7 +76,7 @@ def test_options_after_the_first_two_dashes_are_the_commands() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["zstd-0", "--"], "kseg: serve: no command after --; run `kseg serve --help` for more"),
+        (["zstd-0", "--"], "kseg: serve: the command after -- is missing; see `kseg serve --help`"),
         (["zstd-0", "--", "./not-there"], "kseg: ./not-there: can't be run: No such file or directory"),
         (["zstd-0", "--topic", "other"], "kseg: --topic other: no such partition here; there are zstd (0)"),
         (["not-there"], "kseg: not-there: no such file or directory"),

@@ -1,4 +1,4 @@
-"""Help texts of options: one short sentence each, plain values, the same words for the same meaning."""
+"""Help texts: of options one short sentence each, of commands a purpose, a paragraph, examples and details."""
 
 import re
 from collections import Counter
@@ -53,3 +53,14 @@ def test_defaults_and_values_are_shown_alike(name: str) -> None:
             flags, text = record
             assert not re.search(r"  \[|<=|>=|default: \(", text), flags
             assert set(flags.split()[-1:]).isdisjoint(BARE_METAVARS) or TEXTS.intersection(option.opts), flags
+
+
+@for_each("name", COMMANDS)
+def test_a_command_has_its_purpose_one_paragraph_and_examples(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    purpose, paragraph, examples, *details = (command.help or "").split("\n\n")
+    assert re.fullmatch(r"[A-Z][^:;.]+\.", purpose)
+    assert "Examples:\n" in examples
+    for text in (paragraph, *details):
+        assert not FOREIGN.search(" ".join(text.split())), text

@@ -69,7 +69,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         size = None if match is None else int(match[1]) * _UNITS[match[2]]
         if size is None or not self.least <= size <= self.most:
             bounds = f"from {size_text(self.least)} to {size_text(self.most)}"
-            self.fail(f"{str(value)!r} isn't a size {bounds}: give bytes, or 64MB, 1GiB", param, ctx)
+            self.fail(f"{str(value)!r} isn't a size {bounds}; give bytes, 64MB or 1GiB", param, ctx)
         return size
 
 
@@ -124,7 +124,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         """Return the names; fail if one is unknown."""
         names = () if value == "none" else tuple(str(value).split(","))
         if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
-            self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
+            self.fail(f"{value!r} isn't a list of topic, partition and date, nor `none`", param, ctx)
         return names
 
 
@@ -142,7 +142,7 @@ class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
         host = host[1:-1] if is_bracketed else host
         is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _LARGEST_PORT
         if not is_port or not _HOST.fullmatch(host) or is_bracketed != (":" in host):
-            self.fail(f"{value!r} isn't HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092.", param, ctx)
+            self.fail(f"{value!r} isn't HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092", param, ctx)
         return host, int(port)
 
 
@@ -159,7 +159,7 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         """Name and value."""
         name, equals, text = str(value).partition("=")
         if not equals:
-            self.fail(f"{value!r} has no =.", param, ctx)
+            self.fail(f"{value!r} isn't NAME=VALUE", param, ctx)
         return name, text
 
 
@@ -194,7 +194,7 @@ class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore
         match = _NUMBERS.fullmatch(text.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last <= MAXIMUM_PARTITION:
-            self.fail(f"{text!r} is neither a partition's number nor a range such as 0-3", param, ctx)
+            self.fail(f"{text!r} is neither a partition number nor a range such as 0-3", param, ctx)
         return range(first, last + 1)
 
 
@@ -219,7 +219,7 @@ def only_match(_: object, __: object, text: str | None) -> Path | None:
         return None
     found = matching_paths(text)
     if len(found) > 1:
-        raise UsageError(f"matches {counted(len(found), 'path')}: `explain` takes one", text)
+        raise UsageError(f"matches {counted(len(found), 'path')}; give one of them", text)
     return Path(found[0])
 
 

@@ -234,7 +234,9 @@ def test_entry_that_begins_elsewhere_is_not_believed_and_reported(first: int, tm
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
     assert list(map(int, ran.stdout.split())) == [0, 1, 7]
-    assert f"aborted at offset 6 begins at 3, the entry says {first}: kseg uses the log instead".encode() in ran.stderr
+    assert (
+        f"aborted at offset 6 begins at 3, but the entry has {first}: kseg uses the log instead".encode() in ran.stderr
+    )
     ran = run_kseg(["verify", "."], log.parent)
     assert ran.status == 1
     assert (b"transaction-unfounded" if first < 3 else b"transaction-unindexed") in ran.stdout

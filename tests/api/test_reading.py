@@ -168,13 +168,13 @@ def test_keys_and_headers_are_bytes_texts_or_hex(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"from_ofset": 3}, "from_ofset: there are from_offset, "),
-        ({"is_committed": True}, "is_committed: there are "),
+        ({"from_ofset": 3}, "from_ofset: no such option; give one of from_offset, "),
+        ({"is_committed": True}, "is_committed: no such option; give one of "),
         ({"limit": -1}, "limit -1"),
         ({"from_offset": 2**70}, "from_offset"),
         ({"sample": 2.0}, "2.0"),
         ({"sample": "200%"}, "200%"),
-        ({"isolation": "committed"}, "read_uncommitted and read_committed"),
+        ({"isolation": "committed"}, "read_uncommitted or read_committed"),
         ({"from_time": "tomorrow"}, "isn't a valid time"),
         ({"key_regex": "("}, "key-regex"),
         ({"tz": "Mars"}, "no such time zone"),

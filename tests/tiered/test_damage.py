@@ -106,9 +106,9 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         "zstd",
         changed("log", lambda content: content[:2700] + bytes(60) + content[2760:]),
         "bad-crc",
-        "crc is",
+        "CRC is",
     ),
-    "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "crc"),
+    "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "CRC"),
     "log-zeroed": ("plain", changed("log", lambda content: bytes(len(content))), "cut-segment", "zeros"),
     "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has version '7'"),
     "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg reads manifests of version 1"),
@@ -141,7 +141,7 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         "zstd",
         edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": MOST_CHUNKS + 1}),
         "remote-manifest",
-        f"a segment can't have {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
+        f"the segment has {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
     ),
     "more-chunks-than-bytes": (
         "zstd",
@@ -226,7 +226,7 @@ def test_without_its_key_a_segment_is_listed_and_the_option_named(
     assert ran.status == 2
     assert ran.stderr == (
         b"kseg: bucket/aes-0/00000000000000000000.log: is encrypted with the key key1;"
-        b" --private-key key1=FILE to decrypt it\n"
+        b" give --private-key key1=FILE to decrypt it\n"
     )
 
 
@@ -256,7 +256,7 @@ def test_wrong_private_key_is_named(bucket: Path, unpacked_into: Path, tmp_path:
     wrong = aiven_objects.private_key_file(tmp_path, 7)
     ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
     assert ran.status == 2
-    assert b"that isn't the private key key1" in ran.stderr
+    assert b"which isn't the private key key1" in ran.stderr
 
 
 def test_missing_library_is_answered_with_the_line_that_installs_it(
@@ -323,7 +323,7 @@ def test_chunks_that_an_object_lacks_cost_nothing(plugin: Plugin, tmp_path: Path
     manifest.write_text(json.dumps(fields))
     ran = bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
-    assert f"; by the manifest it is {2048 * size}".encode() in ran.stdout
+    assert f", but the manifest says {2048 * size}".encode() in ran.stdout
     assert ran.stdout.count(b" unreadable: ") <= 2
 
 

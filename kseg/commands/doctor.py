@@ -74,7 +74,7 @@ def doctor(options: DoctorOptions) -> None:
     """Find a disk's problems, and the next step for each.
 
     Use `doctor` first if you suspect a problem on a broker's disk. It prints one page: problems, most severe first,
-    each with the next command to run. Nothing changes, neither by `doctor` nor by these commands.
+    each with the next command to run. It changes nothing.
 
     \b
     Examples:

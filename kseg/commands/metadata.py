@@ -35,7 +35,7 @@ COMMANDS = "commands"
 
 
 class ScriptOptions(NamedTuple):
-    """The cluster of a script, and what it keeps."""
+    """The cluster of a script, and the kept broker ids."""
 
     keep_brokers: bool
     bootstrap_server: str

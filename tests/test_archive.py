@@ -164,7 +164,7 @@ def test_empty_directories_are_kept(form: str, plain: Path, tmp_path: Path) -> N
     (disk / "lost+found").mkdir()
     (tmp_path / f"bundle.{form}").write_bytes(packed(disk, form, "disk"))
     found = kseg(tmp_path, "doctor", f"bundle.{form}", "--quick").stdout.decode()
-    assert f"bundle.{form}/disk/lost+found: its name isn't a topic and a number" in found
+    assert f"bundle.{form}/disk/lost+found: its name isn't a topic with a partition number" in found
 
 
 def test_only_what_is_needed_is_unpacked(plain: Path, tmp_path: Path) -> None:

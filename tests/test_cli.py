@@ -151,7 +151,7 @@ WRITERS = [
 ]
 
 
-NOT_WRITTEN = "kseg: standard output: {}; not everything was written\n"
+NOT_WRITTEN = "kseg: standard output: {}; the output is incomplete\n"
 FULL, CLOSED = "No space left on device", "is closed"
 
 

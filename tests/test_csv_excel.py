@@ -86,7 +86,7 @@ def test_records_of_one_copy_are_cells_too(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("log")
 def test_it_is_csv_unless_another_form_is_given(tmp_path: Path) -> None:
     refused = run.kseg(("ls", "orders-0", "-o", "json", "--csv-excel"), tmp_path)
-    assert (refused.status, refused.stderr) == (2, b"kseg: --csv-excel is CSV: leave -o out\n")
+    assert (refused.status, refused.stderr) == (2, b"kseg: --csv-excel prints CSV; remove -o\n")
     refused = run.kseg(("dump", "orders-0", "--csv-separator", ";"), tmp_path)
-    assert refused.stderr == b"kseg: --csv-separator needs CSV: add -o csv or --csv-excel\n"
+    assert refused.stderr == b"kseg: --csv-separator needs CSV; add -o csv or --csv-excel\n"
     assert run.kseg(("ls", "orders-0", "-o", "csv", "--csv-separator", ";"), tmp_path).stdout.startswith(b"topic;")

@@ -87,4 +87,4 @@ def test_it_is_about_csv_alone(command: str, tmp_path: Path) -> None:
     write_segment(tmp_path / directory, [])
     ran = run.kseg([command, directory, "--csv-safe"], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr.endswith(b"--csv-safe needs CSV: add -o csv\n")
+    assert ran.stderr.endswith(b"--csv-safe needs CSV; add -o csv\n")

@@ -230,7 +230,7 @@ FINDS_NOTHING = ("-1h", "-2d")
 """Nothing of the examples was written in these last hours and days."""
 ON_A_SCREEN = "kseg browse "
 """Beginning of examples that open their files, and then need a terminal."""
-NO_SCREEN = b"kseg: browse needs a terminal; `kseg explain` prints fields and bytes\n"
+NO_SCREEN = b"kseg: browse needs a terminal; use `kseg explain` to print fields and bytes\n"
 ELSEWHERE = "kseg spark-export "
 """Beginning of examples that need a cluster or an object store: only their options are checked."""
 

@@ -138,7 +138,7 @@ def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
         (b"\0\x63abc", b"\0\1", "kseg doesn't know records of type 99"),
         (b"\0\1\0\5ab", None, "5 bytes are needed, 2 are left"),
         (b"\0\2\0\1g!", None, "bytes too many"),
-        (b"\0\2\0\1g", b"\0\4\xff\xff\xff\xff\xff\xff", "a number ends too late or not at all"),
+        (b"\0\2\0\1g", b"\0\4\xff\xff\xff\xff\xff\xff", "a number has too many bytes or no end"),
     ],
 )
 def test_bytes_that_fit_no_message_stay_as_they_are_and_say_why(
@@ -173,7 +173,10 @@ def test_very_many_fields_of_a_batch_are_not_all_opened(tmp_path: Path) -> None:
     found = list(leaves(item.fields))
     assert 20_000 < len(found) < 100_000
     assert sum(leaf.size for leaf in found) == path.stat().st_size
-    assert (found[-2].value, found[-2].meaning) == (value, "more than 50000 fields before: it isn't taken apart")
+    assert (found[-2].value, found[-2].meaning) == (
+        value,
+        "more than 50000 fields before this one; kseg doesn't read it",
+    )
 
 
 def test_only_internal_topics_are_opened(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_wide_characters_take_two_cells() -> None:
 def test_columns_that_a_command_has_not_are_refused() -> None:
     ran = run.kseg(["ls", "--fields", "lag", BROKER], golden.ROOT)
     assert ran.status == 2
-    assert b"none of these rows has lag; they have topic, " in ran.stderr
+    assert b"no row has lag; use topic, " in ran.stderr
     shown = run.kseg(["ls", "--fields", "directory,allocatedBytes,leftovers", BROKER], golden.ROOT).stdout.decode()
     assert "[]" not in shown
     assert "KiB" in shown.splitlines()[1]

@@ -126,7 +126,7 @@ def test_directory_that_no_broker_starts_on_is_told(tmp_path: Path, name: str) -
     (partition.parent / name).mkdir()
     shutil.copy(golden.ROOT / "logs" / "4.3.1" / "meta.properties", partition.parent)
     found = [each["sentence"] for each in told(tmp_path) if each["id"] == "foreign-directory"]
-    assert found == [f"its name isn't a topic and a number: it is {NAMES[name]}"]
+    assert found == [f"its name isn't a topic with a partition number: it is {NAMES[name]}"]
 
 
 @for_each("name", ["bundle.tar.gz", "disk.zip", "0-1-v1.log", f"{NAME}.gz"], ids=str)

@@ -140,7 +140,7 @@ def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
         found += [
             fact("first_offset", header.first_offset, "of the first batch"),
             fact("magic", header.magic, "of the first batch"),
-            fact("first_time", clock.text(header.max_timestamp), "largest time of the first batch"),
+            fact("first_time", clock.text(header.max_timestamp), "largest timestamp of the first batch"),
         ]
     if last is not None and last.last is not None:
         found += [

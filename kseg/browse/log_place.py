@@ -271,7 +271,7 @@ class LogPlace(BrowsedPlace):
     """The batches and damages of one log."""
 
     scopes = frozenset((Scope.RECORDS, Scope.FILE))
-    heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest time"
+    heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest timestamp"
 
     def __init__(self, path: Path) -> None:
         """Open the log. Raises OpenError if it can't be opened."""
@@ -418,7 +418,7 @@ class LogPlace(BrowsedPlace):
             return PlaceRow(f"{damage.kind}: {human_size(damage.size)}", is_wrong=is_wrong, is_open=False)
         header = self._header(position)
         if header is None:
-            return PlaceRow("(cut meanwhile)", is_wrong=True, is_open=False)
+            return PlaceRow("(cut since)", is_wrong=True, is_open=False)
         kind = "" if damage is None else f" {damage.kind}"
         return PlaceRow(_batch_text(header, self.clock) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
 
@@ -443,10 +443,10 @@ class LogPlace(BrowsedPlace):
         header = self._header(position)
         size = 0 if header is None else header.size
         if size > LARGEST_SHOWN:
-            raise KsegError(f"a batch of {counted(size, 'byte')} is too large to be shown", self.path, position)
+            raise KsegError(f"a batch of {counted(size, 'byte')} is too large to show", self.path, position)
         raw = self._log_file.read(position, size)
         if len(raw) < size or not raw:
-            raise KsegError("the log was cut meanwhile: r looks again", self.path, position)
+            raise KsegError("the log was cut since; press r to read it again", self.path, position)
         damage = self._damages.get(position)
         return Batch.parse(raw, position, is_valid=damage is None or bool(damage.size == 0))
 
@@ -476,17 +476,17 @@ class LogPlace(BrowsedPlace):
         if identity == self._identity:
             return ""
         if identity is None:
-            return "the file is gone: what was open can still be read"
+            return "the file is gone; kseg can still read the open file"
         is_same = identity[:2] == self._identity[:2] if self._identity is not None else False
         old = self.size
         self.close()
         self._open()
         if not is_same:
             self._begin_at(0)
-            return "another file took the place of this one: it is shown from its beginning"
+            return "another file replaced this one; showing it from the start"
         self._forget_from(min(old, self.size))
         if self.size == old:
-            return "written to, of the same size"
+            return "changed without a new size"
         verb = "grew" if self.size > old else "was cut"
         return f"the log {verb} from {old} to {counted(self.size, 'byte')}"
 

@@ -67,7 +67,7 @@ class Way:
             number = self.place.number_of(log)
             entered = None if number is None else self.place.enter(number)
             if entered is None or number is None:
-                raise KsegError("isn't below this place", log)
+                raise KsegError("isn't inside this place", log)
             self.cursor = number
             self.push(entered)
         assert isinstance(self.place, LogPlace)

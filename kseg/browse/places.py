@@ -238,7 +238,7 @@ class DirectoryPlace(BrowsedPlace):
         come, gone = set(self._rows) - set(before), set(before) - set(self._rows)
         changes = [f"{len(come)} new"] if come else []
         changes += [f"{len(gone)} gone"] if gone else []
-        return f"listed again: {', '.join(changes)}" if changes else ""
+        return f"updated: {', '.join(changes)}" if changes else ""
 
 
 class DisksPlace(DirectoryPlace):

@@ -107,7 +107,7 @@ def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
         wanted = Wanted(0, target) if is_time else Wanted(target)
         match = first_match(log_file, SegmentStep(SegmentFiles(0, found)), wanted)
     if match is None:
-        raise NotThereError("no record of the file has this or comes after it")
+        raise NotThereError("the file has no such record and no later one")
     return Jump(log, match.batch.position, match.record.offset)
 
 
@@ -121,7 +121,7 @@ def next_damage(begin: Begin, watch: Watch) -> Jump:
                 for each in piece:
                     if each.damage is not None and is_harmful(each.damage, is_last=is_last):
                         return Jump(log, each.position, note=f"{each.damage.kind}: {each.damage.detail}")
-    raise NotThereError("no damage from here on")
+    raise NotThereError("no damage after this place")
 
 
 def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
@@ -134,7 +134,7 @@ def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
                     continue
                 if sought.is_in_record(record):
                     return Jump(log, record.position, record.offset)
-    raise NotThereError(f"no match for {sought.text!r} from here on")
+    raise NotThereError(f"no match for {sought.text!r} after this place")
 
 
 class _Limit(NamedTuple):
@@ -155,7 +155,7 @@ def previous_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
         if found is not None:
             return Jump(log, found.position, found.offset)
         limit = _Limit(sys.maxsize, -1)
-    raise NotThereError(f"no match for {sought.text!r} before this")
+    raise NotThereError(f"no match for {sought.text!r} before this place")
 
 
 def _last_match(log_file: LogFile, limit: _Limit, sought: Sought, watch: Watch) -> Record | None:

@@ -68,7 +68,7 @@ class ClusterCopy(NamedTuple):
 
     def text(self) -> str:
         """Return its broker and its extent, for people."""
-        broker = "a broker that isn't known" if self.broker is None else f"broker {self.broker}"
+        broker = "an unknown broker" if self.broker is None else f"broker {self.broker}"
         offsets = f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
         if self.log_end_offset == self.log_start_offset:
             offsets = f"no offsets from {self.log_start_offset} on"
@@ -156,7 +156,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
     metadata = cluster.own_metadata
     if metadata is None:
         raise OpenError(
-            f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", cluster.paths[0]
+            f"no given log directory has {METADATA_TOPIC}-0; give one of a broker or controller", cluster.paths[0]
         )
     found: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
     for each in cluster.partitions_of_all(choice):
@@ -226,11 +226,11 @@ def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:
     place = partition.copies[0].path if partition.copies else path / partition.name
     replicas = f"replicas are on brokers {_numbers(expected.replicas)}, in sync {_numbers(partition.in_sync)}"
     if not partition.copies:
-        yield Finding(NO_COPY, place, f"none is here; {replicas}")
+        yield Finding(NO_COPY, place, f"no copy here; {replicas}")
     elif not partition.has_in_sync:
-        yield Finding(NO_IN_SYNC_COPY, place, f"here is {partition.copies[0].text()}; {replicas}")
+        yield Finding(NO_IN_SYNC_COPY, place, f"only copy here: {partition.copies[0].text()}; {replicas}")
     elif partition.absent:
-        yield Finding(COPY_ABSENT, place, f"none of broker {_numbers(partition.absent)} is here; {replicas}")
+        yield Finding(COPY_ABSENT, place, f"no copy of broker {_numbers(partition.absent)} here; {replicas}")
     for first, last in partition.gaps:
         which = f"offset {first}" if first == last else f"offsets {first} to {last}"
         sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has {which}"

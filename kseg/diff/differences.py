@@ -298,7 +298,7 @@ def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Calla
         return list(side.directories(of_any_side))
     replicas = side.partitions(of_any_side, whole.metadata)
     for left_out in left_out_of(replicas):
-        note(f"left out: {left_out.text()}")
+        note(f"omitted: {left_out.text()}")
     return [each.best for each in replicas if each.copies]
 
 
@@ -318,7 +318,7 @@ def _leading_side(sides: Sequence[Path], leader: Path) -> int:
     inside = [place for place in places if place in wanted.parents or wanted in place.parents]
     found = [wanted] if wanted in places else sorted(inside, key=lambda place: len(place.parts))
     if not found:
-        raise UsageError("--leader is none of the directories that are compared", leader)
+        raise UsageError("--leader isn't one of the compared directories", leader)
     return places.index(found[-1])
 
 
@@ -329,7 +329,7 @@ def _by_topic_id(
     ids = list(dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id is not None))
     if len(ids) > 1:
         places = ", ".join(f"{copy.partition.path} {copy.topic_id or 'unknown'}" for copy in copies)
-        note(f"{name}: topics of different ids aren't compared: {places}")
+        note(f"{name}: kseg doesn't compare topics with different ids: {places}")
         groups = [
             [copy for copy in copies if copy.topic_id == each] for each in dict.fromkeys(c.topic_id for c in copies)
         ]

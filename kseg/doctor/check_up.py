@@ -57,14 +57,14 @@ def suspect_sentence(suspect: SuspectTimes, zone: tzinfo = UTC) -> str:
     first, last = suspect.first_offset, suspect.last_offset
     offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
     batches = "" if suspect.batches is None else f", {counted(suspect.batches, 'batch', 'batches')}"
-    return f"{who}: {offsets}{batches}: times up to {suspect.largest}, {_reading(suspect, zone)}"
+    return f"{who}: {offsets}{batches}: timestamps up to {suspect.largest}, {_reading(suspect, zone)}"
 
 
 def _author(author: Author) -> str:
     if author.is_broker:
         return "the broker's own clock"
     if author.producer_id is None:
-        return "producers that aren't known"
+        return "unknown producers"
     return "a producer without id" if author.producer_id < 0 else f"producer {author.producer_id}"
 
 
@@ -75,7 +75,7 @@ def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
     if unit is None:
         return taken
     name, factor, divisor = unit
-    return f"taken for {taken}; in {name} {time_or_year(suspect.largest * factor // divisor, zone)}"
+    return f"read as {taken}; in {name} {time_or_year(suspect.largest * factor // divisor, zone)}"
 
 
 def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
@@ -122,7 +122,7 @@ def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[
     if suspect.id == SECONDS:
         return _effect_of_seconds(found)
     if found.retention.is_policy_unknown:
-        return "whether retention by time applies isn't known: the topic is compacted", None
+        return "the topic is compacted, so retention by time may not apply", None
     if not _has_age(found):
         return "retention by time doesn't apply here; lookups by time go wrong", None
     rows = pinned(found)
@@ -136,7 +136,7 @@ def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[
 def _effect_of_seconds(found: Examined) -> tuple[str, int | None]:
     rows = expired_by_seconds(found)
     if not rows or found.listing is None:
-        return "lookups by time miss them", None
+        return "lookups by time miss the records", None
     size = sum(row.size for row in rows)
     return f"retention by time deletes {_segments(rows, found.listing)} at once, {_rule(found)}", size
 
@@ -155,10 +155,10 @@ def _rule(found: Examined) -> str:
 
 _RETENTION_OF = {
     SettingSource.TOPIC: "the topic's retention",
-    SettingSource.BROKER: "the broker's default",
-    SettingSource.ALL_BROKERS: "the cluster's default",
-    SettingSource.STATIC: "the default in server.properties",
-    SettingSource.DEFAULT: "Kafka's default",
+    SettingSource.BROKER: "the broker's default retention",
+    SettingSource.ALL_BROKERS: "the cluster's default retention",
+    SettingSource.STATIC: "the default retention in server.properties",
+    SettingSource.DEFAULT: "Kafka's default retention",
 }
 
 
@@ -188,7 +188,7 @@ def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
         if disk.available * _NEARLY_FULL >= disk.size:
             continue
         name = "disk-nearly-full" if disk.available else "disk-full"
-        sentence = f"{human_size(disk.available)} of {human_size(disk.size)} are free"
+        sentence = f"{human_size(disk.available)} of {human_size(disk.size)} is free"
         yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)
 
 
@@ -241,7 +241,7 @@ class CheckUpInWork:
             self._take_newest(found)
         partition = found.listing.partition
         if not partition.has_content and partition.state is None and not verified.findings:
-            self._add(Trouble("empty-directory", partition.path, "there is nothing of a log in it"), found.listing)
+            self._add(Trouble("empty-directory", partition.path, "it contains no log files"), found.listing)
 
     def take_commits(self) -> None:
         """Compare the groups' commits with the ends of logs, unless it is quick: their topic is read again."""
@@ -358,7 +358,8 @@ class CheckUpInWork:
         if self._clock_behind is not None:
             newest, clock, path = self._clock_behind
             sentence = (
-                f"written at {time_or_year(newest, self._zone)}, but here it is {time_or_year(clock, self._zone)}"
+                f"written at {time_or_year(newest, self._zone)}, but this machine's clock says"
+                f" {time_or_year(clock, self._zone)}"
             )
             yield Trouble("clock-behind", path, sentence)
 
@@ -394,14 +395,14 @@ class _DueSegments:
     def sentence(self, source: SettingSource) -> str:
         """Return the size, the number of topics, and the rule; source: of the retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
-        what = f"{segments} of {topics}, {human_size(self.size)},"
+        what = f"{segments} of {topics} ({human_size(self.size)})"
         match source:
             case SettingSource.TOPIC:
                 return f"{what} are past their topics' retention or below the log start offset"
             case SettingSource.DEFAULT:
-                return f"{what} are older than Kafka's default retention; no retention of their own is known here"
+                return f"{what} are older than Kafka's default retention; their own retention isn't known here"
             case _:
-                return f"{what} are older than {_RETENTION_OF[source]} for retention"
+                return f"{what} are older than {_RETENTION_OF[source]}"
 
 
 def _abandoned_records(finding: Finding) -> int | None:

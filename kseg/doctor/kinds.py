@@ -340,43 +340,45 @@ def suspect_segments(partition: PartitionLog, rows: Iterable[SegmentListing], no
 
 
 _PINS = (
-    "Retention by time keeps the segment, and all after it, until that time has passed: the disk fills up. Lookups by"
-    " time find the wrong records."
+    "Retention by time keeps the segment and all later ones until that time has passed, so the disk fills up. Lookups"
+    " by time find the wrong records."
 )
 _WHOSE = (
-    "The command shows the first such records: find the application that writes them, and correct it. The topic's"
-    " `message.timestamp.type=LogAppendTime`, or from 3.6 on `message.timestamp.after.max.ms`, keeps new ones out. What"
-    " is pinned goes by `retention.bytes`, or by `kafka-delete-records.sh`, once nobody needs it."
+    "Find the application that writes these records, and fix it: the command shows the first ones. To reject or"
+    " correct new ones, set the topic's `message.timestamp.type=LogAppendTime`, or from 3.6 on"
+    " `message.timestamp.after.max.ms`. Once nobody needs the old records, delete them with `retention.bytes` or"
+    " `kafka-delete-records.sh`."
 )
 
 OWN: dict[str, FindingKind] = {
     # the disk and its directories
     "disk-full": FindingKind(
         Severity.ERROR,
-        "Nothing is free on the file system of a log directory.",
-        "A broker takes the log directory offline, or ends, at the next write.",
-        "The command shows which topics' retention to lower for a tenth of the disk to be free. A broker that has"
-        " stopped needs some space to start: make it outside the log directories. Never delete files of a partition"
-        " beside a broker.",
+        "The file system of a log directory has no free space.",
+        "At the next write, a broker takes the log directory offline, or exits.",
+        "Lower the retention of the topics that the command lists, until a tenth of the disk is free. A stopped"
+        " broker needs some space to start: free it outside the log directories. Never delete a partition's files"
+        " while a broker uses them.",
     ),
     "disk-nearly-full": FindingKind(
         Severity.WARNING,
-        "Less than a twentieth of the file system of a log directory is free.",
-        "When nothing is left, a broker takes the log directory offline, or ends.",
-        "The command shows which topics' retention to lower for a tenth of the disk to be free. Or add space.",
+        "Less than a twentieth of a log directory's file system is free.",
+        "When no space is left, a broker takes the log directory offline, or exits.",
+        "Lower the retention of the topics that the command lists, until a tenth of the disk is free. Or add space.",
     ),
     "empty-directory": FindingKind(
         Severity.NOTE,
-        "A partition's directory has nothing of a log in it.",
-        "A broker starts an empty log there; if there was one, its records are lost here.",
+        "A partition's directory contains no log files.",
+        "A broker creates an empty log there. If the partition had records, this copy has lost them.",
         "If the partition had records, take an intact replica.",
     ),
     "retention-due": FindingKind(
         Severity.NOTE,
         "Retention by time, by size or by log start offset would delete segments now.",
-        "None: a running broker deletes them at its next check (`log.retention.check.interval.ms`). If the records"
-        " are still needed, they go as soon as a broker starts here.",
-        "The command shows which segments, and why.",
+        "None on a running broker, which deletes them at its next check (`log.retention.check.interval.ms`). On a"
+        " stopped broker, the segments are gone soon after the start.",
+        "The command lists the segments, with the reason for each. If you still need the records, copy them before a"
+        " broker starts here.",
     ),
     # groups
     COMMIT_BEYOND_END: FindingKind(
@@ -385,30 +387,36 @@ OWN: dict[str, FindingKind] = {
         "Records were lost, or the topic was re-created. The group's consumer gets OFFSET_OUT_OF_RANGE and uses"
         " `auto.offset.reset`: it skips to the end, reads everything again, or stops.",
         "If other brokers have the partition, add their log directories. Otherwise stop the group's consumers, and"
-        " reset the group to an offset that the log has (`kafka-consumer-groups.sh --reset-offsets`).",
+        " reset the group to an offset in the log (`kafka-consumer-groups.sh --reset-offsets`).",
     ),
     # clocks
     NANOSECONDS: FindingKind(
-        Severity.WARNING, "Times of records look like nanoseconds; Kafka takes them for milliseconds.", _PINS, _WHOSE
+        Severity.WARNING,
+        "Records have timestamps that look like nanoseconds. Kafka reads them as milliseconds.",
+        _PINS,
+        _WHOSE,
     ),
     MICROSECONDS: FindingKind(
-        Severity.WARNING, "Times of records look like microseconds; Kafka takes them for milliseconds.", _PINS, _WHOSE
+        Severity.WARNING,
+        "Records have timestamps that look like microseconds. Kafka reads them as milliseconds.",
+        _PINS,
+        _WHOSE,
     ),
-    FUTURE: FindingKind(Severity.WARNING, "Times of records lie more than an hour in the future.", _PINS, _WHOSE),
+    FUTURE: FindingKind(Severity.WARNING, "Records have timestamps more than an hour in the future.", _PINS, _WHOSE),
     SECONDS: FindingKind(
         Severity.WARNING,
-        "Times of records look like seconds; Kafka takes them for milliseconds, in January 1970.",
-        "Retention by time deletes a segment in which all times are such as soon as it looks at it. Lookups by time"
-        " miss the records.",
-        "The command shows the first such records: find the application that writes them, and correct it. Until then,"
-        " the topic's `message.timestamp.type=LogAppendTime` gives new records the broker's time, and"
-        " `retention.ms=-1` keeps those that are there.",
+        "Records have timestamps that look like seconds. Kafka reads them as milliseconds, in January 1970.",
+        "If all timestamps of a segment are like this, retention by time deletes the segment at its next check."
+        " Lookups by time miss the records.",
+        "Find the application that writes these records, and fix it: the command shows the first ones. Until then,"
+        " set the topic's `message.timestamp.type=LogAppendTime`, which gives new records the broker's time. Set"
+        " `retention.ms=-1` to keep the existing records.",
     ),
     "clock-behind": FindingKind(
         Severity.NOTE,
-        "Files here were written later than this machine's clock says it is.",
-        "None: times are judged by the files' time instead.",
-        "Set this machine's clock, or give the time to judge by: `--now`.",
+        "This machine's clock is behind the modification times of files here.",
+        'None: kseg uses the latest modification time as "now" instead.',
+        "Set this machine's clock, or give the current time: `--now`.",
     ),
 }
 """By id: the kinds that `verify` doesn't have."""

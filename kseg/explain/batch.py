@@ -92,7 +92,7 @@ def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
         return
     body = decompress(batch.codec, batch.magic, memoryview(compressed.raw), MOST_DECOMPRESSED)
     is_cut = body.failure is not None and len(body.data) == MOST_DECOMPRESSED
-    too_large = f"decompresses to more than {MOST_DECOMPRESSED} bytes; the rest isn't read"
+    too_large = f"decompresses to more than {MOST_DECOMPRESSED} bytes; kseg skips the rest"
     compressed.problem = too_large if is_cut else body.failure
     if batch.is_legacy:
         compressed.body = list(_entries(body.data))
@@ -180,7 +180,7 @@ def outer_fields(batch: Batch) -> list[ExplainedField]:
     if not batch.is_legacy and batch.codec == Codec.NONE:
         for field in fields:
             if field.path == "records":
-                field.meaning = "the records, one after another"
+                field.meaning = "the records in order"
     return fields
 
 

@@ -86,7 +86,7 @@ class MessageFields:
         for _ in range(count):
             tag = self._uvarint(f"{path}.tag", "")
             field = known.get(tag)
-            self._out[-1].meaning = "of a field that kseg doesn't know" if field is None else f"of {field.name}"
+            self._out[-1].meaning = "of an unknown field" if field is None else f"of {field.name}"
             size = self._uvarint(f"{path}.size", "bytes of the field that follow")
             if field is None:
                 self._bytes(f"{path}.tag{tag}", size)
@@ -118,11 +118,11 @@ class MessageFields:
 
     def _inner(self, field: Field, shape: Shape, path: str) -> None:
         if shape.wanted > shape.version:
-            raise _UnfitError(f"version {shape.wanted} is newer than kseg knows: its structures can't be read")
+            raise _UnfitError(f"version {shape.wanted} is too new for kseg, which can't read its structures")
         with self._whole(path, "structure"):
             if shape.version in version_range(field.nullable):
                 is_marked_short = is_tagged(field, shape.version)
-                mark_path, meaning = f"{path}.mark", "whether the structure is there"
+                mark_path, meaning = f"{path}.mark", "1 if the structure is present"
                 mark = (
                     self._uvarint(mark_path, meaning)
                     if is_marked_short
@@ -163,7 +163,7 @@ class MessageFields:
         try:
             value, end = read_uvarint(self._raw, self._at, LONGEST_VARINT)
         except EOFError as error:
-            raise _UnfitError("a number ends too late or not at all") from error
+            raise _UnfitError("a number has too many bytes or no end") from error
         size = end - self._at
         self._take(size)
         self._add(path, size, "uvarint", value, meaning)
@@ -178,10 +178,10 @@ class MessageFields:
         """Return the next bytes; `_add` makes a field of them."""
         left = self._end - self._at
         if size > left:
-            raise _UnfitError(f"{counted(size, 'byte is', 'bytes are')} needed, {left} are left")
+            raise _UnfitError(f"{counted(size, 'byte is', 'bytes are')} needed, {left} left")
         self._count += 1
         if self._count > MOST_FIELDS:
-            raise _UnfitError(f"more than {MOST_FIELDS} fields: these aren't read")
+            raise _UnfitError(f"more than {MOST_FIELDS} fields; kseg skips these")
         return part_of(self._raw, self._at, self._at + size)
 
     def _add(self, path: str, size: int, kind: str, value: object, meaning: str) -> None:
@@ -234,7 +234,7 @@ def open_records(fields: Iterable[ExplainedField], open_record: OpenRecord) -> N
         there = [field for field in (key, value) if field is not None]
         if count > MOST_FIELDS:
             for field in there:
-                field.meaning = f"more than {MOST_FIELDS} fields before: it isn't taken apart"
+                field.meaning = f"more than {MOST_FIELDS} fields before this one; kseg doesn't read it"
             continue
         open_record(key, value)
         count += sum(1 for field in there for _ in field.leaves())

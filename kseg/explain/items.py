@@ -83,8 +83,8 @@ def explain_file(path: Path) -> Iterator[Item]:
 
 def _unknown_step(kind: FileKind) -> str:
     if kind is FileKind.LOCK:
-        return "there is nothing to explain"
-    return "if it is Kafka's, name its kind: `kseg explain - --input-kind log < {path}`"
+        return "a lock file is empty"
+    return "if it is a Kafka file, give its kind: `kseg explain - --input-kind log < {path}`"
 
 
 def _log_items(path: Path) -> Iterator[Item]:
@@ -169,7 +169,7 @@ class EntryItems:
         """Return the entry of a number. Raises UnreadableError if the disk can't read it."""
         at = number * self.entry_size
         if number >= self._written_count and self._file.capacity > self._written_count:
-            return _zeros("zero tail", at, self.size, "the unwritten rest of a preallocated file")
+            return _zeros("zero tail", at, self.size, "the unused end of a preallocated file")
         return _entry_item(self._kind, self._file.read(at, self.entry_size), at, self._base)
 
     def close(self) -> None:
@@ -185,13 +185,13 @@ def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
         content = 0
         for at, end in _places(file, size):
             if end - at > size:
-                yield _zeros("hole", at, end, "entries of zeros that the file system doesn't store")
+                yield _zeros("hole", at, end, "entries of zeros in a hole of the sparse file")
                 continue
             raw = file.read(at, size)
             if is_preallocated and at and at >= content and not any(raw):
                 following = file.first_content(at, file.size)
                 if following is None:
-                    yield _zeros("zero tail", at, file.size, "the unwritten rest of a preallocated file")
+                    yield _zeros("zero tail", at, file.size, "the unused end of a preallocated file")
                     return
                 content = following
             yield _entry_item(kind, raw, at, base)

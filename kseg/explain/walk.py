@@ -82,7 +82,7 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
         fields = fields[0].children
     read = max((field.position - position + field.size for field in fields), default=0)
     if not is_whole:
-        meaning = f"more than {MOST_FIELDS} fields: these aren't read"
+        meaning = f"more than {MOST_FIELDS} fields; kseg skips these"
         fields.append(
             ExplainedField(
                 "more", position + read, len(raw) - read, "bytes", None, meaning, part_of(raw, read, len(raw))
@@ -91,7 +91,7 @@ def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[
     elif problem is not None or read < len(raw):
         fields.append(
             _unreadable(
-                part_of(raw, read, len(raw)), position + read, problem or "the grammar has nothing for these bytes"
+                part_of(raw, read, len(raw)), position + read, problem or "the format has no field for these bytes"
             )
         )
     return fields
@@ -326,7 +326,7 @@ class _Walk:
         raw = self.stream.read(size)
         if len(raw) < size:
             self.stream.seek(start)
-            raise StreamError(f"{counted(size, 'byte is', 'bytes are')} needed, {len(raw)} are left")
+            raise StreamError(f"{counted(size, 'byte is', 'bytes are')} needed, {len(raw)} left")
         return raw
 
     def _add_whole(

@@ -121,14 +121,14 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "Error: node ID not found in {dir}",
         ("unreadable-text",),
         _IN_DIRECTORY,
-        refuses_at=("*/meta.properties: it names no *",),
+        refuses_at=("*/meta.properties: it has no *",),
     ),
     KnownLine("Error while reading meta.properties file {file}", _TEXT, refuses_at=("*/meta.properties: *",)),
     KnownLine(
         "No readable meta.properties files found.",
         ("identity-missing", "unreadable-text", "other-owner"),
         _PROPERTIES,
-        refuses_at=("*/meta.properties: it isn't there*",),
+        refuses_at=("*/meta.properties: the file is missing*",),
     ),
     KnownLine("No `meta.properties` found in {dir} (have you run", ("identity-missing",), _IN_DIRECTORY),
     KnownLine(
@@ -152,7 +152,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "Duplicate directory ID … found. It was the ID of {dir}, but also of …",
         ("identity-differs",),
         _IN_DIRECTORY,
-        refuses_at=("*: its directory.id is that of *",),
+        refuses_at=("*: its directory.id is also the id of *",),
     ),
     # directories and files in a log directory
     KnownLine(
@@ -171,7 +171,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "Error while renaming dir for {partition} in log dir {dir}",
         ("partition-twice", "other-owner"),
         "{dir}/{partition}",
-        refuses_at=("*: the partition's own directory is in the same *",),
+        refuses_at=("*: the same log directory has the partition's own directory",),
     ),
     KnownLine("Log in {dir} marked stray and renamed to", _STRAY, "{dir}"),
     KnownLine("Loaded stray log: {dir}", ("leftover-directory", "copy-missing"), "{dir}"),
@@ -196,7 +196,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("misnamed-file", "unreadable-text"),
         "",
         _LOADING,
-        refuses_at=("*: its name doesn't begin with an offset*",),
+        refuses_at=("*: its name begins with *, not with an offset*",),
     ),
     KnownLine('NumberFormatException: For input string: "', ("unreadable-text",), "leader-epoch-checkpoint", _STARTING),
     # permissions, and the disk itself

@@ -10,7 +10,7 @@ from kseg.findings.kinds import ALL_FINDINGS
 
 SHOWN_ALIKE = 20
 """The most findings kept of one id in one file; the last one has the number of the others."""
-MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
+MARKER_MAY_BE_LOST = "the log is damaged after it, so its marker may be lost"
 """The description of an open transaction that may have ended."""
 
 
@@ -108,4 +108,4 @@ def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _with_more(finding: Finding, more: int) -> Finding:
-    return replace(finding, sentence=f"{finding.sentence}; {more} more like this in the file")
+    return replace(finding, sentence=f"{finding.sentence}; and {more} more like this in the file")

@@ -33,7 +33,7 @@ def explanation(name: str, kinds: Mapping[str, FindingKind]) -> str:
     Raises UsageError if there is no such kind.
     """
     if name != "all" and name not in kinds:
-        raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(kinds)}")
+        raise UsageError(f"--explain: unknown finding {name!r}; use one of {', '.join(kinds)}")
     from kseg.findings.broker_log import lines_about
 
     return "\n".join(

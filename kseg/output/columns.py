@@ -139,7 +139,7 @@ class Column(NamedTuple, Generic[Row]):
         negative = len(values) - len(counting) - unknown
         left_out = [f"{number} {what}" for number, what in ((unknown, "unknown"), (negative, "negative")) if number]
         text = self.field.number_text(sum(counting))
-        return f"{text} ({', '.join(left_out)} left out)" if left_out else text
+        return f"{text} (without {', '.join(left_out)})" if left_out else text
 
 
 def zoned_title(title: str, zone: tzinfo) -> str:

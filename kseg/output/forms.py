@@ -174,7 +174,7 @@ class RowWriter:
         chosen = section.in_zone(self.form.zone).chosen(self.form.columns)
         if not chosen.columns and section.title is None:
             names = ", ".join(column.name for column in section.columns if column.name)
-            raise UsageError(f"--fields: none of these rows has {', '.join(self.form.columns)}; they have {names}")
+            raise UsageError(f"--fields: no row has {', '.join(self.form.columns)}; use {names}")
         return chosen
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:

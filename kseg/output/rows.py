@@ -50,11 +50,11 @@ class CsvStyle(NamedTuple):
         if form == "csv":
             return
         if self.is_excel:
-            raise UsageError("--csv-excel is CSV: leave -o out")
+            raise UsageError("--csv-excel prints CSV; remove -o")
         if self.is_safe:
-            raise UsageError("--csv-safe needs CSV: add -o csv")
+            raise UsageError("--csv-safe needs CSV; add -o csv")
         if self.separator != ",":
-            raise UsageError("--csv-separator needs CSV: add -o csv or --csv-excel")
+            raise UsageError("--csv-separator needs CSV; add -o csv or --csv-excel")
 
 
 PLAIN_CSV = CsvStyle()

@@ -133,7 +133,7 @@ def output_failure(error: OSError) -> KsegError:
     if isinstance(error, BrokenPipeError):
         return ClosedPipeError("standard output was closed")
     reason = "is closed" if error.errno == errno.EBADF else error.strerror
-    return OutputError(f"{reason}; not everything was written", "standard output")
+    return OutputError(f"{reason}; the output is incomplete", "standard output")
 
 
 _ERRORS = "backslashreplace"

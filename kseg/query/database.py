@@ -105,7 +105,7 @@ def _zone_name(zone: tzinfo) -> str:
     distance = zone.utcoffset(datetime.now(UTC))
     hours, rest = divmod(0 if distance is None else int(distance.total_seconds()), _HOUR)
     if rest:
-        raise UsageError("--tz: SQL knows zones by name, such as Asia/Kolkata, or as whole hours from UTC")
+        raise UsageError("--tz: SQL needs a zone name, such as Asia/Kolkata, or a full number of hours from UTC")
     return "UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}"
 
 
@@ -161,7 +161,7 @@ class DisorderedError(KsegError):
 
     def __init__(self, key: Key, path: str) -> None:
         super().__init__(
-            "offsets don't rise, so that rows may have come twice: with ORDER BY a query gets each once", path
+            "offsets don't increase, so the query may return rows twice; use ORDER BY to get each row once", path
         )
         self.key = key
 

@@ -48,7 +48,9 @@ def completed(words: Sequence[str]) -> Iterator[None]:
 
 
 PROMPT, MORE = "kseg> ", "  ... "
-_HELP = "SQL, ended by ; and Enter. `show tables;` lists what there is, `describe NAME;` its columns. Ctrl-D ends."
+_HELP = (
+    "Enter SQL that ends with a semicolon. `show tables;` lists tables, `describe NAME;` lists columns. Ctrl-D quits."
+)
 _ENDS = ("exit", "quit", r"\q", ".exit", ".quit")
 _HELPS = ("help", "?", r"\?", ".help")
 

@@ -131,7 +131,7 @@ class RecordScan:
                     break
                 yield batch
         except ChangedError as error:
-            self._log.damage(f"{error}: what is there now wasn't read")
+            self._log.damage(f"{error}; the query skipped the new contents")
         except OpenError as error:
             self._log.refuse_once(error)
         if reader.is_useless:
@@ -157,12 +157,12 @@ def _from_here(path: str) -> str:
 
 def _missing_text(loss: LostOffsets, present: Coverage) -> str:
     if loss.first is None:
-        return "which offsets are missing isn't known"
+        return "the missing offsets are unknown"
     if loss.end is None:
         return f"offsets from {loss.first} on may be missing"
     lacking = present.missing(OffsetRange(loss.first, loss.end)).ranges
     if not lacking:
-        return "another copy has what is missing there"
+        return "another copy has these offsets"
     return f"missing: {', '.join(map(_offsets_text, lacking))}"
 
 

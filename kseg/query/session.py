@@ -84,11 +84,11 @@ def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note
         taken.setdefault(topic.lower(), topic)
     hidden = {table: f"{schema}.{table}" for table in tables if table in taken}
     for table, full_name in hidden.items():
-        note(f"{taken[table]} is the topic here: the table of that name is {full_name}")
+        note(f"{taken[table]} is the topic; use {full_name} for kseg's table of that name")
     for topic in topics:
         if (first := taken[topic.lower()]) != topic:
             records = hidden.get(ALL_RECORDS, ALL_RECORDS)
-            note(f"{topic} has no view beside {first}: it is in {records}, where topic = '{topic}'")
+            note(f"{topic} has no view, because {first} has the same name; query {records} where topic = '{topic}'")
     return list(taken.values())
 
 
@@ -100,10 +100,10 @@ _INTERRUPTED = "Query interrupted"
 _AGAIN = 0.05
 """Seconds between checks for Ctrl-C, and between interrupts of DuckDB while it continues."""
 _ADVICE = {
-    "'length(BLOB)'": "octet_length(…) counts the bytes of a BLOB",
+    "'length(BLOB)'": "use octet_length(…) to count the bytes of a BLOB",
     "because schema": 'quote a topic whose name has dots: from "orders.v1"',
     "file system operations are disabled": "--allow-files DIR lets SQL read and write in one directory",
-    "'max_temp_directory_size'": "give more --max-temp, or more --max-memory",
+    "'max_temp_directory_size'": "raise --max-temp or --max-memory",
 }
 """Advice by words of DuckDB's own messages, which name locked settings."""
 _PLAIN = re.compile("[a-z_][a-z0-9_]*", re.IGNORECASE)
@@ -157,7 +157,7 @@ class QuerySession:
             sql.encode()
             return self.connection.extract_statements(sql)
         except UnicodeEncodeError as error:
-            raise UsageError("the SQL isn't UTF-8: save it as such") from error
+            raise UsageError("the SQL isn't UTF-8; save the file as UTF-8") from error
         except duckdb.Error as error:
             raise UsageError(one_line(error)) from error
 
@@ -177,7 +177,7 @@ class QuerySession:
         """
         statements = self.statements(sql)
         if not statements:
-            raise UsageError("there is no SQL in it")
+            raise UsageError("it contains no SQL")
         for statement in statements:
             yield self._answer(statement)
 
@@ -187,7 +187,7 @@ class QuerySession:
             {statement.type for statement in self.connection.extract_statements(sql)} if self.statements(sql) else ()
         )
         if any(kind != duckdb.StatementType.SELECT for kind in kinds):
-            raise UsageError("--dry-run is for queries (SELECT …): others would change something")
+            raise UsageError("--dry-run accepts only queries (SELECT …): other statements change something")
         self.log.is_dry, self.log.scans = True, []
         try:
             for answer in self.answers(sql):

@@ -171,60 +171,64 @@ def partition_line(partition: PartitionFacts, command: str, *words: str) -> str:
 GLOSSARY = (
     Term(
         "Partition, log, segment",
-        "A topic's partition is a directory. Its log is cut into segments: files that are "
-        "named by the offset of their first record. The last one is active: it is appended to. Segments go whole.",
+        "A partition of a topic is a directory. Its log is a series of segments: files named after the offset of"
+        " their first record. The broker appends to the last segment, the active one. Retention deletes only complete"
+        " segments.",
     ),
     Term("Offset", "The number of a record in its partition."),
     Term(
         "Batch",
-        "What a producer writes and the broker stores at once: a header of 61 bytes, then records, compressed "
-        "together. Up to 0.10 there were single messages, and wrappers of compressed ones.",
+        "Records that a producer writes and the broker stores together: a header of 61 bytes, then the records,"
+        " compressed together. Up to 0.10, logs had single messages, and wrappers of compressed messages.",
     ),
     Term(
         "Batch fill",
-        "How many records share a batch. linger.ms lets a producer wait for more of them, up to batch.size.",
+        "The number of records in a batch. With linger.ms, a producer waits for more records, up to batch.size.",
     ),
     Term(
         "Rolling",
-        "Starting the next segment: by segment.bytes, segment.ms, a full index, offsets that are too far apart, "
-        "or a restart.",
+        "The start of the next segment, because of segment.bytes, segment.ms, a full index, offsets too far apart, or"
+        " a restart.",
     ),
     Term(
         "Retention",
-        "retention.ms and retention.bytes of the topic: which segments are deleted. By time, a segment's "
-        "largest time counts; one that isn't old enough keeps all after it.",
+        "The deletion of old segments, by the topic's retention.ms and retention.bytes. Retention by time uses a"
+        " segment's largest timestamp. A segment that isn't old enough keeps all later segments.",
     ),
     Term(
         "Pinned",
-        "Kept although its own records are old enough, since a segment before it isn't, or since a record's time "
-        "is in the future.",
+        "Kept although old enough to be deleted. An earlier segment isn't old enough, or a record has a timestamp in"
+        " the future.",
     ),
     Term("Compaction", "cleanup.policy=compact: the log cleaner keeps the last record of each key."),
     Term(
         "Dirty ratio",
-        "Bytes that weren't compacted yet, by all that may be. The cleaner comes from "
-        "min.cleanable.dirty.ratio on, 0.5 by default.",
+        "The bytes not yet compacted, divided by all bytes that can be. The cleaner cleans a log from"
+        " min.cleanable.dirty.ratio on, 0.5 by default.",
     ),
-    Term("Superseded", "A record whose key came again later: compaction takes it."),
+    Term("Superseded", "A record with a later record of the same key. Compaction removes it."),
     Term(
         "Tombstone",
-        "A record with a key and no value: it deletes the key, and goes itself delete.retention.ms after it was "
-        "cleaned first.",
+        "A record with a key and no value. It deletes the key. The cleaner removes the tombstone delete.retention.ms"
+        " after it first cleaned it.",
     ),
-    Term("CreateTime, LogAppendTime", "Who sets a record's time: the producer, or the broker."),
-    Term("Late", "A record whose time lies before the largest time so far in its partition."),
+    Term("CreateTime, LogAppendTime", "The source of a record's timestamp: the producer, or the broker."),
+    Term("Late", "A record with a timestamp below the largest earlier one in its partition."),
     Term(
         "Producer id, epoch",
-        "What an idempotent or transactional producer gets from the broker; others have none. A "
-        "higher epoch fences the one before.",
+        "The numbers that the broker gives to an idempotent or transactional producer; other producers have none. A"
+        " higher epoch fences the previous one.",
     ),
-    Term("Last stable offset", "No transaction is open below it: read_committed consumers get no further."),
-    Term("Lag", "The log's end offset minus what a group has committed."),
-    Term("Skew", "The largest partition of a topic by its median one."),
-    Term("Set aside on disk", "Blocks of the file system; less than the size where a file has holes."),
+    Term(
+        "Last stable offset",
+        "The offset below which no transaction is open. Consumers with read_committed read no further.",
+    ),
+    Term("Lag", "The log end offset minus the group's committed offset."),
+    Term("Skew", "The largest partition of a topic, divided by the median partition."),
+    Term("Set aside on disk", "Blocks that files use in the file system: less than their size if they have holes."),
     Term(
         "Share, 50 %, 99 %",
-        "Half of the values, or 99 in 100 of them, are no larger. Such values are at most 3 % too large; "
-        "counts, sums, least and most are exact.",
+        "Half of the values, or 99 % of them, are no larger. These values are at most 3 % too large. Counts, sums,"
+        " minimum and maximum are exact.",
     ),
 )

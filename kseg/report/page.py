@@ -173,7 +173,7 @@ def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
     found = report.verdicts
     yield from _verdict_list([(verdict, block) for block, verdict in found[:_FIRST_VERDICTS]])
     if len(found) > _FIRST_VERDICTS:
-        yield f"<p>{len(found) - _FIRST_VERDICTS} more are in the sections below.</p>\n"
+        yield f"<p>The sections below have {len(found) - _FIRST_VERDICTS} more.</p>\n"
     yield "</section>\n"
     yield from _contents(report)
     for block in report.blocks:
@@ -203,10 +203,13 @@ def _source(text: str) -> str:
 def _about(report: DiskReport) -> Iterator[str]:
     about = report.about
     yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
-    origin = {NowSource.DISK: ", the newest time a broker wrote", NowSource.FILES: ", the newest time of a log file"}
+    origin = {
+        NowSource.DISK: (", the latest time that a broker wrote"),
+        NowSource.FILES: ", the latest modification time of a log file",
+    }
     entries = [
         ("Read", about.read),
-        ("Judged at", f"{about.time_text}{origin.get(about.now.source, '')}"),
+        ("State at", f"{about.time_text}{origin.get(about.now.source, '')}"),
         ("Made by", about.version),
     ]
     for source in about.sources[:6]:
@@ -284,9 +287,9 @@ def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     yield "</tbody></table></div>\n"
     if len(table.rows) > MOST_ROWS:
         more = len(table.rows) - MOST_ROWS
-        yield f'<p class="note">And {more:,} more; <code>kseg report -o json</code> has all.</p>\n'
+        yield f'<p class="note">And {more:,} more rows; <code>kseg report -o json</code> prints all.</p>\n'
     if len(table.rows) > PRINTED_ROWS:
-        yield f'<p class="note printed">{len(table.rows) - PRINTED_ROWS:,} more: see the page.</p>\n'
+        yield f'<p class="note printed">And {len(table.rows) - PRINTED_ROWS:,} more rows on the page.</p>\n'
     yield "</div>\n"
 
 
@@ -330,7 +333,7 @@ _LINE_MARKS = {Weight.BAD: "!!", Weight.WATCH: " !", Weight.PLAIN: "  "}
 def check_place(output: str, file: Path | None) -> None:
     """Raise UsageError if a page would be written to a terminal."""
     if output == "html" and file is None and sys.stdout.isatty():
-        raise UsageError("a page isn't for a terminal: give --to report.html, or -o text")
+        raise UsageError("a terminal can't show an HTML page; give --to report.html, or -o text")
 
 
 def write_report(report: DiskReport, output: str, file: NewFile | None, zone: tzinfo) -> int:

@@ -153,7 +153,7 @@ def _read_directory(log_dir: LogDir) -> ReadDirectory:
 
 def _read_text(known: Gathered) -> str:
     if known.choices.is_quick:
-        return "names, indexes and the header of every batch (--quick): no record, and no byte of most batches"
+        return "file names, indexes and the header of every batch, but no records (--quick)"
     read, size = known.check_up.read, known.check_up.size
     share = share_text(read / size) if size else "100 %"
     return f"every record: {human_size(read)}, {share} of the logs"

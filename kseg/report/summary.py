@@ -16,9 +16,11 @@ from kseg.times import time_text
 _SOURCES = MappingProxyType(
     {
         NowSource.GIVEN: "given by --now",
-        NowSource.CLOCK: "the clock of the machine that made this",
-        NowSource.DISK: "the newest time that a broker wrote, since none uses the disk",
-        NowSource.FILES: "the newest time of a log file, which copying may have set, since no broker wrote one",
+        NowSource.CLOCK: "the clock of the machine that made the report",
+        NowSource.DISK: "the latest time that a broker wrote, because no broker uses the disk",
+        NowSource.FILES: (
+            "the latest modification time of a log file, because no broker's time is known; copying may have changed it"
+        ),
     }
 )
 _MOST_PROBLEMS, _MOST_TOPICS = 5, 5
@@ -32,10 +34,10 @@ def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: i
     """
     by_id = {block.id: block for block in blocks}
     return (
-        SummaryPart("problems", "What is wrong", tuple(_problems(blocks))),
-        SummaryPart("space", "How full", tuple(_space(known, by_id["bytes"]))),
-        SummaryPart("forecast", "Until when", tuple(_forecast(by_id["forecast"]))),
-        SummaryPart("unread", "Not looked at", tuple(map(Sentence, _unread(known, about, unread)))),
+        SummaryPart("problems", "Problems", tuple(_problems(blocks))),
+        SummaryPart("space", "Usage", tuple(_space(known, by_id["bytes"]))),
+        SummaryPart("forecast", "Forecast", tuple(_forecast(by_id["forecast"]))),
+        SummaryPart("unread", "Not examined", tuple(map(Sentence, _unread(known, about, unread)))),
         SummaryPart("now", "As of", tuple(map(Sentence, _now(known, about)))),
     )
 
@@ -45,7 +47,7 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
     found = [verdict for _, verdict in sorted_verdicts(blocks) if verdict.weight is not Weight.PLAIN]
     yield from found[:_MOST_PROBLEMS]
     if len(found) > _MOST_PROBLEMS:
-        yield Sentence(f"{len(found) - _MOST_PROBLEMS} more below.", None, Weight.WATCH)
+        yield Sentence(f"The sections below have {len(found) - _MOST_PROBLEMS} more.", None, Weight.WATCH)
     if not found:
         yield from chain.from_iterable(block.verdicts for block in blocks if block.id == "findings")
 
@@ -53,7 +55,7 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
 def _space(known: Gathered, sizes: Block) -> Iterator[Sentence]:
     total = sum(each.disk_size for each in known.partitions)
     logs = human_size(sum(each.size for each in known.partitions))
-    yield Sentence(f"{counted(len(known.partitions), 'partition')}: {human_size(total)} on disk, {logs} of logs.")
+    yield Sentence(f"{counted(len(known.partitions), 'partition')}: {human_size(total)} on disk, {logs} in logs.")
     yield from disk_verdicts(known)
     rows = next(table.rows for table in sizes.tables if table.id == "topics")[:_MOST_TOPICS]
     texts = (f"{row[0]} {human_size(int(row[2] or 0))} ({share_text(float(row[1] or 0))})" for row in rows)
@@ -64,24 +66,28 @@ def _space(known: Gathered, sizes: Block) -> Iterator[Sentence]:
 def _forecast(forecast: Block) -> Iterator[Sentence]:
     days = next(table.rows for table in forecast.tables if table.id == "forecast")
     if due := days[0][1]:
-        yield Sentence(f"{human_size(int(due))} are due for deletion now.")
+        yield Sentence(f"{human_size(int(due))} due for deletion now.")
     yield from forecast.verdicts
 
 
 def _unread(known: Gathered, about: About, unread: int) -> Iterator[str]:
-    yield f"Read was {about.read}."
+    yield f"Read: {about.read}."
     if unread:
-        yield f"{counted(unread, 'file')} can't be read; standard error names them."
+        yield f"{counted(unread, 'file')} can't be read; standard error lists them."
     if known.choices.now.source is NowSource.GIVEN:
-        yield "How full the disks are now: left out, since --now gives a time."
+        yield "Disk usage: omitted, because --now gives a time."
     if known.groups is None:
-        yield "Lags of groups: --quick reads none." if known.choices.is_quick else "Lags of groups: none here."
+        yield "Group lags: --quick reads none." if known.choices.is_quick else "Group lags: no groups found."
     if known.cluster is None:
-        yield "Metadata of the cluster: none here, so that settings of its topics aren't known."
+        yield "Cluster metadata: not found, so topic settings are unknown."
 
 
 def _now(known: Gathered, about: About) -> Iterator[str]:
     source = _SOURCES[known.choices.now.source]
     yield f"{about.time_text}, {source}."
     last = max((each.last_time for each in known.partitions), default=-1)
-    yield f"The newest record is of {time_text(last, known.choices.zone)}." if last >= 0 else "No record has a time."
+    yield (
+        f"The latest timestamp of a record is {time_text(last, known.choices.zone)}."
+        if last >= 0
+        else ("No record has a timestamp.")
+    )

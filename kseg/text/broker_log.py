@@ -38,7 +38,7 @@ class LogAnswer:
         """
         if not self.causes:
             return
-        yield StyledLine(0, f"{self.path}:", f"{counted(len(self.causes), 'cause')} named by the broker")
+        yield StyledLine(0, f"{self.path}:", f"{counted(len(self.causes), 'cause')} in the broker's log")
         absent = "not found with --quick" if found and found.is_quick else "not found in the given directories"
         for alike in _by_kind((each, _trouble_of(each, found)) for each in self.causes):
             yield from _kind_lines(alike, len(alike) if verbose else SHOWN, None if found is None else absent)
@@ -102,11 +102,11 @@ def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator
         times = f" ({counted(cause.count, 'time')})" if cause.count > 1 else ""
         yield StyledLine(2, text=f"line {cause.line}{times}: {shortened(_TIME.sub('', cause.text), _WORDS)}")
         if cause.place:
-            yield StyledLine(4, text=f"look at: {cause.place}")
+            yield StyledLine(4, text=f"check: {cause.place}")
         if absent is not None:
             yield StyledLine(4, text=absent if trouble is None else f"found: {trouble.file}")
     if len(alike) > shown:
-        yield StyledLine(2, text=f"and {len(alike) - shown} more: -v lists them")
+        yield StyledLine(2, text=f"and {len(alike) - shown} more; -v lists them")
     if alike[0][1] is None:
         yield StyledLine(2, "next:", _explain(ids[0]))
 

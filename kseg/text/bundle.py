@@ -33,9 +33,11 @@ _LEVEL = 9
 _MEMBERS = MappingProxyType(
     {
         "README.txt": "this list",
-        "about.json": "kseg's version and kernel, Python, the system, and the time to judge by",
+        "about.json": 'versions of kseg, its kernel and Python; the system; the time used as "now"',
         "findings.jsonl": "findings by kind, file, position and offsets; disks, topics, and the forecast of a start",
-        "partitions.jsonl": "partitions: sizes, offsets, timestamps, and what retention and the log cleaner would do",
+        "partitions.jsonl": (
+            "partitions: sizes, offsets, timestamps, and the next steps of retention and the log cleaner"
+        ),
         "segments.jsonl": "segments: sizes, offsets, timestamps, codecs, numbers of records, batches and producers",
         "files.jsonl": "every file: kind, size, space on the disk, modification time",
         "settings.jsonl": "features and settings of the cluster; values only if they are numbers or Kafka's own words",
@@ -83,7 +85,7 @@ class BundleFacts(NamedTuple):
 
 def explain_members() -> Iterator[str]:
     """Yield a line about each member of any bundle."""
-    yield "A bundle has facts for a bug report, no keys, values, headers or names. Its members:"
+    yield "A bundle contains facts for a bug report, but no keys, values, headers or names. Its members:"
     yield from (f"  {name:<17} {meaning}" for name, meaning in _MEMBERS.items())
 
 
@@ -126,7 +128,7 @@ class _Objects:
         self._names = names
         self._replace: Mapping[str, Callable[[str], str]] = {
             "topic": names.topic,
-            "value": lambda text: text if is_readable(text) else "(left out)",
+            "value": lambda text: text if is_readable(text) else "(omitted)",
             **dict.fromkeys(("file", "directory", "directories", "path"), self._path),
         }
 
@@ -237,7 +239,7 @@ class Bundle:
         """Write the file, or only show its contents; yield lines for people."""
         members = bundle_members(facts, self._names)
         if is_shown:
-            yield f"{self._file.path}: not written; its members would be:"
+            yield f"{self._file.path}: not written (dry run); its members would be:"
         else:
             archive = archive_of(members)
             self._file.write(archive)

@@ -21,10 +21,10 @@ from kseg.text.retention import now_fields
 from kseg.times import time_text
 
 _WORDS = {
-    Gone.SUPERSEDED: "of keys that have a later one",
-    Gone.TOMBSTONE: "tombstones past their time",
-    Gone.ABORTED: "of aborted transactions",
-    Gone.MARKER: "markers of transactions that are gone",
+    Gone.SUPERSEDED: "superseded by a later record of the same key",
+    Gone.TOMBSTONE: "tombstones past delete.retention.ms",
+    Gone.ABORTED: "in aborted transactions",
+    Gone.MARKER: "markers of transactions without records",
     Gone.NO_KEY: "without a key",
 }
 
@@ -33,22 +33,22 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """Yield the report on a partition."""
     plan = done.plan
     if not done.passes:
-        reached = f"from offset {plan.first_dirty} on it is clean or left alone, for {plan.why_ends}"
+        reached = f"from offset {plan.first_dirty} on the log is clean or not cleanable: {plan.why_ends}"
         yield f"{partition.path}: nothing to clean: {reached}"
         return
     yield (
-        f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
-        f"{human_size(done.bytes_left_alone)} after that left alone, for {plan.why_ends}"
+        f"{partition.path}: cleaned offsets below {plan.end_offset}, dirty from {plan.first_dirty} on;"
+        f" {human_size(done.bytes_left_alone)} after that unchanged: {plan.why_ends}"
     )
-    stay = counted(done.record_count, "record stays", "records stay")
-    yield f"  {done.kept} of {stay}, {human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
+    stay = counted(done.record_count, "record", "records")
+    yield f"  kept {done.kept} of {stay}, {human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
     for reason, words in _WORDS.items():
         if done.gone[reason]:
-            yield f"  {done.gone[reason]} go: {words}"
+            yield f"  removed {done.gone[reason]}: {words}"
     if done.emptied:
         yield (
-            f"  {counted(done.emptied, 'batch stays', 'batches stay')} without a record, for the producer's state"
-            " or the last offset"
+            f"  kept {counted(done.emptied, 'batch', 'batches')} without records, for the producer's state or the"
+            " last offset"
         )
     passes = counted(done.passes, "pass", "passes")
     segments = counted(_join(done), "segment becomes", "segments become")
@@ -87,10 +87,7 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """Yield notes about a partition that every form of the report prints."""
     yield from done.notes
     if done.gone[Gone.NO_KEY]:
-        yield (
-            f"{partition.path}: {counted(done.gone[Gone.NO_KEY], 'record has', 'records have')} no key, so they"
-            " are dropped"
-        )
+        yield (f"{partition.path}: {counted(done.gone[Gone.NO_KEY], 'record has', 'records have')} no key: dropped")
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, now: Now, form: Form, *, quiet: bool) -> None:
@@ -114,7 +111,7 @@ def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
         Column(fields.BYTES, "size", lambda each: each.segment.size),
         Column(
             fields.LARGEST_TIMESTAMP,
-            zoned_title("largest time", zone),
+            zoned_title("largest timestamp", zone),
             lambda each: each.segment.largest_timestamp,
             lambda each: time_text(each.segment.largest_timestamp, zone),
             rank=2,
@@ -252,7 +249,7 @@ class RetentionReport:
             for sums in self._totals.objects(now_fields(self._now, self._zone)):
                 self._form.write_object(sums)
         else:
-            write_lines(["Hidden column: largest time (-o json has it)"] if self._hides_columns else [])
+            write_lines(["Hidden column: largest timestamp (-o json has it)"] if self._hides_columns else [])
             write_lines(self._totals.lines())
         if directory is None or copied is None:
             return
@@ -271,7 +268,7 @@ def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
 def copy_line(directory: Path, copied: RetainedCopy) -> str:
     """Return one line about a copy."""
     if copied.rolled is not None:
-        return f"{directory}: no segment is left; an empty one at the log end offset {copied.rolled} is written"
+        return f"{directory}: no segment is left; wrote an empty segment at the log end offset {copied.rolled}"
     return f"{directory}: {counted(len(copied.base_offsets), 'segment')} copied"
 
 

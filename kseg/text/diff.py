@@ -165,9 +165,9 @@ _WORDS = {
 SHOWN = 5
 """Most ranges of offsets, and damages of a copy, that the text lists."""
 _RULES = {
-    Rule.LEADER_EPOCHS: "by its leader epochs",
-    Rule.HIGH_WATERMARK: "to its high watermark, since it has no leader epochs",
-    Rule.LOG_START: "where the leader's log starts",
+    Rule.LEADER_EPOCHS: "by leader epochs",
+    Rule.HIGH_WATERMARK: "to its high watermark, because it has no leader epochs",
+    Rule.LOG_START: "at the leader's log start",
 }
 
 
@@ -245,7 +245,7 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
     """Yield the lines about a partition for people."""
     yield f"{diff.name}: {_verdict_text(diff)}"
     if diff.epochs_differ_from is not None:
-        yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
+        yield f"  the same records, but different leader epochs, from offset {diff.epochs_differ_from} on"
     batches = {} if diff.divergence is None else {batch.path: batch for batch in diff.divergence.batches}
     for copy in diff.copies:
         if diff.verdict is DiffVerdict.IDENTICAL and not _is_worth_telling(diff, copy):
@@ -263,7 +263,7 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
 def _ahead_text(end: int | None, start: int) -> str:
     """Return the range in which copies are equal, from the start of the comparison to the end of the shortest copy."""
     if end is None:
-        return f"nothing in common: one begins at offset {start}, where another has ended"
+        return f"nothing in common: one copy begins at offset {start}, another ends there or earlier"
     if end <= start:
         return "nothing in common: the shortest copy is empty"
     return f"identical up to offset {end}, where the shortest copy ends"
@@ -275,16 +275,16 @@ def _verdict_text(diff: PartitionDiff) -> str:
             end = max(copy.log_end_offset for copy in diff.copies)
             offsets = f"offsets {diff.compared_from} to {end - 1}" if end > diff.compared_from else "without records"
             if len(diff.copies) == 1:
-                return f"only one copy, nothing to compare it with, {offsets}"
+                return f"not compared, because it has only one copy, {offsets}"
             return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
         case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
         case DiffVerdict.MISSING:
-            return "missing: the cluster has it, and no side does"
+            return "missing: in the cluster's metadata, but on no side"
         case DiffVerdict.AHEAD:
             return _ahead_text(diff.first_difference, diff.compared_from)
         case DiffVerdict.HOLES if diff.first_difference is None:
-            return "bytes that can't be read in the same places"
+            return "unreadable bytes in the same places"
         case DiffVerdict.HOLES:
             return f"holes, the first at offset {diff.first_difference}"
         case DiffVerdict.DIVERGED:
@@ -326,13 +326,13 @@ def _missing_lines(copy: ComparedCopy) -> Iterator[str]:
     if copy.missing:
         yield f"    lacks {counted(copy.missing, 'record')} of another copy"
     if copy.superseded:
-        yield f"    lacks {counted(copy.superseded, 'record')} that compaction takes"
+        yield f"    lacks {counted(copy.superseded, 'record')} that compaction removes"
     if copy.unjudged:
-        yield f"    lacks {counted(copy.unjudged, 'record')} that couldn't be judged: there are too many keys"
+        yield f"    lacks {counted(copy.unjudged, 'record')} that compaction may have removed: too many keys to check"
     for damage in copy.damages[:SHOWN]:
         yield f"    {_damage_text(damage)}"
     if copy.damage_count > SHOWN:
-        yield f"    {copy.damage_count - SHOWN} more places that weren't compared"
+        yield f"    and {copy.damage_count - SHOWN} more places that weren't compared"
 
 
 def _damage_text(damage: FoundDamage) -> str:
@@ -349,28 +349,28 @@ def _epoch_text(records: EpochRecords) -> str:
     count = counted(records.records, "record")
     if records.control_records:
         count += f" and {counted(records.control_records, 'control record')}"
-    epoch = "without a leader epoch" if records.leader_epoch < 0 else f"of leader epoch {records.leader_epoch}"
+    epoch = "without a leader epoch" if records.leader_epoch < 0 else f"with leader epoch {records.leader_epoch}"
     noun = "offset" if ranges[0].isdigit() and len(ranges) == 1 else "offsets"
     return f"{count} {epoch} ({noun} {', '.join(ranges)}{more})"
 
 
 def _leader_lines(diff: PartitionDiff) -> Iterator[str]:
     if diff.lacks_leader:
-        yield "  the side that leads has no copy of it"
+        yield "  the side of the leader has no copy"
     if diff.leader is None:
         return
     yield f"  under the leader {diff.leader}:"
     for truncation in diff.truncations:
         yield f"    {_truncation_text(truncation)}"
         if truncation.kept:
-            yield f"      it keeps {_records_text(truncation.kept)}, which the leader lacks: consumers don't get them"
+            yield f"      keeps {_records_text(truncation.kept)} that the leader lacks: consumers don't get them"
 
 
 def _truncation_text(truncation: Truncation) -> str:
     if truncation.to_offset is None:
         return (
-            f"{truncation.path} would truncate to its high watermark, which isn't known: it has no leader epochs, and"
-            " its log directory no replication-offset-checkpoint"
+            f"{truncation.path} would truncate to its high watermark, which is unknown: it has no leader epochs, and"
+            " its log directory has no replication-offset-checkpoint"
         )
     lost = f"loses {_records_text(truncation.lost)}" if truncation.lost else "loses nothing"
     return f"{truncation.path} truncates to offset {truncation.to_offset} {_RULES[truncation.rule]}, and {lost}"
@@ -427,9 +427,9 @@ COLUMNS: tuple[Column[_CopyRow], ...] = (
 
 
 _COPIES = {
-    CopiesVerdict.ENOUGH: "can be brought back",
+    CopiesVerdict.ENOUGH: "recoverable",
     CopiesVerdict.GAPS: "with gaps",
-    CopiesVerdict.BEHIND: "without a copy that was in sync",
+    CopiesVerdict.BEHIND: "without an in-sync copy",
     CopiesVerdict.MISSING: "without any copy",
 }
 
@@ -456,8 +456,8 @@ def copies_line(copies: ClusterCopies) -> str:
     counts = Counter(partition.verdict for partition in copies.partitions)
     sums = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _COPIES.items() if counts[verdict])
     metadata = copies.metadata
-    known = f"metadata to offset {metadata.offset} of {time_text(metadata.timestamp, none='no time')}"
-    return f"{counted(len(copies.partitions), 'partition')} by the {known}: {sums or 'none'}"
+    known = f"metadata up to offset {metadata.offset} from {time_text(metadata.timestamp, none='an unknown time')}"
+    return f"{counted(len(copies.partitions), 'partition')} in the {known}: {sums or 'none'}"
 
 
 def _cluster_partition_object(partition: PartitionCopies) -> dict[str, object]:

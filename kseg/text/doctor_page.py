@@ -68,19 +68,22 @@ def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
 
 def _verdict(found: CheckUp, *, is_complete: bool) -> StyledLine:
     errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
-    seen = "nothing wrong was seen" if found.is_quick else "nothing is wrong"
+    seen = "no problems found" if found.is_quick else "no problems"
     what = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else seen
     style = _STYLES[Severity.ERROR] if errors else _STYLES[Severity.WARNING] if warnings else _GOOD
     if not is_complete:
         style = style if errors else _STYLES[Severity.WARNING]
-        what = f"{what} so far" if errors or warnings else "nothing wrong was found so far"
+        what = f"{what} so far" if errors or warnings else "no problems found so far"
     return StyledLine(0, what, f"in {counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
 
 
 def _extent(found: CheckUp) -> str:
     if found.is_quick:
-        return "read: names, small files, ends of logs; not: contents, transactions, producers (without --quick)"
-    return f"read: every byte of the logs, {human_size(found.read)}"
+        return (
+            "read: file names, small files, ends of logs; not read: contents, transactions, producers (run without"
+            " --quick)"
+        )
+    return f"read: all bytes of the logs, {human_size(found.read)}"
 
 
 def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
@@ -117,7 +120,7 @@ def _short_lines(alike: list[Trouble]) -> Iterator[StyledLine]:
 
 def _end_lines(alike: list[Trouble], named: int, steps: list[Step]) -> Iterator[StyledLine]:
     if len(alike) > named:
-        yield StyledLine(2, text=f"and {len(alike) - named} more: -v lists them")
+        yield StyledLine(2, text=f"and {len(alike) - named} more; -v lists them")
     for step in steps:
         yield _next(2, step)
 
@@ -149,7 +152,7 @@ def _home(each: Trouble) -> object:
 def _place(each: Trouble) -> str:
     """Return the place of a trouble, its text, and the bytes it holds back."""
     position = "" if each.position is None else f" at position {each.position}:"
-    held_back = "" if not each.held_back else f"; {counted(each.held_back, 'offset')} wait behind it"
+    held_back = "" if not each.held_back else f"; holds back {counted(each.held_back, 'offset')}"
     return f"{each.file}:{position} {each.sentence}{held_back}"
 
 
@@ -202,7 +205,7 @@ def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
     elif idle:
         counts = Counter(each.id for each in idle)
         named = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield StyledLine(0, "nothing to do:", f"{named}; -v lists them", FAINT)
+        yield StyledLine(0, "no action needed:", f"{named}; -v lists them", FAINT)
 
 
 def _note(alike: list[Trouble]) -> str:

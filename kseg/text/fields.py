@@ -23,11 +23,9 @@ STATE = Field("state", Kind.TEXT, "State of the partition, group, transaction, o
 REASON = Field("reason", Kind.TEXT, "Reason for the row's state.")
 PROBLEM = Field("problem", Kind.TEXT, "Problem with the row's file.")
 PROBLEMS = Field("problems", Kind.TEXTS, "Problems with the partition's files.")
-KIND = Field("kind", Kind.TEXT, "Kind of the file that says something, of the tasks, or of what changed.")
-TOLD = Field("told", Kind.TEXT, "Statement of the file.")
-NAME = Field(
-    "name", Kind.TEXT, "Name of the feature, setting, quota, or partition's directory, or of what is summed up."
-)
+KIND = Field("kind", Kind.TEXT, "Kind of the file with the evidence, of the tasks, or of the change.")
+TOLD = Field("told", Kind.TEXT, "Evidence in the file.")
+NAME = Field("name", Kind.TEXT, "Name of the feature, setting, quota, partition's directory, or summed item.")
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
@@ -41,7 +39,9 @@ NOT_IN_USE = Field(
 )
 INCOMPLETE = Field("incomplete", Kind.INTEGER, "Number of partitions with a file that can't be read.", Unit.COUNT)
 SEGMENTS = Field("segments", Kind.INTEGER, "Number of segments.", Unit.COUNT)
-RECORDS = Field("records", Kind.INTEGER, "Number of records; in `kseg diff` those that only this copy has.", Unit.COUNT)
+RECORDS = Field(
+    "records", Kind.INTEGER, "Number of records; in `kseg diff`, of records that only this copy has.", Unit.COUNT
+)
 BATCHES = Field("batches", Kind.INTEGER, "Number of batches.", Unit.COUNT)
 OPEN_TRANSACTIONS = Field("openTransactions", Kind.INTEGER, "Number of open transactions.", Unit.COUNT)
 ABORTED_TRANSACTIONS = Field(
@@ -107,7 +107,7 @@ ELIGIBLE_LEADER_REPLICAS = Field("eligibleLeaderReplicas", Kind.INTEGERS, "Broke
 LAST_KNOWN_ELR = Field("lastKnownElr", Kind.INTEGERS, "Broker ids of the last known eligible leader replicas.")
 ADDING_REPLICAS = Field("addingReplicas", Kind.INTEGERS, "Broker ids of the replicas being added.")
 REMOVING_REPLICAS = Field("removingReplicas", Kind.INTEGERS, "Broker ids of the replicas being removed.")
-IS_RECOVERING = Field("isRecovering", Kind.BOOLEAN, "Whether the leader recovers after an unclean election.")
+IS_RECOVERING = Field("isRecovering", Kind.BOOLEAN, "True if the leader recovers after an unclean election.")
 DIRECTORIES = Field("directories", Kind.OBJECTS, "Log directories of the replicas.")
 BROKER_ID = Field("brokerId", Kind.INTEGER, "Id of the broker.")
 CONTROLLER_ID = Field("controllerId", Kind.INTEGER, "Id of the controller.")
@@ -120,10 +120,10 @@ RACK = Field("rack", Kind.TEXT, "Rack of the broker or member.")
 ENDPOINTS = Field("endpoints", Kind.OBJECTS, "Listeners of the node.")
 FEATURES = Field("features", Kind.OBJECTS, "Features that the node supports.")
 LOG_DIRS = Field("logDirs", Kind.TEXTS, "Ids of the broker's log directories.")
-CORDONED_LOG_DIRS = Field("cordonedLogDirs", Kind.TEXTS, "Ids of the log directories that take no new replicas.")
-IS_FENCED = Field("isFenced", Kind.BOOLEAN, "Whether the broker is fenced.")
-IS_IN_CONTROLLED_SHUTDOWN = Field("isInControlledShutdown", Kind.BOOLEAN, "Whether the broker is shutting down.")
-IS_CORDONED = Field("isCordoned", Kind.BOOLEAN, "Whether the log directory takes no new replicas.")
+CORDONED_LOG_DIRS = Field("cordonedLogDirs", Kind.TEXTS, "Ids of the log directories that accept no new replicas.")
+IS_FENCED = Field("isFenced", Kind.BOOLEAN, "True if the broker is fenced.")
+IS_IN_CONTROLLED_SHUTDOWN = Field("isInControlledShutdown", Kind.BOOLEAN, "True if the broker is shutting down.")
+IS_CORDONED = Field("isCordoned", Kind.BOOLEAN, "True if the log directory accepts no new replicas.")
 LEVEL = Field("level", Kind.INTEGER, "Finalized level of the feature.")
 
 # --- timestamps and durations -----------------------------------------------------------------------------------------
@@ -134,16 +134,16 @@ FIRST_TIMESTAMP, FIRST_TIME = _times("first", "the first record")
 LAST_TIMESTAMP, LAST_TIME = _times("last", "the last record")
 END_TIMESTAMP, END_TIME = _times("end", "the transaction's marker")
 START_TIMESTAMP, START_TIME = _times("start", "the transaction's start")
-TIMEOUT_TIMESTAMP, TIMEOUT_TIME = _times("timeout", "the timeout that ends the transaction if nobody else does")
+TIMEOUT_TIMESTAMP, TIMEOUT_TIME = _times("timeout", "the timeout that ends the transaction")
 LAST_UPDATE_TIMESTAMP, LAST_UPDATE_TIME = _times("lastUpdate", "the last update")
 LARGEST_TIMESTAMP = Field("largestTimestamp", Kind.INTEGER, "Largest timestamp of the records.", Unit.TIMESTAMP)
 BASE_TIMESTAMP = Field("baseTimestamp", Kind.INTEGER, "Base timestamp of the batch.", Unit.TIMESTAMP)
 MAX_TIMESTAMP = Field("maxTimestamp", Kind.INTEGER, "Largest timestamp of the batch, or of the token.", Unit.TIMESTAMP)
-NOW = Field("now", Kind.TEXT, "Time that ages, retention and cleaning are judged by.", Unit.ISO_TIME)
+NOW = Field("now", Kind.TEXT, 'Time used as "now" for ages, retention and cleaning.', Unit.ISO_TIME)
 NOW_SOURCE = Field(
     "nowSource",
     Kind.TEXT,
-    "Origin of `now`: `given`, `clock`, `disk` (the newest a broker wrote), or `files` (no broker wrote one).",
+    "Origin of `now`: `given`, `clock`, `disk` (latest time that a broker wrote), or `files` (modification times).",
 )
 MAX_TIME = Field("maxTime", Kind.TEXT, "Latest time of the token's expiration.", Unit.ISO_TIME)
 STATE_TIMESTAMP, STATE_TIME = _times("state", "the group's change of state")
@@ -196,24 +196,24 @@ SELECTED_LARGEST_TIMESTAMP = Field(
 # --- cleaning ---------------------------------------------------------------------------------------------------------
 
 DIRTY_RATIO = Field("dirtyRatio", Kind.NUMBER, "Dirty ratio as the log cleaner computes it.", Unit.RATIO)
-CLEANABLE = Field("cleanable", Kind.BOOLEAN, "Whether the log cleaner would clean the partition.")
-CLEANABLE_REASON = Field("cleanableReason", Kind.TEXT, "Reason for that.")
+CLEANABLE = Field("cleanable", Kind.BOOLEAN, "True if the log cleaner would clean the partition.")
+CLEANABLE_REASON = Field("cleanableReason", Kind.TEXT, "Reason for the cleaner's decision.")
 CLEANABLE_PARTITIONS = Field("cleanablePartitions", Kind.INTEGER, "Number of partitions to clean.", Unit.COUNT)
-FIRST_DIRTY_OFFSET = Field("firstDirtyOffset", Kind.INTEGER, "First offset that isn't cleaned.", Unit.OFFSET)
+FIRST_DIRTY_OFFSET = Field("firstDirtyOffset", Kind.INTEGER, "First dirty offset.", Unit.OFFSET)
 FIRST_UNCLEANABLE_OFFSET = Field(
-    "firstUncleanableOffset", Kind.INTEGER, "First offset that can't be cleaned yet.", Unit.OFFSET
+    "firstUncleanableOffset", Kind.INTEGER, "First offset that the log cleaner can't clean yet.", Unit.OFFSET
 )
-CLEAN_BYTES = Field("cleanBytes", Kind.INTEGER, "Size of the segments that are clean.", Unit.BYTES)
-CLEANABLE_BYTES = Field("cleanableBytes", Kind.INTEGER, "Size of the segments that can be cleaned.", Unit.BYTES)
+CLEAN_BYTES = Field("cleanBytes", Kind.INTEGER, "Size of the clean segments.", Unit.BYTES)
+CLEANABLE_BYTES = Field("cleanableBytes", Kind.INTEGER, "Size of the cleanable segments.", Unit.BYTES)
 CLEANER_STOP = Field("cleanerStop", Kind.TEXT, "Limit that the log cleaner stops at.")
-CLEANER_STOP_OFFSET = Field("cleanerStopOffset", Kind.INTEGER, "Offset of that limit.", Unit.OFFSET)
+CLEANER_STOP_OFFSET = Field("cleanerStopOffset", Kind.INTEGER, "Offset of the log cleaner's limit.", Unit.OFFSET)
 KEYS_TO_CLEAN_AT_MOST = Field("keysToCleanAtMost", Kind.INTEGER, "Upper limit of the number of keys to clean.")
 KEYS_AT_ONCE = Field("keysAtOnce", Kind.INTEGER, "Number of keys that the log cleaner takes at once.", Unit.COUNT)
 
 # --- retention --------------------------------------------------------------------------------------------------------
 
 SETTING = Field("setting", Kind.TEXT, "Setting to change.")
-BEFORE_MS = Field("beforeMs", Kind.INTEGER, "Value of the setting now.", Unit.MS)
+BEFORE_MS = Field("beforeMs", Kind.INTEGER, "Current value of the setting.", Unit.MS)
 AFTER_MS = Field("afterMs", Kind.INTEGER, "Value of the setting after the change.", Unit.MS)
 
 # --- groups -----------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ MEMBERS = Field("members", Kind.INTEGER, "Number of members.", Unit.COUNT)
 COMMITS = Field("commits", Kind.INTEGER, "Number of commits.", Unit.COUNT)
 PENDING_COMMITS = Field("pendingCommits", Kind.INTEGER, "Number of commits in open transactions.", Unit.COUNT)
 LAG = Field("lag", Kind.INTEGER, "Number of offsets between the commit and the end of the log.", Unit.COUNT)
-LAG_REASON = Field("lagReason", Kind.TEXT, "Reason for the lag, or for not knowing it.")
+LAG_REASON = Field("lagReason", Kind.TEXT, "Reason for the lag, or for an unknown lag.")
 BEYOND_LOG_END = Field("beyondLogEnd", Kind.INTEGER, "Number of commits beyond the end of their log.", Unit.COUNT)
 UNKNOWN_LAGS = Field("unknownLags", Kind.INTEGER, "Number of commits without a known log end.", Unit.COUNT)
 PENDING_PRODUCER_ID = Field("pendingProducerId", Kind.INTEGER, "Producer id of the commit's open transaction.")
@@ -252,9 +252,9 @@ _ASSIGNED = (
     Field("partitions", Kind.INTEGERS, "Numbers of the partitions."),
 )
 """Members of assignments."""
-ASSIGNMENT = Field("assignment", Kind.OBJECTS, "Partitions or tasks that the member has.", members=_ASSIGNED)
+ASSIGNMENT = Field("assignment", Kind.OBJECTS, "Partitions or tasks of the member.", members=_ASSIGNED)
 TARGET_ASSIGNMENT = Field(
-    "targetAssignment", Kind.OBJECTS, "Partitions or tasks that the member is to have.", members=_ASSIGNED
+    "targetAssignment", Kind.OBJECTS, "Partitions or tasks in the member's target assignment.", members=_ASSIGNED
 )
 
 # --- transactions -----------------------------------------------------------------------------------------------------
@@ -269,14 +269,14 @@ NEXT_PRODUCER_ID = Field("nextProducerId", Kind.INTEGER, "Next producer id.")
 CLIENT_TRANSACTION_VERSION = Field(
     "clientTransactionVersion", Kind.INTEGER, "Version of the transaction protocol that the client uses."
 )
-IS_HANGING = Field("isHanging", Kind.BOOLEAN, "Whether nobody will end the transaction.")
-IS_OPEN = Field("isOpen", Kind.BOOLEAN, "Whether the transaction is open.")
-IS_OVERDUE = Field("isOverdue", Kind.BOOLEAN, "Whether the transaction is open beyond its timeout.")
+IS_HANGING = Field("isHanging", Kind.BOOLEAN, "True if no coordinator will end the transaction.")
+IS_OPEN = Field("isOpen", Kind.BOOLEAN, "True if the transaction is open.")
+IS_OVERDUE = Field("isOverdue", Kind.BOOLEAN, "True if the transaction is open beyond its timeout.")
 BLOCKS_LAST_STABLE_OFFSET = Field(
-    "blocksLastStableOffset", Kind.BOOLEAN, "Whether the transaction holds back the last stable offset."
+    "blocksLastStableOffset", Kind.BOOLEAN, "True if the transaction holds back the last stable offset."
 )
 ABORT_COMMAND = Field("abortCommand", Kind.TEXT, "Command that aborts the transaction.")
-EVIDENCE = Field("evidence", Kind.TEXT, "Files that tell of the transaction where the log is damaged.")
+EVIDENCE = Field("evidence", Kind.TEXT, "Files with evidence of the transaction, if the log is damaged.")
 
 # --- moves ------------------------------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ ENTITY = Field("entity", Kind.OBJECTS, "Users, clients, or addresses that the qu
 LIMIT = Field("limit", Kind.NUMBER, "Value of the quota.")
 VALUE = Field("value", Kind.TEXT, "Value of the setting.")
 SOURCE = Field("source", Kind.TEXT, "Source of the setting.")
-MAY_DIFFER = Field("mayDiffer", Kind.BOOLEAN, "Whether an unknown server.properties may set another value.")
+MAY_DIFFER = Field("mayDiffer", Kind.BOOLEAN, "True if an unknown server.properties may set another value.")
 USER = Field("user", Kind.TEXT, "Name of the user.")
 MECHANISM = Field("mechanism", Kind.TEXT, "Mechanism of the credential.")
 ITERATIONS = Field("iterations", Kind.INTEGER, "Number of the credential's iterations.")
@@ -319,15 +319,15 @@ CHECKPOINT = Field("checkpoint", Kind.TEXT, "Name of the metadata snapshot.")
 MISSING_BEFORE = Field("missingBefore", Kind.INTEGER, "Offset before which records are missing.", Unit.OFFSET)
 UNAPPLIED = Field("unapplied", Kind.INTEGER, "Number of records that kseg can't apply.", Unit.COUNT)
 KRAFT_VERSION = Field("kraftVersion", Kind.INTEGER, "Version of KRaft.")
-ACTION = Field("action", Kind.TEXT, "What happened: created, changed, removed, fenced, ….")
+ACTION = Field("action", Kind.TEXT, "Kind of the change: created, changed, removed, fenced, ….")
 DETAILS = Field("details", Kind.TEXT, "Values before and after the change, in words.")
-OLD = Field("old", Kind.OBJECT, "Values before the change; null for what is new.")
-NEW = Field("new", Kind.OBJECT, "Values after the change; null for what is gone.")
+OLD = Field("old", Kind.OBJECT, "Values before the change; null for a new entry.")
+NEW = Field("new", Kind.OBJECT, "Values after the change; null for a removed entry.")
 CHANGES = Field("changes", Kind.INTEGER, "Number of changes.", Unit.COUNT)
-KNOWN_SINCE = Field("knownSince", Kind.TEXT, "Time before which changes aren't known.", Unit.ISO_TIME)
+KNOWN_SINCE = Field("knownSince", Kind.TEXT, "Time before which changes are unknown.", Unit.ISO_TIME)
 COMMITTED_END = Field("committedEnd", Kind.INTEGER, "Offset up to which most voters have the metadata.", Unit.OFFSET)
-UNCOMMITTED = Field("uncommitted", Kind.INTEGER, "Number of changes that most voters don't have.", Unit.COUNT)
-IS_USED = Field("isUsed", Kind.BOOLEAN, "Whether this copy is used.")
+UNCOMMITTED = Field("uncommitted", Kind.INTEGER, "Number of changes that most voters lack.", Unit.COUNT)
+IS_USED = Field("isUsed", Kind.BOOLEAN, "True if this copy is used.")
 BEHIND_RECORDS = Field(
     "behindRecords", Kind.INTEGER, "Number of records that the used copy has and this one lacks.", Unit.COUNT
 )
@@ -338,9 +338,9 @@ OLD_VOTERS = Field("oldVoters", Kind.INTEGERS, "Ids of the voters that are repla
 
 TABLE = Field("table", Kind.TEXT, "Table that the query reads.")
 COLUMNS = Field("columns", Kind.TEXTS, "Columns that the query reads.")
-PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions without the condition.", Unit.COUNT)
+PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions, ignoring the condition.", Unit.COUNT)
 OFFSETS = Field("offsets", Kind.TEXT, "Range of offsets that the query reads.")
-BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs without the condition.", Unit.BYTES)
+BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs, ignoring the condition.", Unit.BYTES)
 CONDITION = Field("condition", Kind.TEXT, "Condition on the rows.")
 
 # --- batches and findings ---------------------------------------------------------------------------------------------
@@ -349,11 +349,11 @@ COUNT = Field("count", Kind.INTEGER, "Number of the batch's records.", Unit.COUN
 MAGIC = Field("magic", Kind.INTEGER, "Format of the batch.")
 COMPRESSION = Field("compression", Kind.TEXT, "Compression codec of the batch.")
 CRC = Field("crc", Kind.INTEGER, "Checksum of the batch.")
-IS_VALID = Field("isValid", Kind.BOOLEAN, "Whether the checksum is right.")
+IS_VALID = Field("isValid", Kind.BOOLEAN, "True if the checksum is right.")
 ATTRIBUTES = Field("attributes", Kind.INTEGER, "Attributes of the batch.")
 TIMESTAMP_TYPE = Field("timestampType", Kind.INTEGER, "Code of the timestamp type.")
-IS_TRANSACTIONAL = Field("isTransactional", Kind.BOOLEAN, "Whether the batch belongs to a transaction.")
-IS_CONTROL = Field("isControl", Kind.BOOLEAN, "Whether the batch holds control records.")
+IS_TRANSACTIONAL = Field("isTransactional", Kind.BOOLEAN, "True if the batch belongs to a transaction.")
+IS_CONTROL = Field("isControl", Kind.BOOLEAN, "True if the batch holds control records.")
 ID = Field("id", Kind.TEXT, "Id of the kind of finding.")
 SEVERITY = Field("severity", Kind.TEXT, "Severity of the finding.")
 SENTENCE = Field("sentence", Kind.TEXT, "Description of the finding.")
@@ -370,11 +370,11 @@ ABORTED = Field("aborted", Kind.INTEGER, "Number of records of aborted transacti
 GAPS = Field("gaps", Kind.INTEGER, "Number of offsets without a record.", Unit.COUNT)
 LOST = Field("lost", Kind.INTEGER, "Number of offsets that damage covers.", Unit.COUNT)
 RECOVERED = Field("recovered", Kind.INTEGER, "Number of offsets that only another copy has intact.", Unit.COUNT)
-PASSED_OVER = Field("passedOver", Kind.INTEGER, "Number of records that are left out.", Unit.COUNT)
+PASSED_OVER = Field("passedOver", Kind.INTEGER, "Number of omitted records.", Unit.COUNT)
 MISSED = Field("missed", Kind.INTEGER, "Number of offsets that left the log since the last run.", Unit.COUNT)
 WITHHELD = Field("withheld", Kind.INTEGER, "Number of offsets from the start of an open transaction on.", Unit.COUNT)
-UNASKED = Field("unasked", Kind.INTEGER, "Number of offsets outside the wanted ranges.", Unit.COUNT)
-UNSELECTED = Field("unselected", Kind.INTEGER, "Number of records that the selection leaves out.", Unit.COUNT)
+UNASKED = Field("unasked", Kind.INTEGER, "Number of offsets outside the selected ranges.", Unit.COUNT)
+UNSELECTED = Field("unselected", Kind.INTEGER, "Number of records that the selection excludes.", Unit.COUNT)
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 

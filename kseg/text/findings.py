@@ -166,7 +166,7 @@ class FindingsReport:
         counts = self._counts
         severities = ", ".join(counted(counts[each], each) for each in Severity)
         places = counted(self._partition_count, "partition")
-        more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
+        more = "" if self.is_well else "; `kseg verify --explain ID` explains a finding"
         is_hidden = counts[Severity.NOTE] and not self._verbose and not self._form.has_objects
         return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 

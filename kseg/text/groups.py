@@ -84,7 +84,7 @@ def _lag_order(lag: int | None) -> tuple[int, int]:
 MOST_TOLD = 20
 """Most commits beyond the end of a log that are listed. If there are more, a note has their number."""
 BEYOND_END = (
-    "records were lost, or the topic was re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
+    "records were lost, or the topic was re-created; the consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
 )
 
 
@@ -94,8 +94,8 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
     yield from (f"{beyond_end_sentence(commit)}: {BEYOND_END}" for commit in found[:MOST_TOLD])
     if len(found) > MOST_TOLD:
         yield (
-            f"{counted(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end: negative"
-            " lags of -o json"
+            f"{counted(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end; -o json"
+            " lists them with negative lags"
         )
 
 
@@ -113,7 +113,7 @@ def unreadable_notes(groups: Iterable[Group]) -> Iterator[str]:
         yield place if command is None else f"{place}; to move the group past it: {command}"
     if len(found) > MOST_TOLD:
         more = counted(len(found) - MOST_TOLD, "more commit", "more commits")
-        yield f"{more} at offsets that can't be read: `can't be read` in WHY"
+        yield f"{more} at unreadable offsets; look for `can't be read` in the column WHY"
 
 
 def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None], rank: int = 1) -> Column[Row]:

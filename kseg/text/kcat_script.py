@@ -17,9 +17,9 @@ TopicPartition = tuple[str, int]
 Header = tuple[bytes, bytes | None]
 HEAD = """\
 #!/bin/sh
-# Sends records of Kafka's logs to a cluster, in their order, by kcat (1.7.0 or later).
+# Sends records from Kafka's logs to a cluster in order, with kcat (1.7.0 or later).
 # Usage: sh FILE HOST:9092 [OPTION OF KCAT]...
-# kcat can't send times: each record gets the time at which it is sent.
+# kcat can't send timestamps: each record gets the time at which it is sent.
 [ $# -gt 0 ] || { echo "usage: sh FILE HOST:9092 [OPTION OF KCAT]..." >&2; exit 2; }
 server=$1
 shift
@@ -95,15 +95,15 @@ class SentRecord(NamedTuple):
     def refusal(self) -> str | None:
         """Return why kcat can't send the record; None if it can."""
         if not self.meanings:
-            return "it has no key and an empty value, which kcat passes over"
+            return "it has no key and an empty value: kcat skips it"
         if self.size > LARGEST_RECORD:
-            return f"it has {counted(self.size, 'byte')}, more than {LARGEST_RECORD}"
+            return f"it has {counted(self.size, 'byte')}, the limit is {LARGEST_RECORD}"
         if sum(len(name) + len(value or b"") for name, value in self.headers) > LARGEST_HEADERS:
             return f"its headers have more than {LARGEST_HEADERS} bytes"
         if any(not name or b"=" in name for name, _ in self.headers):
-            return "a header's name is empty, or has a = in it"
+            return "a header's name is empty or contains ="
         if any(b"\0" in name + (value or b"") for name, value in self.headers):
-            return "a header has a zero byte"
+            return "a header contains a zero byte"
         return None
 
 

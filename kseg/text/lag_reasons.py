@@ -85,7 +85,7 @@ def _explain_deletion(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
     if commit.offset < end.log_start_offset:
         gone = counted(end.log_start_offset - commit.offset, "record")
         verb = "is" if gone.startswith("1 ") else "are"
-        yield f"commit below the log start {end.log_start_offset}: {gone} {verb} gone"
+        yield f"commit below the log start {end.log_start_offset}: {gone} {verb} deleted"
 
 
 def _no_commit(commit: OffsetCommit, zone: tzinfo) -> str:
@@ -100,5 +100,5 @@ def _since(then_ms: int, now: Now | None, zone: tzinfo) -> str:
     time = time_text(then_ms, zone)
     if now is None or now.ms < then_ms:
         return time
-    before = " before the newest time here" if now.source in (NowSource.DISK, NowSource.FILES) else ""
+    before = " before the latest time here" if now.source in (NowSource.DISK, NowSource.FILES) else ""
     return f"{time} ({duration_text(now.ms - then_ms)}{before})"

@@ -238,13 +238,13 @@ def notes_on(row: PartitionSummary) -> list[str]:
     notes += [f"{human_size(row.allocated)} on disk"] if differs_on_disk(row) else []
     if row.tier_sums is None and row.size:
         if row.last_offset is None:
-            notes.append("no batch can be read, `kseg verify` says why")
+            notes.append("no batch can be read; run `kseg verify` for the reason")
         elif row.largest_timestamp < 0:
             notes.append("no timestamps")
     if row.problems:
         notes.append(counted(len(row.problems), "problem"))
     if row.unhealthy_segments:
-        notes.append(f"{counted(row.unhealthy_segments, 'segment')} with unhealthy indexes")
+        notes.append(f"{counted(row.unhealthy_segments, 'segment')} with index problems")
     notes += _tier_notes(row)
     if row.leftovers:
         notes.append(counted(len(row.leftovers), "leftover"))
@@ -291,7 +291,7 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
     if row.selected is not None:
         parts.append(f"{counted(row.selected.records, 'record')} selected")
     if row.topic_id is not None:
-        evidence = "" if row.topic_id_source == PARTITION_METADATA else f" (by {_EVIDENCE[row.topic_id_source]})"
+        evidence = "" if row.topic_id_source == PARTITION_METADATA else f" (from {_EVIDENCE[row.topic_id_source]})"
         parts.append(f"topic id {row.topic_id}{evidence}")
     if row.leader_epoch is not None:
         parts.append(f"leader epoch {row.leader_epoch}")
@@ -539,7 +539,7 @@ def _total_line(total: ListingSum, columns: ListingColumns) -> str:
         sums.append(f"{counted(0 if total.selected is None else total.selected.records, 'record')} selected")
     going = size_words(total.size_to_delete, columns.size_text)
     deletes = f"; retention would delete {counted(total.segments_to_delete, 'segment')}, {going}"
-    lacks = f"; {counted(total.incomplete, 'partition')} with problems may have more"
+    lacks = f"; {counted(total.incomplete, 'partition')} with problems may add more"
     return (
         f"Total: {', '.join(sums)}"
         + (deletes if total.segments_to_delete else "")

@@ -61,17 +61,17 @@ def _segment_lines(lookup: Lookup, zone: tzinfo) -> Iterator[str]:
     slots = [slot for slot, segment in enumerate(segments) if segment.base_offset in known] or [len(segments) - 1]
     first, last = max(slots[0] - 1, slots[-1] - SHOWN_CANDIDATES, 0), min(slots[-1] + 2, len(segments))
     if first:
-        yield f"  … {first} before"
+        yield f"  … {first} earlier"
     for segment in segments[first:last]:
         candidate = known.get(segment.base_offset, Candidate(segment))
         largest = candidate.largest_timestamp
-        time = "" if largest is None else f", largest time {time_text(largest, zone, 'none')}"
-        mark = "  <- taken" if scanned and segment.base_offset == scanned[-1] else ""
+        time = "" if largest is None else f", largest timestamp {time_text(largest, zone, 'none')}"
+        mark = "  <- used" if scanned and segment.base_offset == scanned[-1] else ""
         if not mark and segment.base_offset in scanned:
             mark = "  <- searched, nothing found"
         yield f"  base offset {segment.base_offset}, {counted(segment.size, 'byte')}{time}{mark}"
     if last < len(segments):
-        yield f"  … {len(segments) - last} after"
+        yield f"  … {len(segments) - last} later"
 
 
 def _step_lines(step: SegmentStep, lookup: Lookup, zone: tzinfo) -> Iterator[str]:
@@ -113,9 +113,9 @@ def absence_line(lookup: Lookup, zone: tzinfo) -> str:
     """Return a line that names the missing offset or time, the reason, and the neighbours."""
     around = [
         f"{word} {record.offset}"
-        for word, record in (("the record before it is", lookup.previous), ("the next one is", lookup.next))
+        for word, record in (("the previous record is", lookup.previous), ("the next record is", lookup.next))
         if record is not None
     ]
     if lookup.next is None and lookup.next_good_offset is not None:
-        around.append(f"consumers that fail there go on at offset {lookup.next_good_offset}")
-    return "; ".join([f"{_target_text(lookup, zone)} isn't there: {lookup.absence_text()}", *around])
+        around.append(f"consumers that fail there can continue at offset {lookup.next_good_offset}")
+    return "; ".join([f"{_target_text(lookup, zone)} not found: {lookup.absence_text()}", *around])

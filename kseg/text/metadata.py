@@ -65,7 +65,7 @@ class CopyRow(NamedTuple):
         """Return the distance for people."""
         if self.copy is self.used:
             return "used"
-        return f"{counted(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "as far"
+        return f"{counted(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "equal"
 
 
 COPIES: Section[CopyRow] = Section(
@@ -87,7 +87,7 @@ COPIES: Section[CopyRow] = Section(
 )
 NEWER: "Section[NewerPartition]" = Section(
     "newerPartition",
-    "Newer than the copy that is used",
+    "Newer than the used copy",
     (
         Column(fields.PATH, "PARTITION", lambda row: str(row.path)),
         Column(fields.TOPIC_ID, "TOPIC ID", lambda row: row.topic_id),
@@ -99,7 +99,7 @@ NEWER: "Section[NewerPartition]" = Section(
 )
 DELETED: "Section[DeletedPartition]" = Section(
     "deletedPartition",
-    "Deleted, and left out",
+    "Deleted and omitted",
     (
         Column(fields.PATH, "PARTITION", lambda row: str(row.path)),
         Column(fields.TOPIC_ID, "TOPIC ID", lambda row: row.topic_id),
@@ -117,8 +117,8 @@ REBUILT: "Section[RebuiltMetadata]" = Section(
         Column(fields.QUORUM, "QUORUM", lambda row: "dynamic" if row.is_dynamic else "static"),
         Column(fields.CHECKPOINT, "CHECKPOINT", lambda row: row.copy.found.checkpoint),
         Column(fields.END_OFFSET, "END OFFSET", lambda row: row.end_offset),
-        Column(fields.LEADER_EPOCH, "AFTER EPOCH", lambda row: row.leader_epoch),
-        listed_column(fields.OLD_VOTERS, "INSTEAD OF", lambda row: tuple(voter.voter_id for voter in row.old_voters)),
+        Column(fields.LEADER_EPOCH, "PREVIOUS EPOCH", lambda row: row.leader_epoch),
+        listed_column(fields.OLD_VOTERS, "REPLACES", lambda row: tuple(voter.voter_id for voter in row.old_voters)),
     ),
 )
 
@@ -139,22 +139,22 @@ def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterat
         if copy.problem is not None:
             yield f"{copy.partition.path}: ends before {copy.problem}"
         if copy.known_epoch > copy.leader_epoch:
-            known = f"leader epoch {copy.known_epoch}, of which it has no record"
-            yield f"{copy.partition.path}: its node knew of {known}: something may have been decided after its end"
+            known = f"leader epoch {copy.known_epoch}, but has no record of it"
+            yield f"{copy.partition.path}: its node knew of {known}: the cluster may have changed after its end"
     if len(rebuilding.newer) > _MOST_SHOWN:
         yield (
-            f"{counted(len(rebuilding.newer) - _MOST_SHOWN, 'more partition is', 'more partitions are')} newer"
-            " than the copy: -o json has all"
+            f"{counted(len(rebuilding.newer) - _MOST_SHOWN, 'more partition is', 'more partitions are')} newer than"
+            " the copy; -o json lists all"
         )
     if rebuilding.deleted:
         many = counted(len(rebuilding.deleted), "directory", "directories")
-        yield f"{many} of deleted partitions {'is' if len(rebuilding.deleted) == 1 else 'are'} left out"
+        yield f"omitted {many} of deleted partitions"
     if planned.node_id in {broker.broker_id for broker in planned.copy.found.brokers}:
-        yield f"{planned.node_id} is a broker's id: right only for a node that is broker and controller at once"
+        yield f"{planned.node_id} is a broker's id: use it only for a node that is both broker and controller"
     if directory is not None and planned.is_dynamic and rebuilding.is_behind:
-        yield "a broker that has more of the metadata has to be started twice: at first it doesn't see the new voter"
+        yield "start brokers that have more of the metadata twice: at first they don't see the new voter"
     if directory is not None:
-        yield f"{directory}: start no controller on it before you have read docs/how-to/metadata.md"
+        yield f"{directory}: read docs/how-to/metadata.md before you start a controller on it"
 
 
 def _entity_objects(entity: tuple[QuotaEntity, ...]) -> list[dict[str, str | None]]:
@@ -206,7 +206,7 @@ TOKENS: Section[DelegationToken] = Section(
         timestamp_column(fields.EXPIRATION_TIMESTAMP, NOT_SHOWN, lambda row: row.expires),
         iso_time_column(fields.EXPIRATION_TIME, lambda row: row.expires, "EXPIRES"),
         timestamp_column(fields.MAX_TIMESTAMP, NOT_SHOWN, lambda row: row.expires_at_last),
-        iso_time_column(fields.MAX_TIME, lambda row: row.expires_at_last, "AT LAST"),
+        iso_time_column(fields.MAX_TIME, lambda row: row.expires_at_last, "MAX LIFETIME"),
     ),
 )
 
@@ -525,6 +525,6 @@ def write_script(script: Script, note: Callable[[str], object]) -> None:
     for line in script.lines:
         write_line(line)
     flush_stdout()
-    named = ", which the script's end names" if script.left_out else ""
+    named = ", listed at the end of the script" if script.left_out else ""
     count = counted(script.command_count, "command")
-    note(f"{count}; left out: {len(script.left_out)}{named}")
+    note(f"{count}; omitted: {len(script.left_out)}{named}")

@@ -114,7 +114,7 @@ def changed_kind(show: str | None) -> str | None:
     Raises UsageError for one that changes only as part of another.
     """
     if show == "directories":
-        raise UsageError("a broker's log directories change with its registration: give --show brokers")
+        raise UsageError("a broker's log directories change with its registration; give --show brokers")
     return None if show is None else show.removesuffix("s")
 
 
@@ -304,11 +304,11 @@ def summary(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -> str:
 
 
 def _count_text(changes: MetadataChanges, zone: tzinfo) -> str:
-    many = counted(changes.count, "change") if changes.count else "nothing changed"
+    many = counted(changes.count, "change") if changes.count else "no changes"
     if changes.reach is None and changes.found.offset < 0:
-        return "the log has no record here, changes aren't known: compare checkpoints with --diff"
+        return "the log has no records here, so changes are unknown; compare checkpoints with --diff"
     if changes.reach is None:
-        return f"{many}: there is no record of that time"
+        return f"{many}: no record is from that time"
     first, first_ms, last, last_ms = changes.reach
     times = f"from {iso_time(first_ms, zone)} to {iso_time(last_ms, zone)}"
     return f"{many} {times}, in offsets {first} to {last}"
@@ -319,7 +319,7 @@ def _unknown_text(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -
     if base is None or (from_ms is not None and base.last_timestamp < from_ms):
         return ""
     since = iso_time(base.last_timestamp, zone)
-    return f"; before {since} nothing is known: the log begins with a snapshot at offset {base.end_offset}"
+    return f"; changes before {since} are unknown: the log begins with a snapshot at offset {base.end_offset}"
 
 
 def change_notes(changes: MetadataChanges) -> Iterator[str]:
@@ -328,6 +328,6 @@ def change_notes(changes: MetadataChanges) -> Iterator[str]:
     if changes.uncommitted:
         many = counted(changes.uncommitted, "change is", "changes are")
         yield (
-            f"{many} at offset {changes.committed_end} or later, which most of the voters don't have:"
-            " the cluster may go on without them"
+            f"{many} at offset {changes.committed_end} or later, which most voters don't have: the cluster may drop"
+            " them"
         )

@@ -66,10 +66,15 @@ class RedactReport:
             yield f"  names kept: {', '.join(self._kept)}"
         for reason, size in sorted(self._noise.items()):
             yield f"  replaced by noise: {counted(size, 'byte')}, {reason}"
-        yield from _limit_lines([f"  written as zeros, since it isn't Kafka's: {name}" for name in self._zeros])
-        yield f"  stays readable: {'; '.join(READABLE)}"
+        yield from _limit_lines(
+            [(f"  replaced by zeros, because the file isn't Kafka's: {name}") for name in self._zeros]
+        )
+        yield f"  still readable: {'; '.join(READABLE)}"
         if not self._is_key_kept:
-            yield "  nobody knows the key: another run gives other names; --key-file gives the same ones again"
+            yield (
+                "  this run's key is not stored, so another run gives other names; use --key-file to get the same"
+                " names again"
+            )
 
 
 def _limit_lines(lines: Sequence[str]) -> Iterable[str]:

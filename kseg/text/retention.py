@@ -87,7 +87,7 @@ def _share_lines(wanted: Wanted) -> Iterator[str]:
     """Yield lines about the total of a share."""
     if wanted.of is not None:
         share = f"{wanted.percent}% of the {wanted.of} ({human_size(wanted.whole)})"
-        other = "" if wanted.of is ShareOf.DISK else f"; disk:{wanted.percent}% is of the disk, as `df` shows it"
+        other = "" if wanted.of is ShareOf.DISK else f"; disk:{wanted.percent}% is a share of the disk, as in `df`"
         yield f"To free: {human_size(wanted.size)}, {share}{other}"
 
 
@@ -99,26 +99,28 @@ def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[s
         yield f"Lower the retention of {topics} to free {more} more, {human_size(plan.size)} in all:"
         yield from (f"  {line}" for line in aligned_lines(_COLUMNS, plan.lowered))
         yield from (_command(each, bootstrap_server) for each in plan.lowered)
-        yield "To undo it when the segments have gone:"
+        yield "After the segments are deleted, restore the settings:"
         for each in plan.lowered:
-            yield _undo(each, bootstrap_server) or f"# what {each.topic} had isn't known here: look it up before"
+            yield _undo(each, bootstrap_server) or (
+                f"# the current value of {each.topic} is unknown here: look it up first"
+            )
     elif plan.is_enough:
-        yield f"That is enough for {human_size(plan.wanted)}: no retention needs to be lowered"
+        yield f"That frees {human_size(plan.wanted)}: you don't need to lower any retention"
     else:
-        can = f"at most {human_size(plan.most_size)} can be freed in whole closed segments"
-        how = f", which --free {plan.most_size} shows" if plan.most_size else ""
+        can = f"at most {human_size(plan.most_size)} in closed segments"
+        how = f"; run with --free {plan.most_size} for the steps" if plan.most_size else ""
         yield f"Can't free {human_size(plan.wanted)}: {can}{how}"
-        yield "Left alone: topics that are internal or compacted, or whose policy isn't known"
+        yield "Unchanged: topics that are internal or compacted, or whose policy is unknown"
     for pinned in plan.pinned:
         yield _pinned_line(pinned, zone)
 
 
 def _pinned_line(pinned: PinnedSegment, zone: tzinfo) -> str:
-    what = f"{pinned.directory}: segment {pinned.base_offset} has a time in the future"
+    what = f"{pinned.directory}: segment {pinned.base_offset} has a timestamp in the future"
     time = time_text(pinned.largest_timestamp, zone)
     return (
-        f"{what}, {time}: by time it keeps {human_size(pinned.size)};"
-        f" retention.bytes={pinned.retention_bytes} would delete them, and as much elsewhere in the topic"
+        f"{what}, {time}: retention by time keeps {human_size(pinned.size)}; retention.bytes={pinned.retention_bytes}"
+        " would delete them, and the same amount in each other partition of the topic"
     )
 
 
@@ -148,12 +150,12 @@ def keys_text(cleaning: Cleaning) -> str | None:
     """Return a note if there may be more keys to clean than the cleaner takes at once."""
     if cleaning.most_records <= cleaning.most_keys:
         return None
-    return f"up to {counted(cleaning.most_records, 'key')} to clean, the cleaner takes {cleaning.most_keys} at once"
+    return f"up to {counted(cleaning.most_records, 'key')} to clean, but the cleaner takes {cleaning.most_keys} at once"
 
 
 def _cleanable_text(cleaning: Cleaning) -> str:
     is_by_lag = cleaning.is_overdue and (cleaning.dirty_ratio or 0.0) <= cleaning.min_ratio
-    text = "cleanable, for max.compaction.lag.ms is over" if is_by_lag else "cleanable"
+    text = "cleanable, because max.compaction.lag.ms has passed" if is_by_lag else "cleanable"
     if cleaning.stop is CleanerStop.ACTIVE_SEGMENT:
         return text
     return f"{text}, up to offset {cleaning.end_offset - 1}: {_stop_text(cleaning)}"
@@ -162,7 +164,7 @@ def _cleanable_text(cleaning: Cleaning) -> str:
 def _waits_text(cleaning: Cleaning) -> str:
     if not cleaning.cleanable_size:
         return "clean"
-    return f"not cleanable: its dirty ratio isn't over {cleaning.min_ratio:g}"
+    return f"not cleanable: its dirty ratio isn't above {cleaning.min_ratio:g}"
 
 
 def _stopped_text(cleaning: Cleaning) -> str:
@@ -172,13 +174,13 @@ def _stopped_text(cleaning: Cleaning) -> str:
 def _uncleanable_text(cleaning: Cleaning) -> str:
     damage = cleaning.damage
     place = "" if damage is None else f" at position {damage.position} of {damage.base_offset:020}.log"
-    return f"uncleanable: damage{place}, where the cleaner would fail"
+    return f"uncleanable: the cleaner would fail at the damage{place}"
 
 
 def _unknown_text(cleaning: Cleaning) -> str:
     if cleaning.is_policy_unknown:
-        return "cleanable? Nothing tells whether cleanup.policy is still compact"
-    return f"cleanable? Not if a transaction is open at offset {cleaning.stop_offset}, which --deep tells"
+        return "cleanable if cleanup.policy is still compact, which is unknown here"
+    return f"cleanable unless a transaction is open at offset {cleaning.stop_offset}; run with --deep to check"
 
 
 def _stop_text(cleaning: Cleaning) -> str:
@@ -196,5 +198,5 @@ _STOPS = {
     CleanerStop.ACTIVE_SEGMENT: "the active segment begins at offset {}",
     CleanerStop.OPEN_TRANSACTION: "an open transaction stops the cleaner at offset {}",
     CleanerStop.HIGH_WATERMARK: "the high watermark is {}",
-    CleanerStop.MIN_COMPACTION_LAG: "min.compaction.lag.ms isn't over for the segment of offset {}",
+    CleanerStop.MIN_COMPACTION_LAG: "min.compaction.lag.ms hasn't passed for the segment at offset {}",
 }

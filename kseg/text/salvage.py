@@ -30,23 +30,32 @@ SHOWN = 50
 
 
 _AFTER_A_LOSS = {
-    "__consumer_offsets": "groups continue from the commits that are left, or by auto.offset.reset; compare them with"
-    " `kseg groups` of another copy, and reset those that lost theirs before their consumers start",
-    "__transaction_state": "transactions whose records are lost stay open; `kseg txns --open` with the log directories"
-    " of all brokers prints the commands that abort them",
-    "__share_group_state": "share groups whose state is lost start by share.auto.offset.reset; move them with"
-    " `kafka-share-groups.sh --reset-offsets`",
-    "__cluster_metadata": "no node replays a log with a gap; take another node's copy, or run `kseg rebuild-metadata`"
-    " with all copies if no controller is left",
-    "__remote_log_metadata": "brokers don't see remote segments whose records are lost; `kseg verify` with --tier"
-    " lists them",
+    "__consumer_offsets": (
+        "groups continue from the remaining commits, or use auto.offset.reset; compare them with another copy (`kseg"
+        " groups`), and reset groups that lost commits before their consumers start"
+    ),
+    "__transaction_state": (
+        "transactions with lost records stay open; run `kseg txns --open` with the log directories of all brokers for"
+        " the commands that abort them"
+    ),
+    "__share_group_state": (
+        "share groups with lost state use share.auto.offset.reset; move them with"
+        " `kafka-share-groups.sh --reset-offsets`"
+    ),
+    "__cluster_metadata": (
+        "no node replays a log with a gap; take another node's copy, or, if no controller is left, run"
+        " `kseg rebuild-metadata` with all copies"
+    ),
+    "__remote_log_metadata": (
+        "brokers don't see remote segments with lost records; run `kseg verify --tier` to list them"
+    ),
 }
 """Next step if records of an internal topic are lost or unreadable."""
 
 
 def advice_on_loss(topic: str) -> str:
     """Return the next step after losses in an internal topic."""
-    return f"{topic}: no consumer group reads it, so none can be moved past the loss; {_AFTER_A_LOSS[topic]}"
+    return f"{topic}: no consumer group reads this topic, so you can't move one past the loss; {_AFTER_A_LOSS[topic]}"
 
 
 def reset_command(topic: str | None, partition: int | None, offset: int, group: str = "--group GROUP") -> str | None:
@@ -77,23 +86,23 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     )
     yield from _replica_lines(salvage)
     yield from map(_abandoned_line, salvage.abandoned)
-    yield from (f"  left out: {each.text()}" for each in salvage.set_aside)
+    yield from (f"  omitted: {each.text()}" for each in salvage.set_aside)
     yield from _limit_lines(_loss_line(found) for found in salvage.losses)
     yield from _limit_lines(_kept_line(salvage, log, problem) for log, problem in salvage.inner_problems)
     if salvage.inner_problems:
-        yield "    --drop-unreadable leaves such batches out"
+        yield "    --drop-unreadable omits such batches"
     if salvage.reordered:
-        yield f"  {counted(salvage.reordered, 'batch', 'batches')} put in order"
+        yield f"  reordered {counted(salvage.reordered, 'batch', 'batches')}"
     if salvage.duplicates:
-        yield f"  {counted(salvage.duplicates, 'duplicate batch', 'duplicate batches')} left out"
+        yield f"  omitted {counted(salvage.duplicates, 'duplicate batch', 'duplicate batches')}"
     if unplaced:
-        yield f"  {unplaced} intact batches whose offsets fit nowhere, in lost+found/{salvage.name}"
+        yield f"  {unplaced} intact batches with unusable offsets, in lost+found/{salvage.name}"
     yield from _limit_lines(
         f"    {extent.log.name} position {extent.position}: offsets {extent.first_offset} to {extent.last_offset}"
         for extent in salvage.unplaced
     )
     if salvage.is_foreign:
-        yield "  the log itself was never copied here: get it, then salvage that"
+        yield "  the log itself was never copied here: copy it, then salvage it"
     for hole in () if salvage.is_foreign else salvage.holes:
         yield from _hole_lines(salvage, hole)
     if salvage.has_losses and not salvage.holes:
@@ -103,7 +112,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
 
 
 def _replica_lines(salvage: Salvage) -> Iterator[str]:
-    yield from (f"  {each.log} was copied as text: {each.what}; undone" for each in salvage.undone)
+    yield from (f"  {each.log} was copied as text: {each.what}; kseg undid it" for each in salvage.undone)
     if len(salvage.replicas) > 1:
         for replica in salvage.replicas:
             yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
@@ -118,18 +127,23 @@ def _abandoned_line(found: AbandonedBatches) -> str:
     batches = counted(found.batches.batch_count, "batch", "batches")
     until = "on" if end is None else f"to {end - 1}"
     return (
-        f"  left out of {found.copy.path}: {batches}, offsets from {first} {until}, leader epoch"
-        f" {found.copy.leader_epoch}: the cluster went on without them; --keep-diverged DIR keeps them apart"
+        f"  omitted from {found.copy.path}: {batches}, offsets from {first} {until}, leader epoch"
+        f" {found.copy.leader_epoch}: the cluster continued without them; --keep-diverged DIR keeps them separately"
     )
 
 
 def _marker_line(lost: LostEnd) -> str:
-    place = f"  producer {lost.producer_id}: the marker of its transaction from offset {lost.first_offset} on is lost"
+    place = (
+        f"  producer {lost.producer_id}: the marker of its transaction that begins at offset {lost.first_offset} is"
+        " lost"
+    )
     if lost.marker is not None:
-        return f"{place}, and written anew at offset {lost.offset}: it was {lost.outcome}, as its {lost.evidence} tells"
+        return (
+            f"{place}; rewrote it at offset {lost.offset}, because its {lost.evidence} shows that it was {lost.outcome}"
+        )
     if lost.outcome is Outcome.UNKNOWN:
-        return f"{place}: whether it was committed isn't known, so none is written; look for another copy first"
-    return f"{place}, and can't be written: it was {lost.outcome}, as its {lost.evidence} tells"
+        return f"{place}; wrote none, because its outcome is unknown; look for another copy first"
+    return f"{place} and can't be rewritten; its {lost.evidence} shows that it was {lost.outcome}"
 
 
 def _written_lines(salvage: Salvage, written: Written) -> Iterator[str]:
@@ -137,8 +151,8 @@ def _written_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     wait = "its commits don't count" if is_internal else "consumers with read_committed wait there"
     for transaction in written.transactions:
         yield (
-            f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
-            f" end left; {wait} until it is aborted (kafka-transactions.sh abort)"
+            f"  producer {transaction.producer_id}: its transaction that begins at offset {transaction.first_offset}"
+            f" has lost its end; {wait} until you abort it (kafka-transactions.sh abort)"
         )
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
@@ -154,10 +168,10 @@ def _loss_line(found: FoundLoss) -> str:
 
 
 def _kept_line(salvage: Salvage, log: Path, problem: InnerProblem) -> str:
-    kept = f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
+    kept = f"  kept unchanged: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
     if salvage.topic in _AFTER_A_LOSS:
         return kept
-    return f"{kept}; consumers that fail there go on at offset {problem.last_offset + 1}"
+    return f"{kept}; consumers that fail there can continue at offset {problem.last_offset + 1}"
 
 
 def _limit_lines(lines: Iterator[str]) -> Iterator[str]:
@@ -328,7 +342,7 @@ def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
     yield from segment_lines(sliced.segments, directory)
     yield (
         f"{counted(sliced.copied, 'batch', 'batches')} copied, {sliced.rebuilt} rebuilt,"
-        f" {counted(sliced.dropped, 'record')} left out"
+        f" {counted(sliced.dropped, 'record')} omitted"
     )
 
 
@@ -340,8 +354,8 @@ def left_open_line(sliced: Sliced) -> str | None:
     named = [f"producer {producer} from offset {first}" for producer, first in islice(opened.items(), SHOWN_OPEN)]
     more = f" and {len(opened) - SHOWN_OPEN} more" if len(opened) > SHOWN_OPEN else ""
     return (
-        f"the piece has no marker for {counted(len(opened), 'transaction')}: {', '.join(named)}{more};"
-        " read_committed consumers stop there"
+        f"the slice has no marker for {counted(len(opened), 'transaction')}: {', '.join(named)}{more}; consumers with"
+        " read_committed stop there"
     )
 
 

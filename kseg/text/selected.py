@@ -81,7 +81,11 @@ def _times(directories: Sequence[StrPath], zone: tzinfo) -> str:
             continue
         first = min([first, *(each.first_timestamp for each in segments if each.first_timestamp >= 0)])
         last = max([last, *(each.largest_timestamp for each in segments)])
-    return f"; their times are from {time_text(min(first, last), zone)} to {time_text(last, zone)}" if last >= 0 else ""
+    return (
+        (f"; the timestamps are from {time_text(min(first, last), zone)} to {time_text(last, zone)}")
+        if last >= 0
+        else ""
+    )
 
 
 def _extent(directory: StrPath) -> str:
@@ -96,10 +100,10 @@ def _extent(directory: StrPath) -> str:
 
 def _hints(selection: Selection) -> Iterator[str]:
     if selection.key is not None:
-        yield "; --key compares complete keys, --key-regex finds parts of them"
+        yield "; --key compares complete keys; use --key-regex to find parts"
     if selection.grep is not None:
-        yield "; --grep looks into values as stored, before any decoder"
+        yield "; --grep searches values as stored, before any decoder"
     if selection.has_times:
-        yield "; records without a time are in no range of times"
+        yield "; a time range never includes records without a timestamp"
     if selection.is_committed:
-        yield "; aborted records and those from the last stable offset on were left out"
+        yield "; read_committed excludes aborted records, and all records from the last stable offset on"

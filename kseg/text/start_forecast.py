@@ -23,7 +23,7 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     nodes = forecast.nodes
     worst = nodes[0]
     is_known = (is_all and forecast.is_of_all) or worst.consequence is AtStart.REFUSES
-    bound = "" if is_known else ", by what was read"
+    bound = "" if is_known else ", as far as kseg read"
     if len(nodes) == 1:
         return _close_sentence(f"A broker {_end(worst)}{bound}")
     if all(each.is_well for each in nodes):
@@ -53,7 +53,7 @@ def _end(node: NodeStart) -> str:
     if node.refusals:
         first, *others = node.refusals.values()
         said = refusal(first) or first.kind.meaning.rstrip(".")
-        too = f"; {counted(len(others), 'more finding')} would stop it too" if others else ""
+        too = f"; {counted(len(others), 'more finding')} would also stop it" if others else ""
         return f"doesn't start: {said}{too}" + (f"; when it does, it {_all(harms)}" if harms else "") + after
     if node.is_empty:
         return f"starts as an empty cluster if it is a controller: it renames all partitions to `-stray`{after}"
@@ -65,7 +65,7 @@ def _lost_before(node: NodeStart) -> Iterator[str]:
     for finding_id, places in node.lost_before.items():
         what = f"{_records(places)} of {counted(len(places), 'partition')}"
         is_of_end = finding_id == "checkpoint-beyond-end"
-        yield f"{what} were lost before" if is_of_end else f"the cluster abandoned {what}"
+        yield f"{what} were already lost" if is_of_end else f"the cluster abandoned {what}"
 
 
 def _all(harms: Sequence[str]) -> str:
@@ -82,17 +82,17 @@ def _harm(node: NodeStart, consequence: AtStart) -> str:
     partitions = counted(len(node.harmed[consequence]), "partition")
     match consequence:
         case AtStart.LEADERLESS:
-            return f"leads few partitions or none ({partitions} with another topic's id)"
+            return f"leads few partitions or none ({partitions} with the id of another topic)"
         case AtStart.HIDES:
-            return f"renames {partitions} to `-stray` and starts empty ones instead"
+            return f"renames {partitions} to `-stray` and creates empty ones instead"
         case AtStart.LOSES:
             return f"loses {_records(node.harmed[consequence])} of {partitions}"
         case AtStart.UNSERVED:
             return f"can't serve {_records(node.harmed[consequence])} of {partitions}, which stay on disk"
         case AtStart.NO_GROUPS:
-            return f"doesn't load the groups of {partitions} of __consumer_offsets"
+            return f"doesn't load the groups in {partitions} of __consumer_offsets"
         case _:
-            return f"serves wrong records of {partitions}"
+            return f"serves wrong records from {partitions}"
 
 
 def _records(places: Mapping[Path, Sequence[Lost]]) -> str:
@@ -104,11 +104,11 @@ def assumptions(forecast: StartForecast) -> str:
     """Return assumptions of the sentence that the given directories don't confirm."""
     stops = {stop for node in forecast.nodes for stop in node.stops}
     if not stops:
-        return "the broker knows these partitions, and the rest of its disks is in order"
+        return "the broker knows these partitions, and its other disks have no problems"
     stop = (
         _STOPS[next(iter(stops))]
         if len(stops) == 1
-        else "stopped cleanly where .kafka_cleanshutdown exists, killed elsewhere"
+        else "stopped cleanly if .kafka_cleanshutdown exists, otherwise killed"
     )
     known = "" if forecast.has_metadata else "; the cluster has these partitions"
     return f"{stop}; the same release and settings; no damage in other log directories{known}"

@@ -215,7 +215,7 @@ class TransactionRows:
         yield from self._contradictions
         missing = self._coordinators.missing_text() if is_partial else None
         if missing is not None:
-            yield f"{missing}: transactional ids of the others aren't shown"
+            yield f"{missing}: the output lacks their transactional ids"
         if self._unjudged:
             yield self._unjudged_text()
 
@@ -225,14 +225,17 @@ class TransactionRows:
         for _, *lines in sorted(self._sooner, key=itemgetter(0))[:MOST_SOONER]:  # given partitions first
             yield from lines
         if len(self._sooner) > MOST_SOONER:
-            yield f"# {len(self._sooner) - MOST_SOONER} more end by their timeouts: --topic and --partition choose some"
+            yield (
+                f"# {len(self._sooner) - MOST_SOONER} more will end at their timeouts: select some with --topic and"
+                " --partition"
+            )
 
     def _unjudged_text(self) -> str:
         number = counted(len(self._unjudged), "open transaction")
         return (
-            f"{number} can't be judged: {self._unjudged[0]}; give all log directories of the cluster"
-            f"{'' if self._now_ms is not None else ' and --now'}, or ask"
-            " `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID`"
+            f"{number} may hang: {self._unjudged[0]}; give all log directories of the"
+            f" cluster{'' if self._now_ms is not None else ' and --now'}, or run `kafka-transactions.sh"
+            " --bootstrap-server HOST:9092 find-hanging --broker-id ID`"
         )
 
     def coordinator_rows(self, partitions: Iterable[PartitionLog]) -> Iterator[CoordinatorRow]:
@@ -257,8 +260,8 @@ class TransactionRows:
             if (topic, partition) in here:
                 continue
             lines = (
-                f"# {topic}-{partition}: {reason}; this prints where it begins, for"
-                " `kafka-transactions.sh abort --start-offset`",
+                f"# {topic}-{partition}: {reason}; this prints its first offset, for `kafka-transactions.sh abort"
+                " --start-offset`",
                 find_start_command(topic, partition, self._bootstrap_server),
             )
             if row.is_overdue:
@@ -269,7 +272,7 @@ class TransactionRows:
     def _sooner_text(self, coordinator: CoordinatorTransaction) -> str | None:
         """Return when a transaction ends without the abort command; None if that text isn't needed."""
         ends = end_text(coordinator, self.zone) if self._only_open else None
-        return None if ends is None else f"{_state_text(coordinator)}; ends {ends}, or now by this command"
+        return None if ends is None else f"{_state_text(coordinator)}; ends {ends}, or now with this command"
 
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
         """Yield the transactions of other partitions."""
@@ -324,7 +327,7 @@ def _reason(verdict: Verdict) -> str:
     return verdict.reason if verdict.is_certain else f"{verdict.reason}: {_ASK_FIRST}"
 
 
-_ASK_FIRST = "if `kafka-transactions.sh find-hanging` has it too"
+_ASK_FIRST = "run this if `kafka-transactions.sh find-hanging` lists it too"
 
 
 def _state_text(coordinator: CoordinatorTransaction) -> str:
@@ -333,7 +336,7 @@ def _state_text(coordinator: CoordinatorTransaction) -> str:
 
 def _overdue_text(coordinator: CoordinatorTransaction) -> str:
     allowed = duration_text(coordinator.timeout_ms)
-    return f"{_state_text(coordinator)} for longer than its {allowed}: if its coordinator doesn't abort it"
+    return f"{_state_text(coordinator)} for longer than its {allowed}; run this if its coordinator doesn't abort it"
 
 
 def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int) -> str:
@@ -342,7 +345,7 @@ def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int
     if coordinators:
         ids = counted(transactional_ids, "transactional id")
         looked.append(f"{ids} in {counted(coordinators, 'partition')} of {TOPIC}")
-    return f"no open transactions to show: looked through {' and '.join(looked)}"
+    return f"found no open transactions in {' and '.join(looked)}"
 
 
 FILLS: Section[Fill] = Section(

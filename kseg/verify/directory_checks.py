@@ -37,7 +37,9 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
         return
     if not entries:
         if log.epochs and not (entries is None and _is_copy_of_segments(partition)):
-            _add_missing(partition, path, log, "it isn't there" if entries is None else "it is empty", findings)
+            _add_missing(
+                partition, path, log, "the file is missing" if entries is None else ("the file is empty"), findings
+            )
         return
     wrong = unsorted_epochs(entries)
     if wrong is not None:
@@ -56,7 +58,7 @@ def _compare_epochs(
         if stored is None:
             cleared.append(found)
         elif stored != found.epoch:
-            sentence = f"offset {found.offset} has epoch {stored}, but {found.epoch} in its batch"
+            sentence = f"offset {found.offset} has epoch {stored}, its batch has epoch {found.epoch}"
             findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
     if cleared:
         _add_cleared(partition, path, cleared, findings)
@@ -74,7 +76,7 @@ def _is_copy_of_segments(partition: PartitionLog) -> bool:
 def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
     """Report missing epochs: as cleared if the log ends without epochs, since only then a broker clears them."""
     is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
-    sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
+    sentence = f"{what}, but the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
     finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
     findings.add(finding_id, path, sentence, offsets=(log.epochs[0].offset, None))
 
@@ -83,7 +85,7 @@ def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], 
     """Report epochs of the first batches that are missing in the file, with the log start offset if known."""
     epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
     start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
-    sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
+    sentence = f"{epochs}, from offset {cleared[0].offset} on, is missing; the log start offset {start}"
     findings.add("leader-epochs-cleared", path, sentence, offsets=(cleared[0].offset, None))
 
 
@@ -136,7 +138,7 @@ def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
         is_before = slot is None
         if (is_before and name.suffix == DELETED) or (partition.segments and _has_records(partition, slot, base)):
             continue
-        sentence = f"{counted(file.size, 'byte')} from offset {base} on, which the log doesn't have"
+        sentence = f"{counted(file.size, 'byte')} from offset {base} on, which the log lacks"
         findings.add("leftover-log", file.path, sentence, offsets=(base, None))
 
 
@@ -160,7 +162,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         suffix = parse_file_name(file.path).suffix or ""
         stem = file.name.partition(".")[0]
         if suffix in _PARSED and not _is_offset(stem):
-            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
+            findings.add("misnamed-file", file.path, f"its name begins with {stem!r}, not with an offset")
             continue
         findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {human_size(file.size)}")
     _check_leftover_logs(partition, findings)
@@ -176,7 +178,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         if f"{dot}{extension}" in _NAMED_BY_OFFSET and not _is_offset(stem):
             what = what_has_name(file.name)
             beside = f": it is {what}" if what else ""
-            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}{beside}")
+            findings.add("misnamed-file", file.path, f"its name begins with {stem!r}, not with an offset{beside}")
     try:
         partition.read_topic_id()
     except FileError as error:
@@ -197,7 +199,7 @@ def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
     end = max((partition.base_offsets[-1], *partition.snapshots))
     if base is None or end <= base:
         return  # like after a roll
-    sentence = f"no bytes in {', '.join(path.name for path in [*logs, *beside][:_NAMED])}"
+    sentence = f"empty: {', '.join(path.name for path in [*logs, *beside][:_NAMED])}"
     more = len(logs) + len(beside) - _NAMED
     sentence = f"{sentence} and {more} more" if more > 0 else sentence
     findings.add("emptied-files", logs[0], sentence, offsets=(base, end - 1))
@@ -226,7 +228,7 @@ def _check_digits(partition: PartitionLog, findings: Findings) -> None:
             continue
         name = f"{int(path.stem):020}.log"
         if path.name != name and not path.with_name(name).exists():
-            sentence = f"its name has {len(path.stem)} digits; a broker looks for {name}"
+            sentence = f"its name has {len(path.stem)} digits, a broker expects {name}"
             findings.add("unpadded-name", path, sentence, offsets=(int(path.stem), None))
 
 
@@ -236,7 +238,7 @@ def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:
     suffixes = "".join(f", {file.path.suffix}" for file in others)
     beside = f" with{suffixes[1:]}" if others else ""
     size = sum(file.size for file in orphan.files)
-    findings.add("orphan-index", first.path, f"{counted(size, 'byte')}{beside}, and no .log")
+    findings.add("orphan-index", first.path, f"{counted(size, 'byte')}{beside}, but no .log")
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)
@@ -261,11 +263,11 @@ def check_tier(partition: PartitionLog, findings: Findings) -> None:
 
 def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) -> None:
     """Report a segment with offsets that others have."""
-    why = "of leader epochs that the log didn't go on from"
+    why = "from an abandoned leader epoch"
     if choice.standing is Standing.DUPLICATE:
-        why = "which others have too"
+        why = "also in other segments"
     end = choice.segment.end_offset
-    sentence = f"offsets {choice.segment.base_offset} to {'?' if end is None else end}, {why}: it isn't used"
+    sentence = f"offsets {choice.segment.base_offset} to {'?' if end is None else end}, {why}: the segment isn't used"
     findings.add("remote-overlap", path_named(placed.place_of(choice.segment)), sentence)
 
 
@@ -284,7 +286,7 @@ def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
 
 def _add_gap(placed: PlacedPartition, choice: Choice, missing: tuple[int, int], findings: Findings) -> None:
     count = missing[1] - missing[0] + 1
-    sentence = f"offsets {missing[0]} to {missing[1]}, {count} of them, are in no segment of the tier"
+    sentence = f"no segment of the tier has the {count} offsets {missing[0]} to {missing[1]}"
     findings.add("remote-gap", path_named(placed.place_of(choice.segment)), sentence, offsets=missing)
 
 
@@ -296,7 +298,7 @@ def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None
         return
     end = choice.segment.end_offset
     if end is not None and next_offset > end + 1:
-        sentence = f"its batches end at offset {next_offset - 1}, by the manifest it is {end}"
+        sentence = f"its batches end at offset {next_offset - 1}, the manifest says {end}"
         findings.add(
             "remote-end", path_named(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1)
         )

@@ -48,7 +48,9 @@ def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> 
         for name in sorted(name for name in log_dir.names.directories if not _is_partitions(name)):
             what = what_has_name(name)
             beside = f": it is {what}" if what else ""
-            findings.add("foreign-directory", log_dir.path / name, f"its name isn't a topic and a number{beside}")
+            findings.add(
+                "foreign-directory", log_dir.path / name, f"its name isn't a topic with a partition number{beside}"
+            )
     _check_moves(log_dir, findings)
     _check_bootstrap(log_dir.path / BOOTSTRAP_CHECKPOINT, findings)
 
@@ -70,7 +72,7 @@ def _check_identity(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -
     path = log_dir.path / META_PROPERTIES
     if not path.exists():
         if _is_of_kraft(log_dir.path) or (is_of_kraft and _is_of_node(log_dir)):
-            findings.add("identity-missing", path, "it isn't there, but other files of a node are")
+            findings.add("identity-missing", path, "the file is missing, but the directory has other files of a node")
         return
     try:
         identity = read_identity(log_dir.path)
@@ -83,13 +85,13 @@ def _check_identity(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -
 
 def _identity_problem(identity: DirectoryIdentity) -> str | None:
     if identity.version is None:
-        return "it names no version"
+        return "it has no version"
     if identity.version not in _VERSIONS:
         return f"its version is {identity.version}, not {' or '.join(_VERSIONS)}"
     if identity.broker is None and identity.version == KRAFT_VERSION:
-        return "it names no node"
+        return "it has no node id"
     if identity.cluster_id is None and identity.version == KRAFT_VERSION:
-        return "it names no cluster"
+        return "it has no cluster.id"
     return None
 
 
@@ -122,7 +124,7 @@ def _check_moves(log_dir: LogDir, findings: Findings) -> None:
     for path in log_dir.directories:
         found = parse_partition_directory(path)
         if found is not None and found.state is DirectoryState.FUTURE and f"{found.topic}-{found.partition}" in names:
-            findings.add("partition-twice", path, "the partition's own directory is in the same log directory")
+            findings.add("partition-twice", path, "the same log directory has the partition's own directory")
 
 
 def _paths_read(log_dir: LogDir) -> Iterator[Path]:
@@ -149,7 +151,7 @@ def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) 
     for path, known in emptied.items():
         if choice.takes_directory(path):
             sentence = f"the recovery point is {known.recovery_point}, the high watermark {known.high_watermark}"
-            findings.add("log-end-lost", path, f"there is nothing of a log in it, but {sentence}")
+            findings.add("log-end-lost", path, f"it contains no log files, but {sentence}")
 
 
 def _find_emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
@@ -215,11 +217,11 @@ def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
     if left_out.offsets is None:
         return
     first, end = left_out.offsets
-    whose = f"of leader epoch {left_out.leader_epoch}: the cluster went on without them"
+    whose = f"leader epoch {left_out.leader_epoch}, which the cluster abandoned"
     if end is None:
-        sentence, last = f"offsets from {first} on are {whose}", None
+        sentence, last = f"offsets from {first} on have {whose}", None
     else:
-        sentence, last = f"offsets {first} to {end - 1}, up to {counted(end - first, 'record')}, are {whose}", end - 1
+        sentence, last = f"offsets {first} to {end - 1}, up to {counted(end - first, 'record')}, have {whose}", end - 1
     findings.add("copies-diverged", Path(left_out.path), sentence, offsets=(first, last))
 
 
@@ -236,7 +238,7 @@ def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
         if identity.directory_id is not None:
             first = by_id.setdefault(identity.directory_id, each)
             if first is not each:
-                findings.add("identity-differs", path, f"its directory.id is that of {first.path}, too")
+                findings.add("identity-differs", path, f"its directory.id is also the id of {first.path}")
         if identity.cluster_id is not None:
             by_cluster.setdefault(identity.cluster_id, each)
     homes = [each for each in own if _has_metadata(each)]
@@ -245,7 +247,7 @@ def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
     expected = (homes or own)[0]
     for cluster_id, each in by_cluster.items():
         if cluster_id != expected.identity.cluster_id:
-            sentence = f"its cluster.id is {cluster_id}, that of {expected.path} is {expected.identity.cluster_id}"
+            sentence = f"its cluster.id is {cluster_id}, but {expected.path} has {expected.identity.cluster_id}"
             findings.add("identity-differs", each.path / META_PROPERTIES, sentence)
 
 
@@ -292,7 +294,7 @@ def _check_node(
     is_large = largest is not None and _size_of_metadata(own) > largest
     metadata = None if is_large else cluster.metadata(cluster.cluster_of(own[0].path))
     if not any(map(_has_metadata, own)) and choice.is_everything and any(map(_is_whole, own)):
-        sentence = f"no log directory of node {own[0].identity.broker} that was given has it"
+        sentence = f"none of the given log directories of node {own[0].identity.broker} has it"
         findings.add("metadata-missing", own[0].path / _OWN_METADATA, sentence)
     existing = _check_topics(metadata, own, findings, choice)
     if metadata is None:
@@ -304,16 +306,16 @@ def _check_node(
     missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in existing]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
         missing_text = "it isn't" if len(homes) == 1 else counted(len(missing), "of them isn't", "of them aren't")
-        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {missing_text}"
+        sentence = f"{_as_of(metadata)} assign {counted(len(homes), 'partition')} to this directory, {missing_text}"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:
-        sentence = f"{_as_of(metadata)} have it in this log directory of node {home.identity.broker}"
-        elsewhere = ", ".join(_directories_of(cluster, expected)) or "no other directory of its name is here"
+        sentence = f"{_as_of(metadata)} assign it to this log directory of node {home.identity.broker}"
+        elsewhere = ", ".join(_directories_of(cluster, expected)) or "no other directory has its name"
         findings.add(
             "copy-missing",
             home.path / f"{expected.topic}-{expected.partition}",
-            f"{sentence}, and no other replica in sync; {elsewhere}{_way_back(home, expected)}",
+            f"{sentence}, and no other replica is in sync; {elsewhere}{_way_back(home, expected)}",
         )
 
 
@@ -325,7 +327,7 @@ def _way_back(home: LogDir, expected: "ClusterPartition") -> str:
     if len(aside) != 1:
         return ""
     words = " ".join(shlex.quote(str(path)) for path in (aside[0], home.path / name))
-    return f"; before the broker starts, `mv {words}` puts it back"
+    return f"; to restore it, run `mv {words}` before the broker starts"
 
 
 def _as_of(metadata: "ClusterMetadata") -> str:
@@ -376,13 +378,13 @@ def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int
     owner = next((broker for broker, directories in registered.items() if own_id in directories), None)
     voter = next((each for each in metadata.voters if each.voter_id == node), None)
     if owner not in (None, node):
-        sentence = f"its node.id is {node}, but by the metadata the directory is node {owner}'s"
+        sentence = f"its node.id is {node}, but the metadata assign the directory to node {owner}"
         findings.add("identity-differs", path, sentence)
     elif voter is not None and voter.directory_id not in (None, NO_DIRECTORY, own_id) and _has_metadata(log_dir):
         sentence = f"its directory.id is {own_id}, but voter {node} has {voter.directory_id}"
         findings.add("identity-differs", path, sentence)
     elif owner is None and count <= len(registered.get(node, ())):
-        sentence = f"its directory.id is {own_id}, the metadata have {', '.join(registered[node])} of node {node}"
+        sentence = f"its directory.id is {own_id}, but the metadata list {', '.join(registered[node])} for node {node}"
         findings.add("directory-unknown", path, sentence)
 
 
@@ -400,7 +402,7 @@ def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, in
     """
     file = path / PARTITION_METADATA
     if not file.exists():
-        findings.add("topic-id-missing", file, "it isn't there, so that nothing tells which topic the directory is of")
+        findings.add("topic-id-missing", file, "the file is missing, so the directory's topic id is unknown")
         return True
     own = topic_id_at(path)
     if own is None or topic_id is None or own == topic_id:
@@ -408,10 +410,10 @@ def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, in
     found = parse_partition_directory(path)
     namesake = others.get((own, found.partition)) if found is not None and found.state is None else None
     if namesake is not None:
-        sentence = f"its topic id is {own}, that of {namesake}; the topic's own id in the metadata is {topic_id}"
+        sentence = f"its topic id is {own}, the id of {namesake}; the metadata list {topic_id} for this topic"
         findings.add("another-topics-id", file, sentence)
         return True
-    findings.add("other-topic-id", file, f"its topic id is {own}, that of the topic in the metadata {topic_id}")
+    findings.add("other-topic-id", file, f"its topic id is {own}, but the metadata list {topic_id} for this topic")
     return False
 
 

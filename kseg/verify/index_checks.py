@@ -85,7 +85,7 @@ class OffsetIndexCheck:
             self._state.next += 1
         passed = self._passed_entry
         if passed is not None and passed.offset > self._fold.last_offset:
-            self._add(passed, f"has an offset after the log's last one, {self._fold.last_offset}")
+            self._add(passed, f"has an offset after the last offset of the log, {self._fold.last_offset}")
         self._check_stretch(end)
 
     @property
@@ -109,10 +109,10 @@ class OffsetIndexCheck:
 
     def _take_entry(self, entry: OffsetIndexEntry, batch: CheckedBatch) -> None:
         if entry.offset < batch.base_offset:
-            self._add(entry, f"points at a batch that begins with offset {batch.base_offset}")
+            self._add(entry, f"points at a batch that begins at offset {batch.base_offset}")
         passed = self._passed_entry
         if passed is not None and passed.offset >= batch.base_offset:
-            self._add(passed, f"has an offset of the next entry's batch, which begins with {batch.base_offset}")
+            self._add(passed, f"has an offset of the next entry's batch, which begins at {batch.base_offset}")
         self._check_stretch(entry.position)
         self._state.passed_offset, self._state.last_position = entry.offset, entry.position
 
@@ -173,7 +173,7 @@ class TimeIndexCheck:
             self._check(entry)
         if self._is_closed and state.last_timestamp < state.largest_of_records:
             last = time_text(state.last_timestamp, none="none")
-            sentence = f"its last time is {last}, the segment's largest {time_text(state.largest_of_records)}"
+            sentence = f"its last timestamp is {last}, the segment's largest is {time_text(state.largest_of_records)}"
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _entry(self) -> TimeIndexEntry | None:
@@ -188,8 +188,8 @@ class TimeIndexCheck:
         state.last_timestamp = entry.timestamp
         if entry.timestamp < state.largest_of_records or (state.has_all_times and entry.timestamp > state.largest):
             sentence = (
-                f"the entry {time_text(entry.timestamp, none='none')} → {entry.offset} is wrong:"
-                f" the largest time up to that offset is {time_text(state.largest, none='none')}"
+                f"the entry {time_text(entry.timestamp, none='none')} → {entry.offset} is wrong: the largest"
+                f" timestamp up to that offset is {time_text(state.largest, none='none')}"
             )
             self._findings.add("time-index-entry", self._path, sentence, offsets=(entry.offset, entry.offset))
         state.next += 1
@@ -311,7 +311,7 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
     file.check_readable(count)
     if file.trailing:
-        sentence = f"{counted(file.size, 'byte')}; the last {file.trailing} aren't a whole entry"
+        sentence = f"{counted(file.size, 'byte')}; the last {file.trailing} aren't a complete entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)
     if count == file.capacity:
         return
@@ -326,4 +326,4 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
 def check_missing_indexes(path: Path, *, is_missing: bool, size: int, findings: Findings) -> None:
     """Report an index that should exist and doesn't."""
     if is_missing and size:
-        findings.add("index-missing", path, f"there is none for a log of {counted(size, 'byte')}")
+        findings.add("index-missing", path, f"the file is missing for a log of {counted(size, 'byte')}")

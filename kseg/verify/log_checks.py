@@ -169,7 +169,7 @@ class LogChecks:
             file, position = self._first_gap
             missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
             sentence = (
-                f"{counted(missing, 'offset is', 'offsets are')} missing in {counted(gaps, 'place')} from here on:"
+                f"from here on, {counted(missing, 'offset is', 'offsets are')} missing in {counted(gaps, 'place')}:"
                 " compaction removed them"
             )
             self._findings.add("offsets-compacted", file, sentence, position=position)
@@ -184,9 +184,9 @@ class LogChecks:
         if first >= expected or first < self._segment.base_offset:
             return  # offsets below the base have their own finding
         if (first, batch.last_offset, batch.header.crc) in self.fold.recent():
-            finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} comes again"
+            finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} is repeated"
         else:
-            finding_id, sentence = "offsets-fall", f"the batch begins with offset {first}, {expected} should follow"
+            finding_id, sentence = "offsets-fall", f"the batch begins at offset {first}, expected {expected}"
         self._add(finding_id, batch, sentence)
 
     def _take_gap(self, batch: CheckedBatch, expected: int) -> None:
@@ -223,11 +223,11 @@ class LogChecks:
         assert self._segment is not None
         base = self._segment.base_offset
         if batch.base_offset < base:
-            self._add("offset-below-base", batch, f"offset {batch.base_offset} in the segment of base offset {base}")
+            self._add("offset-below-base", batch, f"offset {batch.base_offset} in the segment with base offset {base}")
         if batch.last_offset > base + MAXIMUM_RELATIVE_OFFSET:
-            self._add("offset-too-far", batch, f"offset {batch.last_offset} in the segment of base offset {base}")
+            self._add("offset-too-far", batch, f"offset {batch.last_offset} in the segment with base offset {base}")
         elif self._next_base is not None and batch.last_offset >= self._next_base:
-            sentence = f"offset {batch.last_offset}, but the next segment begins with {self._next_base}"
+            sentence = f"offset {batch.last_offset}, but the next segment begins at {self._next_base}"
             self._add("segment-overlap", batch, sentence)
 
     def _check_records(self, batch: CheckedBatch) -> None:
@@ -241,7 +241,7 @@ class LogChecks:
             return
         if header.max_timestamp not in (batch.largest_timestamp, max(batch.largest_timestamp, NO_TIMESTAMP)):
             told, found = (time_text(each, none="none") for each in (header.max_timestamp, batch.largest_timestamp))
-            sentence = f"the header's largest time is {told}, the records' {found}"
+            sentence = f"the header's largest timestamp is {told}, the records' is {found}"
             self._add("max-timestamp", batch, sentence)
 
     def _check_epoch(self, batch: CheckedBatch) -> None:
@@ -415,7 +415,7 @@ class ProducerChecks:
             and not self._partition.snapshots
             and stop_of(self._partition) is Stop.CLEAN
         ):
-            sentence = f"no snapshot, and {counted(len(self._open_by_producer), 'open transaction')}"
+            sentence = f"no snapshot, but {counted(len(self._open_by_producer), 'open transaction')}"
             self._findings.add("producer-state-missing", self._partition.path, sentence)
 
     # --- sequences ---------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ class ProducerChecks:
         producer_id, _, sequence = batch.header.producer
         ahead = (sequence - expected) & _SEQUENCES
         finding_id = "sequence-gap" if ahead <= _SEQUENCES // 2 else "sequence-repeated"
-        sentence = f"producer {producer_id}: sequence {sequence}, {expected} should follow"
+        sentence = f"producer {producer_id}: sequence {sequence}, expected {expected}"
         self._add(finding_id, batch, sentence)
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
@@ -473,7 +473,7 @@ class ProducerChecks:
         first_offset = self._carried_starts.get(producer_id, self._known.states.open_transactions.get(producer_id))
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
         is_long = waited > MAXIMUM_TRANSACTION_MS
-        since = f", for {waited} ms at least" if is_long else ""
+        since = f", for at least {waited} ms" if is_long else ""
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: {open_since(first_offset)}{since}{doubt}"
         finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
@@ -512,7 +512,7 @@ class ProducerChecks:
             if first_offset is None:
                 continue  # all its records are below the log start offset
             if known is None:
-                sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
+                sentence = f"producer {producer_id}: aborted at offset {last_offset}, but no entry has it"
                 self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
             elif known > first_offset:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"

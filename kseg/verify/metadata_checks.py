@@ -26,7 +26,7 @@ def check_quorum(partition: PartitionLog, findings: Findings) -> None:
         findings.add("unreadable-text", partition.path / QUORUM_STATE, error.message)
     topic_id = topic_id_of(partition)
     if topic_id not in (None, METADATA_TOPIC_ID):
-        sentence = f"its topic id is {topic_id}, not {METADATA_TOPIC_ID} as of all metadata"
+        sentence = f"its topic id is {topic_id}, expected {METADATA_TOPIC_ID} for metadata"
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, sentence)
 
 
@@ -43,7 +43,7 @@ def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> i
         if not isinstance(found, Unreadable):
             later = [each for _, each in read[place + 1 :] if not isinstance(each, Unreadable)]
             if any(each.last_timestamp > found.last_timestamp for each in later):
-                problem = "an earlier checkpoint has later records: it is another's"
+                problem = "an earlier checkpoint has later records: this one is from another cluster"
             elif place == 0:
                 usable = found.end_offset
         if problem is not None:
@@ -70,7 +70,7 @@ def bootstrap_problem(path: Path) -> str | None:
         return error.message
     found = replay.result(None, None)
     has_level = any(feature.name == METADATA_VERSION for feature in found.features)
-    return None if has_level else f"it has no record of {METADATA_VERSION}"
+    return None if has_level else f"it has no record for {METADATA_VERSION}"
 
 
 def without_superseded(found: Iterable[Finding], checkpoint_end: int) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
         log = each.file.with_suffix(".log")
         if kind in _INDEXES and each.counts and log in empty:
             if log not in emptied:
-                yield Finding("cut-segment", log, f"it is empty, but {each.file.name} has entries")
+                yield Finding("cut-segment", log, f"the file is empty, but {each.file.name} has entries")
             emptied.add(log)
         elif kind in _INDEXES and partition.segments and each.id not in _UNJUDGED:
             yield _index(partition, each, stop, recovered)

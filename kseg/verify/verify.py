@@ -110,7 +110,7 @@ class NothingToVerifyError(OpenError):
     """Partitions' directories exist, but have no log, index or snapshot."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("there is nothing to verify: no log, index or snapshot", path)
+        super().__init__("nothing to verify: found no log, index or snapshot", path)
 
 
 def plan_verification(
@@ -174,7 +174,7 @@ class _Planner:
             has_content.append(partition.has_content)
             self._pass_over(partition.path, _foreign_files(partition))
             if not partition.has_content and partition.state is None:
-                empty.append(f"{partition.path.name}/ (there is nothing of a log in it)")
+                empty.append(f"{partition.path.name}/ (it contains no log files)")
         self._pass_over(log_dir.path, [*empty, *self._foreign_entries(log_dir, taken)])
         return has_content
 

@@ -213,14 +213,14 @@ def test_all_that_stops_a_start_is_counted(disks: Path) -> None:
     with faulty_disk({**row, "fault": "with an unknown folder"}, sound_disk(row, disks)) as disk:
         (disk / "plain-00-0.bak").mkdir()
         (disk / "cleaner-offset-checkpoint").write_text("?\n")
-        assert "; 2 more findings would stop it too." in answer("verify", disk).sentence
+        assert "; 2 more findings would also stop it." in answer("verify", disk).sentence
 
 
 def test_records_that_are_lost_already_are_told_of_a_start_that_ends_well(tmp_path: Path) -> None:
     partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
     edits.write_checkpoint(partition, "replication-offset-checkpoint", 165)
     page = run.kseg(["doctor", "."], partition.parent).stdout.decode()
-    assert page.startswith("A broker starts well, but up to 5 records of 1 partition were lost before.")
+    assert page.startswith("A broker starts well, but up to 5 records of 1 partition were already lost.")
 
 
 def test_every_error_has_its_end() -> None:

@@ -106,7 +106,7 @@ def test_file_that_kseg_does_not_know_has_no_command(disks: Path) -> None:
 
     async def walk(driver: Driver) -> None:
         await driver.press("end", "C")
-        assert driver.said == "no command prints this"
+        assert driver.said == "no kseg command prints this row"
 
     drive(disks / "disk 1" / "orders-0", walk)
 

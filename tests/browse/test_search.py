@@ -56,13 +56,13 @@ def test_records_are_searched_on_and_back_over_segments(disk: Path) -> None:
             found.append(offset_of(driver))
         assert found == [0, 7, 14, 21, 28, 35]
         await driver.press("n")
-        assert driver.said == "no match for 'trace-id' from here on"
+        assert driver.said == "no match for 'trace-id' after this place"
         for expected in (28, 21, 14, 7, 0):
             await driver.press("N")
             assert offset_of(driver) == expected
         assert driver.way[-2] == "00000000000000000000.log"
         await driver.press("N")
-        assert driver.said == "no match for 'trace-id' before this"
+        assert driver.said == "no match for 'trace-id' before this place"
 
     drive(disk / "orders-0", search)
 
@@ -83,7 +83,7 @@ def test_text_is_found_in_keys_values_and_headers(disk: Path, text: str, offset:
     async def search(driver: Driver) -> None:
         await driver.answer("/", text)
         if offset is None:
-            assert driver.said == f"no match for {text!r} from here on"
+            assert driver.said == f"no match for {text!r} after this place"
         else:
             assert offset_of(driver) == offset
 
@@ -98,7 +98,7 @@ def test_a_search_goes_on_and_back_over_topics(disk: Path) -> None:
         await driver.press("N")
         assert (driver.way[1], offset_of(driver)) == ("orders", 39)
         await driver.press("N")
-        assert driver.said == "no match for 'key-39' before this"
+        assert driver.said == "no match for 'key-39' before this place"
 
     drive(disk, search)
 

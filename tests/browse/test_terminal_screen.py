@@ -127,7 +127,7 @@ def test_without_a_terminal_one_line_says_so() -> None:
     ran = subprocess.run([KSEG, "browse", SAMPLE], capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert ran.stdout == ""
-    assert ran.stderr == "kseg: browse needs a terminal; `kseg explain` prints fields and bytes\n"
+    assert ran.stderr == "kseg: browse needs a terminal; use `kseg explain` to print fields and bytes\n"
 
 
 @pytest.fixture

@@ -146,5 +146,5 @@ def test_changes_that_most_voters_do_not_have_are_counted(
     assert (changes.committed_end, changes.uncommitted) == (committed_end, uncommitted)
     ran = kseg(["metadata", "--changes", *map(str, disks)], tmp_path)
     assert ran.status == 0
-    said = f"at offset {committed_end} or later, which most of the voters don't have".encode()
+    said = f"at offset {committed_end} or later, which most voters don't have".encode()
     assert (said in ran.stderr) == (uncommitted > 0)

@@ -251,7 +251,7 @@ def test_doctor_and_verify_find_copies_that_diverged(cluster: Path) -> None:
     }
     assert diverged["command"] == "kseg diff b1/orders-0 b2/orders-0 b3/orders-0"
     assert b"only here: 40 records" in run(str(diverged["command"]).split()[1:], cluster).stdout
-    sentence = "offsets 80 to 119, up to 40 records, are of leader epoch 3: the cluster went on without them"
+    sentence = "offsets 80 to 119, up to 40 records, have leader epoch 3, which the cluster abandoned"
     assert f"warning copies-diverged: {sentence}" in run(["verify", *BROKERS], cluster).stdout.decode()
 
 
@@ -434,7 +434,7 @@ def test_metadata_on_any_side_tell_which_directories_are_compared(told: Path) ->
     for sides in permutations(("one", "b2", "ctl")):
         ran = run(["diff", "-o", "json", "--topic", "orders", "--partition", "0", *sides], told)
         assert [json.loads(line)["verdict"] for line in ran.stdout.splitlines()[:1]] == ["diverged"]
-        said = "kseg: left out: one/old/orders-0: of a topic that was deleted, or created again since\n"
+        said = "kseg: omitted: one/old/orders-0: of a topic that was deleted, or created again since\n"
         assert ran.stderr.decode() == said
 
 
@@ -549,7 +549,7 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
         assert [row["bytesToDelete"] for row in judged if row.get("topic") == "t"] == [size]
         for free in ([], ["--free", "1"]):
             said = run(["retain", *at[:2], *free, "--topic", "t", "."], tmp_path).stderr
-            left_out = b"kseg: left out: t-1: of a topic that was deleted, or created again since"
+            left_out = b"kseg: omitted: t-1: of a topic that was deleted, or created again since"
             assert said.splitlines()[0] == left_out
     alone = lines(tmp_path, ["retain", *at], ["t-1"], ())
     assert {row["directory"] for row in alone if row["type"] == "segment"} == {"t-1"}
@@ -572,10 +572,20 @@ RETENTION_OF_ALL, HOURS_OF_ALL = (
     ("setting", "properties", "by", "past"),
     [
         ((TOPIC, "t", "retention.ms", "172800000"), "", "the topic's retention", "are past their topics' retention"),
-        ((BROKER, "1", *HOURS_OF_ALL[2:]), "", "the broker's default", "older than the broker's default for"),
-        (RETENTION_OF_ALL, "", "the cluster's default", "older than the cluster's default for"),
-        (HOURS_OF_ALL, "", "the cluster's default", "older than the cluster's default for"),
-        (None, "log.retention.hours=48", "the default in server.properties", "older than the default in server.prop"),
+        (
+            (BROKER, "1", *HOURS_OF_ALL[2:]),
+            "",
+            "the broker's default retention",
+            "older than the broker's default retention",
+        ),
+        (RETENTION_OF_ALL, "", "the cluster's default retention", "older than the cluster's default retention"),
+        (HOURS_OF_ALL, "", "the cluster's default retention", "older than the cluster's default retention"),
+        (
+            None,
+            "log.retention.hours=48",
+            "the default retention in server.properties",
+            "older than the default retention in server.prop",
+        ),
     ],
     ids=["topic", "broker", "all brokers", "hours of all brokers", "server.properties"],
 )

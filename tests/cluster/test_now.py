@@ -128,4 +128,4 @@ def test_times_of_files_count_where_no_broker_wrote_one(disk: Path) -> None:
 def test_page_says_by_what_it_was_judged(disk: Path) -> None:
     run.kseg(["report", "disk", "--quick", "--to", "page.html"], disk.parent)
     page = (disk.parent / "page.html").read_text(encoding="utf-8")
-    assert f"<dd>{BROKER_WROTE}, the newest time a broker wrote</dd>" in page
+    assert f"<dd>{BROKER_WROTE}, the latest time that a broker wrote</dd>" in page

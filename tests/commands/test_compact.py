@@ -28,10 +28,13 @@ def test_a_dry_run_tells_how_much_would_go(tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     lines = kseg(tmp_path, "t-0", "--dry-run").stdout.decode().splitlines()
     assert sorted(tmp_path.rglob("*")) == before
-    assert lines[0].startswith("t-0: offsets below 6 cleaned, dirty from 0 on; ")
-    assert lines[0].endswith(" B after that left alone, for the active segment")
-    assert lines[1].startswith("  4 of 6 records stay, ")
-    assert lines[2:] == ["  2 go: of keys that have a later one", "  2 segments become 1, in 1 pass"]
+    assert lines[0].startswith("t-0: cleaned offsets below 6, dirty from 0 on; ")
+    assert lines[0].endswith(" B after that unchanged: the active segment")
+    assert lines[1].startswith("  kept 4 of 6 records, ")
+    assert lines[2:] == [
+        "  removed 2: superseded by a later record of the same key",
+        "  2 segments become 1, in 1 pass",
+    ]
 
 
 def test_a_cleaned_copy_is_made(tmp_path: Path) -> None:
@@ -73,7 +76,7 @@ def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:
     ran = kseg(tmp_path, "t-0", "--dry-run")
     assert (ran.status, ran.stderr) == (
         1,
-        b"kseg: t-0: 3 records have no key, so they are dropped\n"
+        b"kseg: t-0: 3 records have no key: dropped\n"
         b"kseg: settings: delete.retention.ms and min.compaction.lag.ms from Kafka's default;"
         b" no metadata of the cluster read\n",
     )

@@ -83,7 +83,7 @@ def test_what_followers_keep_and_the_leader_lacks_is_told(tmp_path: Path) -> Non
     assert (truncation["toOffset"], truncation["lostRecords"], truncation["keptRecords"]) == (15, 0, 5)
     assert [part["ranges"] for part in truncation["keptByEpoch"]] == [[{"from": 10, "to": 14}]]
     text = kseg(["diff", "a", "b", "--leader", "b"], tmp_path).stdout.decode()
-    kept = "it keeps 5 records of leader epoch 0 (offsets 10-14), which the leader lacks: consumers don't get them\n"
+    kept = "keeps 5 records with leader epoch 0 (offsets 10-14) that the leader lacks: consumers don't get them\n"
     assert f"and loses nothing\n      {kept}" in text
 
 
@@ -161,8 +161,8 @@ def test_text_says_where_and_what_is_lost(diverged: Path) -> None:
     text = ran.stdout.decode()
     assert ran.status == 1
     assert text.startswith("orders-0: diverged at offset 10 in leader epoch 2\n")
-    assert "    only here: 5 records of leader epoch 0 (offsets 10-14)\n" in text
-    assert "a/orders-0 truncates to offset 10 by its leader epochs, and loses 5 records of leader epoch 0" in text
+    assert "    only here: 5 records with leader epoch 0 (offsets 10-14)\n" in text
+    assert "a/orders-0 truncates to offset 10 by leader epochs, and loses 5 records with leader epoch 0" in text
     assert text.endswith("1 partition: 1 diverged; 5 records lost under the leader\n")
 
 
@@ -204,7 +204,7 @@ def test_directories_of_single_partitions_are_compared_whatever_their_names(dive
 def test_leader_must_be_one_of_the_sides(diverged: Path) -> None:
     ran = kseg(["diff", "a", "b", "--leader", "c"], diverged)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr == b"kseg: c: --leader is none of the directories that are compared\n"
+    assert ran.stderr == b"kseg: c: --leader isn't one of the compared directories\n"
 
 
 def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged: Path) -> None:
@@ -239,13 +239,13 @@ def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
     (diverged / "a" / "gone" / "orders-0").rename(diverged / "a" / f"orders-1.{'0' * 32}-delete")
     (diverged / "a" / "gone").rmdir()
     gone = f"a/orders-1.{'0' * 32}-delete"
-    said = f"kseg: left out: {gone}: about to be deleted by its broker (-delete)\n".encode()
+    said = f"kseg: omitted: {gone}: about to be deleted by its broker (-delete)\n".encode()
     status, (*partitions, _) = diffed(diverged, "a", "c", said=said)
     assert (status, len(partitions)) == (0, 1)
 
 
 ABANDONED = "".join(
-    f"kseg: left out: {side}/orders-0: offsets 10 to 14, leader epoch 0:"
+    f"kseg: omitted: {side}/orders-0: offsets 10 to 14, leader epoch 0:"
     " the cluster continued without them (`kseg diff`)\n"
     for side in "ac"
 ).encode()
@@ -265,7 +265,7 @@ def test_leader_without_a_copy_is_told(diverged: Path) -> None:
     _, items = diffed(diverged, "a", "b", "--leader", "a", "--partition", "7")
     assert [each["leaderPath"] for each in items[:-1]] == [None]
     text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged).stdout.decode()
-    assert "  not in a\n  the side that leads has no copy of it\n" in text
+    assert "  not in a\n  the side of the leader has no copy\n" in text
 
 
 def test_partition_that_no_side_has_is_missing(restored: Path, tmp_path: Path) -> None:

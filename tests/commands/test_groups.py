@@ -115,7 +115,7 @@ def test_many_commits_beyond_the_log_end_are_counted(tmp_path: Path) -> None:
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v")])])
     said = kseg(["groups", "."], tmp_path).stderr.decode().splitlines()
     assert sum("beyond the log end 1" in line for line in said) == 20
-    assert "kseg: 5 more commits are beyond the log end: negative lags of -o json" in said
+    assert "kseg: 5 more commits are beyond the log end; -o json lists them with negative lags" in said
 
 
 def test_commit_whose_batch_cant_be_read_names_the_command_that_moves_on(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_the_disk_knows_of_a_lag_is_said(tmp_path: Path) -> None:
     found = reasons(tmp_path)
     assert found == {
         "g": found["low"],
-        "low": "commit below the log start 3: 2 records are gone",
+        "low": "commit below the log start 3: 2 records are deleted",
         "open": "an open transaction holds back 5 of 5 offsets: last stable offset 5 of 10",
         "beyond": "beyond the log end by 12: records were lost, or the topic was re-created",
         "elsewhere": "partition not here",

@@ -68,7 +68,7 @@ def test_way_of_the_documented_lookup() -> None:
     assert (ran.status, ran.stderr) == (0, b"")
     lines = ran.stdout.decode().splitlines()
     for line in (
-        "  base offset 203000, 199858 bytes  <- taken",
+        "  base offset 203000, 199858 bytes  <- used",
         "  Offset index: 11 entries, lower slot 0, upper slot 1",
         "    [0] offset: 203299 position: 8738  <- floor",
         "    [1] offset: 204657 position: 34953",
@@ -135,8 +135,8 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
     ran = kseg(SAMPLE, "--offset", "209300")
     assert ran.status == 1
     assert ran.stderr == (
-        b"kseg: docs/test-1-0: offset 209300 isn't there: it is the log end offset, the next to be written;"
-        b" the record before it is 209299\n"
+        b"kseg: docs/test-1-0: offset 209300 not found: it is the log end offset, the next to be written;"
+        b" the previous record is 209299\n"
     )
     answer = found(SAMPLE, "--offset", "5")
     assert (answer["absence"], answer["record"], answer["nextOffset"]) == ("below-log-start", None, 203000)
@@ -145,7 +145,7 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
 def test_unreadable_record_says_where_consumers_go_on() -> None:
     ran = kseg("damaged/146-record-header-count-huge", "--offset", "21963")
     *_, first, second = ran.stderr.splitlines()
-    assert first.endswith(b"the record before it is 21962; consumers that fail there go on at offset 21969")
+    assert first.endswith(b"the previous record is 21962; consumers that fail there can continue at offset 21969")
     assert second.endswith(b" --reset-offsets --to-offset 21969 --execute")
     answer = found("damaged/146-record-header-count-huge", "--offset", "21963")
     assert (answer["nextOffset"], answer["nextGoodOffset"]) == (None, 21969)
@@ -221,7 +221,7 @@ def test_an_empty_log_has_an_end_and_no_largest_time(partition: str, end: int, e
         answer = json.loads(ran.stdout)
         assert (ran.status, answer["offset"], answer["record"]) == (1, None, None)
         assert answer["absence"] == ("empty" if partition == "bare-0" else "no-times")
-        assert b"isn't there" in ran.stderr
+        assert b"not found" in ran.stderr
 
 
 def test_records_that_slice_left_out_are_not_said_to_be_compacted(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_sums_tell_of_partitions_of_which_something_is_not_counted(tmp_path: Pat
     ran = run.kseg(["ls", "disk1", "disk2", "-o", "json"], tmp_path)
     assert json.loads(ran.stdout.splitlines()[-1])["incomplete"] == 1
     total = run.kseg(["ls", "disk1", "disk2"], tmp_path).stdout.decode().splitlines()[-1]
-    assert total.endswith("; 1 partition with problems may have more")
+    assert total.endswith("; 1 partition with problems may add more")
 
 
 def test_a_report_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:

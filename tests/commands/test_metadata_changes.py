@@ -160,7 +160,7 @@ def test_topics_partitions_times_and_kinds_are_chosen(tmp_path: Path) -> None:
     assert [offset for offset, *_ in told(log, "--from-time", TIME + 1000, "--to-time", TIME + 3000)] == [3, 5, 6, 7]
     ran = kseg(["metadata", "--changes", "--topic", "nobody", str(log)], LOGS)
     assert (ran.status, ran.stdout) == (0, b"")
-    assert ran.stderr.startswith(b"kseg: nothing changed from 2026-")
+    assert ran.stderr.startswith(b"kseg: no changes from 2026-")
     assert ran.stderr.endswith(b", in offsets 0 to 9\n")
 
 
@@ -168,14 +168,14 @@ def test_a_log_that_begins_with_a_snapshot_says_what_is_not_known() -> None:
     ran = kseg(["metadata", "--changes", "3.6.2", "--show", "quotas"], LOGS)
     assert ran.stderr.decode() == (
         "kseg: 1 change from 2026-11-21T10:12:49.419Z to 2026-11-21T10:14:00.675Z, in offsets 230 to 566;"
-        " before 2026-11-21T10:12:49.376Z nothing is known: the log begins with a snapshot at offset 230\n"
+        " changes before 2026-11-21T10:12:49.376Z are unknown: the log begins with a snapshot at offset 230\n"
     )
     since = kseg(["metadata", "--changes", "3.6.2", "--from-time", "2026-11-21T10:13:00"], LOGS)
     assert b"nothing is known" not in since.stderr
     late = kseg(["metadata", "--changes", "3.6.2", "--from-time", "2100-01-01"], LOGS)
     assert (late.status, late.stdout) == (0, b"")
     end = b"the log ends at offset 566, 2026-11-21T10:14:00.675Z\n"
-    assert late.stderr == b"kseg: nothing changed: there is no record of that time; " + end
+    assert late.stderr == b"kseg: no changes: no record is from that time; " + end
 
 
 def test_a_log_without_its_beginning_and_without_a_snapshot_is_incomplete(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_missing_offsets_are_named_and_changes_go_on_from_the_next_snapshot(tmp_
 def test_an_empty_log_tells_of_no_changes(tmp_path: Path) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     ran = kseg(["metadata", str(tmp_path), "--changes"], tmp_path)
-    assert b"the log has no record here, changes aren't known" in ran.stderr
+    assert b"the log has no records here, so changes are unknown" in ran.stderr
 
 
 def test_a_note_on_both_compared_states_is_said_once(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
         ("--from-time -1d", "--from-time and --to-time need --changes"),
         (
             "--changes --show directories",
-            "a broker's log directories change with its registration: give --show brokers",
+            "a broker's log directories change with its registration; give --show brokers",
         ),
         ("--changes --from-time 2026-11-22 --to-time 2026-11-21", "--from-time is later than --to-time"),
         ("--diff missing/path", "missing/path: no such file or directory"),

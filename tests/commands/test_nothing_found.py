@@ -42,7 +42,7 @@ CASES = {
     "retain kafka-logs --topic nope": (2, "--topic nope"),
     "retain orders-0 --retention-ms -1": (0, "deletes nothing of 1 partition"),
     "groups kafka-logs --group nope*": (2, "--group nope*"),
-    "txns orders-0 --open": (0, "no open transactions to show: looked through 1 partition"),
+    "txns orders-0 --open": (0, "found no open transactions in 1 partition"),
     "txns orders-0 --explain 99@1": (2, "--explain 99@1"),
     "query 'select * from segments where bytes < 0' kafka-logs": (0, "no rows"),
     "query 'select 1 where 1 = 0; select 2 where 1 = 0' kafka-logs": (0, "no rows"),
@@ -117,7 +117,7 @@ def test_rows_of_an_earlier_statement_are_rows(tmp_path: Path) -> None:
 def test_says_which_times_there_are() -> None:
     ran = kseg(["dump", "docs/test-1-0", "--from-time", "2030"], golden.ROOT)
     assert ran.stdout == b""
-    assert b"; their times are from 2020-02-13T12:37:58.310Z to 2020-02-13T12:38:18.775Z;" in ran.stderr
+    assert b"; the timestamps are from 2020-02-13T12:37:58.310Z to 2020-02-13T12:38:18.775Z;" in ran.stderr
 
 
 def test_segments_without_a_hit_have_no_heading() -> None:

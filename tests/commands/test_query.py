@@ -69,7 +69,7 @@ def test_csv_has_lists_as_json(disk: Path) -> None:
 
 def test_csv_can_be_safe_for_spreadsheets(disk: Path) -> None:
     assert printed(disk, "SELECT '=1+1' AS a", "-o", "csv", "--csv-safe") == "a\n'=1+1\n"
-    assert refused(disk, "SELECT 1", "--csv-safe") == "kseg: --csv-safe needs CSV: add -o csv"
+    assert refused(disk, "SELECT 1", "--csv-safe") == "kseg: --csv-safe needs CSV; add -o csv"
 
 
 def test_tables_have_lines(disk: Path) -> None:
@@ -81,7 +81,7 @@ def test_times_are_printed_and_meant_in_the_zone(disk: Path) -> None:
     (row,) = queried(disk, sql, "--tz", "Europe/Berlin")
     assert row == {"timestamp": "2026-11-01T03:30:00.000+01:00", "day": "2026-11-01 00:00:00+01"}
     assert queried(disk, sql, "--tz", "+02:00")[0]["timestamp"] == "2026-11-01T04:30:00.000+02:00"
-    assert "SQL knows zones by name" in refused(disk, sql, "--tz", "+05:30")
+    assert "SQL needs a zone name" in refused(disk, sql, "--tz", "+05:30")
 
 
 def test_values_that_json_and_python_lack_are_shown(disk: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_topic_with_a_table_s_name_comes_first(tmp_path: Path) -> None:
     (disk / "odd-0").rename(disk / "records-0")
     ran = kseg(["query", "SELECT count(*) n FROM records; SELECT count(*) n FROM kseg.records", "-o", "csv"], disk)
     assert (ran.status, ran.stdout) == (0, b"n\n5\nn\n6005\n")
-    assert ran.stderr == b"kseg: records is the topic here: the table of that name is kseg.records\n"
+    assert ran.stderr == b"kseg: records is the topic; use kseg.records for kseg's table of that name\n"
 
 
 def test_a_topic_without_a_view_is_found_where_the_table_of_all_records_is_hidden(tmp_path: Path) -> None:
@@ -152,7 +152,10 @@ def test_a_topic_without_a_view_is_found_where_the_table_of_all_records_is_hidde
     (disk / "orders-2").rename(disk / "records-0")
     ran = kseg(["query", "SELECT count(*) n FROM kseg.records WHERE topic = 'records'", "-o", "csv"], disk)
     assert ran.stdout == b"n\n2000\n"
-    assert b"records has no view beside Records: it is in kseg.records, where topic = 'records'" in ran.stderr
+    assert (
+        b"records has no view, because Records has the same name; query kseg.records where topic = 'records'"
+        in ran.stderr
+    )
 
 
 def test_topics_that_differ_by_case_alone_are_told_apart(tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ def test_topics_that_differ_by_case_alone_are_told_apart(tmp_path: Path) -> None
     (disk / "odd-0").rename(disk / "Orders-0")
     ran = kseg(["query", "SELECT count(*) n FROM records WHERE topic = 'orders'", "-o", "csv"], disk)
     assert ran.stdout == b"n\n6000\n"
-    assert b"orders has no view beside Orders: it is in records, where topic = 'orders'" in ran.stderr
+    assert b"orders has no view, because Orders has the same name; query records where topic = 'orders'" in ran.stderr
 
 
 def test_options_of_other_commands_choose_partitions_and_records(disk: Path) -> None:
@@ -240,8 +243,8 @@ def kseg_program() -> Path:
         ),
         ("SELECT 1 FROM nosuch", "kseg: Catalog Error: Table with name nosuch does not exist!"),
         ("SELECT key::INT FROM orders", "kseg: "),
-        ("/* nothing */", "kseg: there is no SQL in it"),
-        (" ", "kseg: there is no SQL in it"),
+        ("/* nothing */", "kseg: it contains no SQL"),
+        (" ", "kseg: it contains no SQL"),
         ("nosuch-0/", "kseg: nosuch-0/: no such file or directory; SQL goes first: kseg query 'SELECT …' PATH"),
     ],
 )
@@ -309,7 +312,7 @@ def test_the_allowed_directory_is_not_what_is_read(disk: Path) -> None:
 
 def test_explain_carries_nothing_out(disk: Path, tmp_path: Path) -> None:
     line = refused(disk, "--dry-run", f"COPY orders TO '{tmp_path}/x.csv'", "--allow-files", str(tmp_path))
-    assert line == "kseg: --dry-run is for queries (SELECT …): others would change something"
+    assert line == "kseg: --dry-run accepts only queries (SELECT …): other statements change something"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -322,7 +325,7 @@ def test_what_does_not_fit_into_memory_goes_into_temporary_files_that_are_remove
     assert list(tmp_path.iterdir()) == []
     line = refused(disk, sql, "--max-memory", "64MiB", "--max-temp", "1MiB")
     assert line.startswith("kseg: Out of Memory Error: failed to offload data block")
-    assert line.endswith(": give more --max-temp, or more --max-memory")
+    assert line.endswith(": raise --max-temp or --max-memory")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -348,7 +351,7 @@ def given_sql(monkeypatch: pytest.MonkeyPatch, sql: bytes, errors: str) -> None:
 
 
 def test_sql_that_is_not_utf_8_is_an_error_of_one_line(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "kseg: the SQL isn't UTF-8: save it as such"
+    said = "kseg: the SQL isn't UTF-8; save the file as UTF-8"
     assert refused(disk, "SELECT '\udcff'") == said
     for errors in ("strict", "surrogateescape"):  # the locale decides
         given_sql(monkeypatch, b"SELECT '\xff'", errors)

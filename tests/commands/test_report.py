@@ -141,7 +141,7 @@ def test_summary_is_the_same_in_all_forms(disk: Path) -> None:
         assert each["sentence"] in page
     sentences = " ".join(each["sentence"] for each in found)
     assert "Largest topics: orders" in sentences
-    assert "How full the disks are now: left out, since --now gives a time." in sentences
+    assert "Disk usage: omitted, because --now gives a time." in sentences
     assert "given by --now." in sentences
     assert "zstd would save about" in text
 
@@ -150,7 +150,7 @@ def test_quick_report_reads_headers_alone(disk: Path) -> None:
     found = objects(disk.parent, "disk", *AT, "--quick")
     whole = objects(disk.parent, "disk", *AT)
     about = found[0]
-    assert about["read"].startswith("names, indexes and the header of every batch")
+    assert about["read"].startswith("file names, indexes and the header of every batch")
     for table in ("topics", "partitions", "batches", "rates", "times", "week", "producers", "segments", "forecast"):
         assert rows(found, table) == rows(whole, table), table
     assert rows(found, "sizes") == rows(found, "hotKeys") == rows(found, "codecTrial") == []
@@ -164,7 +164,9 @@ def test_time_in_the_future_pins_segments(tmp_path: Path) -> None:
     build(tmp_path / "disk" / "late-0", records, "--segment-bytes", "3000", "--batch-records", "5")
     ran = kseg(["report", "disk", *AT, "-o", "text"], tmp_path)
     assert ran.status == 1
-    assert b"can't go before 2031-01-08 00:00: a record of 2031-01-01 00:00 keeps them." in ran.stdout
+    assert (
+        b"can't be deleted before 2031-01-08 00:00: a record with timestamp 2031-01-01 00:00 keeps them." in ran.stdout
+    )
     found = objects(tmp_path, "disk", *AT)
     assert row(found, "suspectTimes", directory="late-0")["id"] == "future-times"
     assert row(found, "findings", id="future-times")["severity"] == "warning"
@@ -331,7 +333,7 @@ def test_sizes_of_topics_are_those_of_ls_and_doctor_and_what_is_not_in_use_is_na
     not_in_use = {each["topic"]: each["notInUseBytes"] / each["bytes"] for each in of_report}
     assert not_in_use == by_doctor == {"orders": 0.5, "gone": 1}  # of the older id; one is stale
     assert found[0]["title"].startswith("1 log directory: 4 partitions (3 not in use), 2 topics, ")
-    assert any("3 directories not in use (1 deleted, 1 stale, 1 stray) hold " in str(each) for each in found)
+    assert any("3 directories not in use (1 deleted, 1 stale, 1 stray): " in str(each) for each in found)
 
 
 def topics(directory: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -358,7 +360,7 @@ def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
 
 def test_page_is_not_for_a_terminal(disk: Path) -> None:
     shown = plain(in_terminal(disk.parent, "report", "disk", columns=200))
-    assert "kseg: a page isn't for a terminal: give --to report.html, or -o text" in shown
+    assert "kseg: a terminal can't show an HTML page; give --to report.html, or -o text" in shown
 
 
 def test_commits_beyond_the_log_end_do_not_make_up_for_others(tmp_path: Path) -> None:

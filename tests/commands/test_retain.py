@@ -99,7 +99,7 @@ def test_where_all_segments_go_a_broker_has_rolled_an_empty_one(form: str, tmp_p
             "newBaseOffset": 150,
         }
     else:
-        assert last == "broker-lz4-0: no segment is left; an empty one at the log end offset 150 is written"
+        assert last == "broker-lz4-0: no segment is left; wrote an empty segment at the log end offset 150"
     assert run.kseg(["verify", "broker-lz4-0"], tmp_path).status == 0
 
 

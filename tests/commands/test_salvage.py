@@ -59,7 +59,7 @@ def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Pa
 def test_dry_run_names_open_transactions(restored: Path, tmp_path: Path) -> None:
     source = str(restored / "logs" / "2.3.1" / "txn-1")
     dry = kseg(["salvage", source, "--dry-run"], tmp_path).stdout
-    assert b"producer 9: its transaction from offset 98 on has no end left" in dry
+    assert b"producer 9: its transaction that begins at offset 98 has lost its end" in dry
     saved = kseg(["salvage", source, "--to", "saved"], tmp_path).stdout
     assert all(line in saved for line in dry.splitlines())
 
@@ -68,10 +68,12 @@ def test_kept_batch_says_where_consumers_go_on(restored: Path, tmp_path: Path) -
     source = str(restored / "damaged" / "066-codec-5")
     ran = kseg(["salvage", source, "--to", "kept"], tmp_path)
     assert ran.status == 1
-    assert re.search(rb"kept as it is: .* bad-codec: .*; consumers that fail there go on at offset \d+\n", ran.stdout)
-    assert b"--drop-unreadable leaves such batches out" in ran.stdout
+    assert re.search(
+        rb"kept unchanged: .* bad-codec: .*; consumers that fail there can continue at offset \d+\n", ran.stdout
+    )
+    assert b"--drop-unreadable omits such batches" in ran.stdout
     ran = kseg(["salvage", source, "--drop-unreadable", "--to", "dropped"], tmp_path)
-    assert (ran.status, b"kept as it is" in ran.stdout) == (1, False)
+    assert (ran.status, b"kept unchanged" in ran.stdout) == (1, False)
     assert re.search(rb"lost in .*: \d+ bytes, bad-codec", ran.stdout)
     assert re.search(rb"offsets lost: \d+ to \d+, \d+ of them \(damage\)", ran.stdout)
 
@@ -102,7 +104,7 @@ def lossy_internal(tmp_path: Path, topic: str) -> Path:
 @pytest.mark.parametrize(
     ("topic", "advice"),
     [
-        ("__consumer_offsets", "`kseg groups` of another copy"),
+        ("__consumer_offsets", "compare them with another copy (`kseg groups`)"),
         ("__transaction_state", "`kseg txns --open`"),
         ("__share_group_state", "`kafka-share-groups.sh --reset-offsets`"),
         ("__cluster_metadata", "`kseg rebuild-metadata`"),
@@ -124,9 +126,9 @@ def test_of_an_internal_topic_no_group_can_be_moved(topic: str, advice: str, tmp
 def test_a_kept_batch_of_an_internal_topic_moves_no_consumer(restored: Path, tmp_path: Path) -> None:
     shutil.copytree(restored / "damaged" / "066-codec-5", tmp_path / "__consumer_offsets-7")
     ran = kseg(["salvage", "__consumer_offsets-7", "--to", "kept"], tmp_path)
-    assert b"kept as it is: " in ran.stdout
+    assert b"kept unchanged: " in ran.stdout
     assert b"consumers that fail there" not in ran.stdout
-    assert ran.stderr.count(b"__consumer_offsets: no consumer group reads it") == 1
+    assert ran.stderr.count(b"__consumer_offsets: no consumer group reads this topic") == 1
 
 
 def test_whole_partition_is_saved_with_status_0(restored: Path, tmp_path: Path) -> None:
@@ -176,7 +178,7 @@ def test_help_has_examples(tmp_path: Path) -> None:
 def test_batches_that_came_twice_are_no_loss() -> None:
     ran = kseg(["salvage", "--dry-run", "damaged/214-duplicated"], golden.ROOT)
     assert ran.status == 0
-    assert b"1 duplicate batch left out" in ran.stdout
+    assert b"omitted 1 duplicate batch" in ran.stdout
 
 
 def test_lost_bytes_say_if_they_held_no_offsets() -> None:

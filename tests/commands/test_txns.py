@@ -53,8 +53,8 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
         b"kseg: Transactions: total of 2: RECORDS 3\n"
-        b"kseg: 1 open transaction can't be judged: __transaction_state isn't here; give all log directories of the"
-        b" cluster and --now, or ask `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id"
+        b"kseg: 1 open transaction may hang: __transaction_state isn't here; give all log directories of the"
+        b" cluster and --now, or run `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id"
         b" ID`\n"
     )
 
@@ -115,7 +115,7 @@ def test_without_coordinators_the_age_alone_decides(tmp_path: Path) -> None:
     assert said.stderr == b""
     assert said.stdout.decode().splitlines()[-2:] == [
         "# orders-4 from offset 2: __transaction_state isn't here; its last record is older than 15m00s, the longest"
-        " that a transaction may take: if `kafka-transactions.sh find-hanging` has it too",
+        " that a transaction may take: run this if `kafka-transactions.sh find-hanging` lists it too",
         abort,
     ]
     assert kseg(["txns", "orders-4", "--now", "903000"], tmp_path).status == 0
@@ -179,9 +179,9 @@ def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -
     state = "Ongoing as pay; ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
     (tmp_path / "meta.properties").write_text("version=1\n")
     assert kseg(["txns", ".", "--open", "--now", "64000"], tmp_path).stdout.decode().splitlines()[-4:] == [
-        f"# orders-4 from offset 2: {state}, or now by this command",
+        f"# orders-4 from offset 2: {state}, or now with this command",
         f"{tool} abort --topic orders --partition 4 --start-offset 2",
-        f"# orders-3: {state}, or now by this command; this prints where it begins, for"
+        f"# orders-3: {state}, or now with this command; this prints its first offset, for"
         " `kafka-transactions.sh abort --start-offset`",
         f"{tool} describe-producers --topic orders --partition 3",
     ]
@@ -198,7 +198,7 @@ def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -
 def test_commands_that_end_very_many_sooner_are_not_all_shown(tmp_path: Path) -> None:
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": list(range(25))}))
     said = kseg(["txns", ".", "--open", "--now", "5000"], tmp_path).stdout.decode().splitlines()
-    assert said[-1] == "# 20 more end by their timeouts: --topic and --partition choose some"
+    assert said[-1] == "# 20 more will end at their timeouts: select some with --topic and --partition"
     assert sum(line.startswith("kafka-transactions.sh") for line in said) == 5
 
 
@@ -220,9 +220,9 @@ def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -
     assert (run.status, run.stderr) == (1, b"kseg: Transactions: total of 2: RECORDS 3\n")
     *_, lost, start, overdue, abort = run.stdout.decode().splitlines()
     tool = "kafka-transactions.sh --bootstrap-server localhost:9092"
-    reason = "Ongoing as pay for longer than its 1m00s: if its coordinator doesn't abort it"
+    reason = "Ongoing as pay for longer than its 1m00s; run this if its coordinator doesn't abort it"
     assert lost == (
-        f"# orders-3: {reason}; this prints where it begins, for `kafka-transactions.sh abort --start-offset`"
+        f"# orders-3: {reason}; this prints its first offset, for `kafka-transactions.sh abort --start-offset`"
     )
     assert start == f"{tool} describe-producers --topic orders --partition 3"
     assert overdue == f"# orders-4 from offset 2: {reason}"
@@ -250,11 +250,11 @@ def test_nothing_open_is_one_line_with_what_was_looked_through(tmp_path: Path) -
     for number in (1, 2):
         write_segment(tmp_path / f"orders-{number}", [ended, marker(COMMIT, ended, 2000)])
     run = kseg(["txns", "orders-1", "orders-2", "--open"], tmp_path)
-    said = b"kseg: no open transactions to show: looked through 2 partitions\n"
+    said = b"kseg: found no open transactions in 2 partitions\n"
     assert (run.status, run.stdout, run.stderr) == (0, b"", said)
     assert kseg(["txns", "orders-1", "--open", "-v", "-q"], tmp_path).stdout.startswith(b"Last stable offsets:")
     write_coordinator(tmp_path, IDLE)
-    said = b"looked through 2 partitions and 1 transactional id in 1 partition of __transaction_state\n"
+    said = b"found no open transactions in 2 partitions and 1 transactional id in 1 partition of __transaction_state\n"
     assert kseg(["txns", ".", "--open"], tmp_path).stderr.endswith(said)
 
 
@@ -348,7 +348,7 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
     reason = "pay is CompleteCommit, without this partition; its last record is not older than 15m00s by the newest"
     assert row["reason"] == f"{reason} time here"
     assert (run.status, verified.status) == (0, 0)
-    assert b"and --now, or ask" in run.stderr
+    assert b"and --now, or run" in run.stderr
     assert b"note open-transaction: producer 8: open since offset 0; pay is CompleteCommit" in verified.stdout
     assert opened(tmp_path, "--now", "903001")["isHanging"] is True
     assert opened(tmp_path, "--transaction-max-timeout-ms", "1")["isHanging"] is True
@@ -426,7 +426,7 @@ def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
 
 def test_one_whose_marker_may_be_damaged_is_not_called_hanging(tmp_path: Path) -> None:
     write_damaged(tmp_path)
-    reason = "the log is damaged after it: its marker may have been there"
+    reason = "the log is damaged after it, so its marker may be lost"
     alone = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert b"note open-transaction: producer 8: open since offset 2; %s; __tr" % reason.encode() in alone.stdout
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_COMMIT, {}))
@@ -482,7 +482,7 @@ def test_verify_warns_of_a_long_one_unless_its_coordinator_is_known(
     if state is not None:
         write_coordinator(tmp_path, state)
     run = kseg(["verify", "-v", "orders-4"], tmp_path)
-    assert f"{finding_id}: producer 8: open since offset 0, for {hours} ms at least; " in run.stdout.decode()
+    assert f"{finding_id}: producer 8: open since offset 0, for at least {hours} ms; " in run.stdout.decode()
     assert run.status == int(finding_id.startswith("warning"))
 
 
@@ -555,7 +555,7 @@ def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:
     assert run.stdout.count(b"note open-transaction") == 20
     ends = b"ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
     assert (
-        b"producer 119: open since offset 19; Ongoing as pay-19; %s; 5 more like this in the file\n" % ends
+        b"producer 119: open since offset 19; Ongoing as pay-19; %s; and 5 more like this in the file\n" % ends
         in run.stdout
     )
 
@@ -620,8 +620,8 @@ def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
     assert kseg(["txns", ".", "--now", "5000"], tmp_path).stderr == (
         b"kseg: Transactions: total of 2: RECORDS 3\n"
-        b"kseg: 1 of a supposed 2 partitions of __transaction_state are here: transactional ids of the others aren't"
-        b" shown\n"
+        b"kseg: 1 of a supposed 2 partitions of __transaction_state are here: the output lacks their transactional"
+        b" ids\n"
     )
     assert kseg(["txns", "__transaction_state-1", "--now", "5000"], tmp_path).stderr == b""
 

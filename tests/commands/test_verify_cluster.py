@@ -62,7 +62,7 @@ def test_copy_of_a_replica_that_was_not_in_sync_may_lack_records(disk: Path) -> 
     assert partitions["append-zstd-0"]["verdict"] == "behind"
     (found,) = (each for each in findings if each["id"] == "no-in-sync-copy")
     assert found["sentence"] == (
-        "here is broker 7, offsets 104 to 219, last leader epoch 2; replicas are on brokers 1, in sync 1"
+        "only copy here: broker 7, offsets 104 to 219, last leader epoch 2; replicas are on brokers 1, in sync 1"
     )
 
 
@@ -130,9 +130,9 @@ def test_text_lists_copies_on_demand_and_sums_them_up(disk: Path) -> None:
     ran = verify(disk, "--topic", "zstd", "--partition", "0", "-v")
     assert ran.status == 0
     copies = b"zstd-0: enough\n  disk/zstd-0: broker 1, offsets 281 to 570, last leader epoch 2\n"
-    assert ran.stdout.startswith(copies + b"A broker starts well, by what was read.\n")
+    assert ran.stdout.startswith(copies + b"A broker starts well, as far as kseg read.\n")
     assert ran.stdout.endswith(b"\nok\n")
-    assert b"1 partition by the metadata to offset 675 of 2026-11-21T10:14:40.884Z: 1 can be brought back" in ran.stderr
+    assert b"1 partition in the metadata up to offset 675 from 2026-11-21T10:14:40.884Z: 1 recoverable" in ran.stderr
 
 
 def test_without_metadata_nothing_can_be_said(restored: Path) -> None:

@@ -183,11 +183,11 @@ def test_log_alone_is_read_without_the_current_directory(server_log: Path) -> No
     assert (ran.status, ran.stderr) == (1, b"")
     lines = ran.stdout.decode().splitlines()
     assert lines[:4] == [
-        "server.log: 3 causes named by the broker",
+        "server.log: 3 causes in the broker's log",
         "error unreadable-text",
         "  line 4 (3 times): java.io.IOException: Malformed line in checkpoint file"
         " [/data/kafka/orders-0/leader-epoch-checkpoint]: 3",
-        "    look at: /data/kafka/orders-0/leader-epoch-checkpoint",
+        "    check: /data/kafka/orders-0/leader-epoch-checkpoint",
     ]
     assert "  next: kseg doctor --explain foreign-directory" in lines
     assert b"bad-length\n" not in ran.stdout
@@ -235,7 +235,7 @@ def test_log_that_cannot_be_opened_is_refused(name: str, problem: bytes, tmp_pat
 def test_causes_of_one_kind_are_listed_up_to_a_few(tmp_path: Path) -> None:
     line = "WARN Log in /d/orders-{0} marked stray and renamed to /d/orders-{0}.0-stray\n"
     (tmp_path / "server.log").write_text("".join(line.format(number) for number in range(9)))
-    assert b"\n  and 6 more: -v lists them\n" in kseg(["doctor", "--broker-log", "server.log"], tmp_path).stdout
+    assert b"\n  and 6 more; -v lists them\n" in kseg(["doctor", "--broker-log", "server.log"], tmp_path).stdout
     assert b"/d/orders-8" in kseg(["doctor", "--broker-log", "server.log", "-v"], tmp_path).stdout
 
 

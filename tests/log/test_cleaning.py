@@ -65,9 +65,9 @@ def test_segment_of_the_first_dirty_offset_counts_as_clean_and_as_dirty(tmp_path
     assert found["cleanable"] is False  # the ratio is 0.5, not above it
 
 
-NOT_DIRTY = "not cleanable: its dirty ratio isn't over 0.5"
-LAG = "not cleanable: min.compaction.lag.ms isn't over for the segment of offset 0"
-OVERDUE = "cleanable, for max.compaction.lag.ms is over"
+NOT_DIRTY = "not cleanable: its dirty ratio isn't above 0.5"
+LAG = "not cleanable: min.compaction.lag.ms hasn't passed for the segment at offset 0"
+OVERDUE = "cleanable, because max.compaction.lag.ms has passed"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_high_watermark_stops_the_cleaner(tmp_path: Path) -> None:
 # --- open transactions ------------------------------------------------------------------------------------------------
 
 OPEN_AT_1 = "not cleanable: an open transaction stops the cleaner at offset 1"
-UNKNOWN = "cleanable? Not if a transaction is open at offset {}, which --deep tells"
+UNKNOWN = "cleanable unless a transaction is open at offset {}; run with --deep to check"
 
 
 def with_transaction(directory: Path, *, is_ended: bool) -> PartitionLog:
@@ -156,7 +156,7 @@ def test_damage_before_the_active_segment_makes_it_uncleanable(tmp_path: Path) -
     with partition.segments[1].path.open("r+b") as log:
         log.seek(16)
         log.write(b"\x09")  # an invalid magic
-    reason = f"uncleanable: damage at position 0 of {2:020}.log, where the cleaner would fail"
+    reason = f"uncleanable: the cleaner would fail at the damage at position 0 of {2:020}.log"
     assert listed(tmp_path, "--deep")["cleanableReason"] == reason
 
 
@@ -165,7 +165,7 @@ def test_more_keys_than_the_cleaner_takes_at_once_are_told(tmp_path: Path) -> No
     found = listed(tmp_path, "--log-cleaner-dedupe-buffer-size", "72")
     assert (found["keysToCleanAtMost"], found["keysAtOnce"]) == (6, 2)
     shown = run.kseg(["ls", NAME, "--log-cleaner-dedupe-buffer-size", "72"], tmp_path).stdout.decode()
-    assert "up to 6 keys to clean, the cleaner takes 2 at once" in shown
+    assert "up to 6 keys to clean, but the cleaner takes 2 at once" in shown
     assert "keys to clean" not in run.kseg(["ls", NAME], tmp_path).stdout.decode()
 
 
@@ -188,7 +188,7 @@ def test_policy_that_is_not_known_leaves_the_verdict_open(topic: str, cleanable:
     """The brokers' settings were in ZooKeeper; the cleaner has cleaned one of these topics."""
     ran = run.kseg(["ls", "logs/2.3.1", "--topic", topic, "-o", "json"], restored)
     partition = json.loads(ran.stdout.splitlines()[0])
-    reason = "cleanable? Nothing tells whether cleanup.policy is still compact"
+    reason = "cleanable if cleanup.policy is still compact, which is unknown here"
     assert (partition["cleanable"], partition["cleanableReason"]) == (
         cleanable,
         reason if topic == "compacted-lz4" else None,

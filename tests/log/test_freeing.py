@@ -125,7 +125,7 @@ def test_segment_of_a_time_to_come_is_named_with_what_it_keeps(tmp_path: Path) -
     left = ("--retention-ms", str(plan["ageMs"]), "--retention-bytes", str(pinned["retentionBytes"]))
     assert freed_of(disk, "pinned", *left)[0] == 4  # 6 days, the future timestamp, 5 and 4 days
     shown = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "4KB"], disk).stdout.decode()
-    assert "pinned-0: segment 1 has a time in the future, 20" in shown
+    assert "pinned-0: segment 1 has a timestamp in the future, 20" in shown
 
 
 def test_compacted_and_internal_topics_are_left_alone() -> None:

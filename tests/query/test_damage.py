@@ -67,7 +67,7 @@ def test_another_copy_gives_what_the_best_one_lacks(tmp_path: Path) -> None:
     )
     assert ran.stdout == b"n,d\n100,100\n"
     assert ran.status == 1
-    assert b"another copy has what is missing there" in ran.stderr
+    assert b"another copy has these offsets" in ran.stderr
 
 
 def test_a_copy_that_is_whole_is_said_nothing_of(tmp_path: Path) -> None:

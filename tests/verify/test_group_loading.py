@@ -75,7 +75,7 @@ def test_tombstone_without_its_companions_is_found(
 def test_doctor_and_groups_say_what_brokers_do(tmp_path: Path) -> None:
     write(tmp_path, "consumer", JOIN, (MEMBER_TARGET, MEMBER))
     page = run.kseg(["doctor"], tmp_path).stdout.decode().splitlines()
-    assert page[0] == "A broker starts, but doesn't load the groups of 1 partition of __consumer_offsets."
+    assert page[0] == "A broker starts, but doesn't load the groups in 1 partition of __consumer_offsets."
     assert "  next: kseg groups __consumer_offsets-1 -o reset-csv" in page
     noted = run.kseg(["groups", "."], tmp_path).stderr.decode()
     assert "__consumer_offsets-1: offset 6: brokers don't load these groups: group 'g': " in noted

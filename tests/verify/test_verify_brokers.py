@@ -49,7 +49,7 @@ def test_epochs_cleared_above_the_log_start_offset_are_noted(tmp_path: Path) -> 
     partition = edits.copy_partition(tmp_path, PLAIN)
     write_leader_epochs("2 134")(partition)
     assert notes_in(partition) == {
-        "leader-epochs-cleared": "epoch 0, from offset 0 on, isn't in it; the log start offset is 0"
+        "leader-epochs-cleared": "epoch 0, from offset 0 on, is missing; the log start offset is 0"
     }
 
 
@@ -88,8 +88,8 @@ def test_epochs_that_are_lost_are_found(content: bytes | None, tmp_path: Path) -
     if content is not None:
         (partition / EPOCHS).write_bytes(content)
     (found,) = found_in(partition)
-    what = "it isn't there" if content is None else "it is empty"
-    assert (found.id, found.sentence) == ("leader-epochs-missing", f"{what}, the batches have epochs 0 to 2")
+    what = "the file is missing" if content is None else "the file is empty"
+    assert (found.id, found.sentence) == ("leader-epochs-missing", f"{what}, but the batches have epochs 0 to 2")
 
 
 def test_segments_copied_without_what_stands_beside_them_miss_no_epochs(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_transaction_that_reaches_above_the_log_start_offset_needs_one(tmp_path:
     (partition / "00000000000000000086.txnindex").write_bytes(b"")
     edits.write_checkpoint(partition, LOG_START, 60)
     sentences = [finding.sentence for finding in found_in(partition)]
-    assert "producer 6: aborted at offset 88, no entry says so" in sentences
+    assert "producer 6: aborted at offset 88, but no entry has it" in sentences
 
 
 PRODUCER, MARKER = 1000, 109

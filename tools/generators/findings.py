@@ -11,43 +11,41 @@ from kseg.findings.tier_kinds import TIER_FINDINGS
 
 INTRODUCTION = """# Findings
 
-These are the findings of `kseg verify` and `kseg doctor`. Errors and warnings make the exit status 1. Notes don't:
-kseg counts them, and `-v` lists them. `kseg verify --explain ID` or `kseg doctor --explain ID` prints an entry of this
-page.
+Errors and warnings make the exit status 1. Notes don't: kseg counts them, and `-v` lists them. To print an entry of
+this page, run `kseg verify --explain ID` or `kseg doctor --explain ID`.
 
-`kseg doctor` reports the same findings, and some more at the end of this page. It groups them by kind, most urgent
-first, and prints the next command for each. These commands change nothing.
+`kseg doctor` reports the same findings, and some of its own, at the end of this page. It groups findings by kind, most
+urgent first, and prints the next command for each kind. These commands are safe: they change no files.
 
-The next steps of `verify` were tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
-(`tests/log/test_advice_kafka.py`). The broker starts, and `kseg verify` then finds only holes that no replica fills.
+A test tries the next steps of `verify` on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
+(`tests/log/test_advice_kafka.py`). The broker then starts, and `kseg verify` finds only holes that no replica fills.
 The test also lists the few findings whose next step only people can decide.
 
 `python tools/generate.py` writes this page from the tables in `kseg/findings/*_kinds.py` and
-`kseg/doctor/kinds.py`: edit these.
+`kseg/doctor/kinds.py`. Edit the tables, not this page.
 """
 _TIERS = """## In remote tiers
 
-`verify` reports the same findings for tiers, and problems of their objects
-([Read topics straight out of buckets](../how-to/buckets.md)). None of these stops
-a broker from starting.
+In remote tiers, `verify` reports the findings above, and problems of the tier's objects
+([Read topics straight out of buckets](../how-to/buckets.md)). None of them stops a broker from starting.
 """
 _OF_CLUSTERS = """## Findings of `kseg verify --cluster`
 
-kseg compares the disks of a cluster's brokers with the cluster's metadata on one of them. In-sync replicas are the ISR
-and, from 4.0 on, the eligible leader replicas: replicas that stopped when no other was left.
+`kseg verify --cluster` compares all disks of a cluster's brokers with the cluster's metadata on one of them. In-sync
+replicas are the ISR and, from 4.0 on, the eligible leader replicas, which left the ISR last.
 """
 _OWN = """## Findings of `kseg doctor` alone
 
-The clock's time counts as now, or the time of a file that was written later. On a copy, the newest time that a
-broker wrote counts ([the reason](../how-to/retention.md#the-time-to-judge-by)). `--now` sets another time. If a
-timestamp is between 2001 and now in seconds, microseconds or nanoseconds, kseg assumes that unit.
+On a broker's own disk, "now" is the clock's time, or a later modification time of a file. On a copy, "now" is the
+latest time that a broker wrote ([why](../how-to/retention.md#the-time-to-judge-by)). To use another time, give `--now`.
+A timestamp counts as seconds, microseconds or nanoseconds if it is between 2001 and now in that unit.
 """
 _LOG_LINES = """## Lines of a broker's log
 
-A broker that refuses to start, or repairs something, logs lines like these. `…` and names in capitals stand for
-variable parts. `kseg doctor --broker-log server.log` looks for the lines
-([Read the broker's log](../how-to/will-not-load.md#read-the-brokers-log)). The possible findings for a line are in
-order, most likely first.
+A broker that refuses to start, or repairs something, logs lines like these. `…` and names in capitals mark variable
+parts. `kseg doctor --broker-log server.log` searches for these lines
+([Read the broker's log](../how-to/will-not-load.md#read-the-brokers-log)). Each row lists the possible
+findings, most likely first.
 """
 
 

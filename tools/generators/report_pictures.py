@@ -27,7 +27,7 @@ def batches_picture() -> str:
 
 def codecs_picture() -> str:
     """Return the savings of its codecs."""
-    return _alone(_figures()["Bytes by topic and codec; pale: what the codec saves"])
+    return _alone(_figures()["Bytes by topic and codec; pale: bytes saved by the codec"])
 
 
 @cache

@@ -223,7 +223,7 @@ class Browser(App[None]):
         line, shown = self.field_line, self._shown
         if shown is None or line is None:
             self.bytes_view.light(range(0))
-            self._write("detail", "" if self.place.count else "nothing here")
+            self._write("detail", "" if self.place.count else "empty")
             return
         problem = shown.item.problem
         if not self.fields.has_focus and not self.bytes_view.has_focus:
@@ -443,7 +443,7 @@ class Browser(App[None]):
         async def work(watch: Watch) -> None:
             target = await self.background.in_thread(lambda: next_damage(begin, watch))
             await self.go_to(target)
-            self.say(f"damage at position {target.position}; d goes on to the next")
+            self.say(f"damage at position {target.position}; press d for the next")
 
         self.background.begin(work)
 
@@ -523,19 +523,19 @@ class Browser(App[None]):
         """Show and copy the command that prints the row."""
         words = self.place.printed_by(self.rows.cursor) if self.place.count else None
         if words is None:
-            self.say("no command prints this", is_wrong=True)
+            self.say("no kseg command prints this row", is_wrong=True)
             return
         words += self.decoders.words() if "--print-data-log" in words else []
         line = command_line([*words, *([] if words[0] == "explain" else self.way.clock.words())])
         self.copy_to_clipboard(line)
-        self.push_screen(Sheet("copied: the command that prints this", Text(line, overflow="fold")))
+        self.push_screen(Sheet("copied the command that prints this row", Text(line, overflow="fold")))
 
     def export(self, path: Path) -> None:
         """Write the shown row as JSON to a new file."""
         if self._shown is None:
-            raise KsegError("there is nothing to export here")
+            raise KsegError("this row has nothing to export")
         size = exported(self._shown.item, self.rows.cursor, self.place.path, path)
-        self.say(f"{counted(size, 'byte')} written to {path}")
+        self.say(f"wrote {counted(size, 'byte')} to {path}")
 
     def action_zoom(self) -> None:
         """Toggle between one pane and the full screen."""
@@ -548,7 +548,7 @@ class Browser(App[None]):
     def action_look_again(self) -> None:
         """Check whether the file or directory has changed."""
         if not self._look_again() and not self.is_busy:
-            self.say("nothing has changed")
+            self.say("no changes")
 
     def _look_again(self) -> bool:
         """Report changes; return whether there are any. Checks nothing while a read or search runs."""
@@ -596,5 +596,5 @@ def browse_path(
         decoders.choose(part, name)
     places = places_at(path)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("browse needs a terminal; `kseg explain` prints fields and bytes")
+        raise UsageError("browse needs a terminal; use `kseg explain` to print fields and bytes")
     Browser(places, decoders, first[0] if first else None, clock).run()

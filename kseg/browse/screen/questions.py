@@ -93,29 +93,29 @@ class Key(NamedTuple):
 
 KEYS = (
     Key("o", "ask('offset')", "offset", "go to an offset", Scope.RECORDS),
-    Key("t", "ask('time')", "time", "go to the first record from a time on: 2026-11-01T03:00, -1h", Scope.RECORDS),
+    Key("t", "ask('time')", "time", "go to the first record at or after a time: 2026-11-01T03:00, -1h", Scope.RECORDS),
     Key("p", "ask('position')", "position", "go to the batch, entry or line at a position in the file", Scope.FILE),
     Key("d", "damage", "damage", "go to the next damage, also in later segments and topics", Scope.RECORDS),
-    Key("slash", "ask('search')", "search", "search names of topics, or keys, values and headers: text or /REGEX/"),
-    Key("n", "search", "", "search for the next match"),
-    Key("N", "search(True)", "", "search for the match before"),
-    Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …", Scope.DECODED),
-    Key("V", "ask('key')", "", "choose the decoder of keys"),
-    Key("c", "copy", "", "copy the field, the row or the lit bytes, also over ssh"),
+    Key("slash", "ask('search')", "search", "search topic names, or keys, values and headers: text or /REGEX/"),
+    Key("n", "search", "", "go to the next match"),
+    Key("N", "search(True)", "", "go to the previous match"),
+    Key("v", "ask('value')", "decode", "choose the decoder for values: json, avro, int64, …", Scope.DECODED),
+    Key("V", "ask('key')", "", "choose the decoder for keys"),
+    Key("c", "copy", "", "copy the field, the row or the highlighted bytes, also over ssh"),
     Key("C", "command", "command", "show and copy the kseg command that prints the row"),
     Key("e", "ask('export')", "export", "write the fields of the row as JSON to a new file"),
-    Key("z", "zoom", "zoom", "give one pane the whole screen, and back"),
-    Key("r", "look_again", "", "look whether the file has grown, was cut or is gone"),
+    Key("z", "zoom", "zoom", "maximize a pane, or restore all panes"),
+    Key("r", "look_again", "", "check the file again for changes"),
     Key("question_mark", "keys", "", "show the keys"),
     Key("q", "quit", "quit", "quit"),
 )
 MOVES = (
-    ("↑ ↓ j k", "move; PgUp, PgDn, space by pages; Home, End to the ends"),
-    ("Enter → l", "go in; from a record to its fields, from these to bytes"),
-    ("← h Backspace", "go back out"),
-    ("Tab", "to the next pane; Shift+Tab back"),
-    ("Esc", "stop a search, close a question, go back out"),
-    ("mouse", "click to put the cursor there, twice to go in"),
+    ("↑ ↓ j k", "move; PgUp, PgDn, space: one page; Home, End: first and last row"),
+    ("Enter → l", "open: a record's fields, then a field's bytes"),
+    ("← h Backspace", "go back"),
+    ("Tab", "next pane; Shift+Tab: previous pane"),
+    ("Esc", "stop a search, close a prompt, go back"),
+    ("mouse", "click to move the cursor, double-click to open"),
 )
 _HELP = Key("question_mark", "keys", "keys", "")
 _SHOWN = {"slash": "/", "question_mark": "?"}
@@ -202,7 +202,7 @@ class Background:
         except (KsegError, OSError) as error:
             self._complain(error.message if isinstance(error, KsegError) and error.status == 1 else str(error))
         except MemoryError:
-            self._complain("there isn't enough memory for this")
+            self._complain("not enough memory for this")
         finally:
             self._watch = None
         waiting, self._waiting = self._waiting, None
@@ -250,7 +250,7 @@ class Question(NamedTuple):
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > _DIGITS or int(text) > MAXIMUM_OFFSET:
-        raise UsageError(f"{text!r} is no number from 0 on")
+        raise UsageError(f"{text!r} isn't a number of 0 or more")
     return int(text)
 
 
@@ -265,7 +265,7 @@ def _to_time(browser: Asked, text: str) -> None:
 def _to_record(browser: Asked, target: int, *, is_time: bool) -> None:
     logs = browser.way.begin().logs
     if not logs:
-        raise UsageError("there is no log here: go into a partition first")
+        raise UsageError("no log is open; go into a partition first")
 
     async def work(_: Watch) -> None:
         found = await browser.background.in_thread(lambda: find(logs[0], target, is_time=is_time))
@@ -294,16 +294,16 @@ def _search(browser: Asked, text: str) -> None:
 def _decode(part: str, browser: Asked, text: str) -> None:
     browser.decoders.choose(part, text or None)
     browser.refresh_fields()
-    browser.say(f"{part}s are decoded as {text}" if text else f"{part}s are shown as they are")
+    browser.say(f"decoding {part}s as {text}" if text else f"showing {part}s as stored")
 
 
 def _export(browser: Asked, text: str) -> None:
     if not text:
-        raise UsageError("give the name of a new file")
+        raise UsageError("enter the name of a new file")
     try:
         path = Path(text).expanduser()
     except RuntimeError as error:
-        raise UsageError(f"{text}: no such user; give the whole path") from error
+        raise UsageError(f"{text}: no such user; enter the complete path") from error
     browser.export(path)
 
 
@@ -312,8 +312,8 @@ QUESTIONS = {
     "time": Question("time (in {zone}):", _to_time),
     "position": Question("position in the file:", _to_position),
     "search": Question("search names or records (/REGEX/):", _search),
-    "value": Question("decode values as (empty: not at all):", partial(_decode, "value")),
-    "key": Question("decode keys as (empty: not at all):", partial(_decode, "key")),
+    "value": Question("decode values as (empty: as stored):", partial(_decode, "value")),
+    "key": Question("decode keys as (empty: as stored):", partial(_decode, "key")),
     "export": Question("export as JSON to the new file:", _export),
 }
 

@@ -14,7 +14,7 @@ _MIDDLE = LINGERS_MS[1]
 _BATCH_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("batches", "Batches", CellKind.COUNT),
-    CellColumn("recordsMean", "Records each, mean", CellKind.RATIO),
+    CellColumn("recordsMean", "Records per batch, mean", CellKind.RATIO),
     CellColumn("recordsP25", "25 %", CellKind.COUNT),
     CellColumn("recordsP50", "50 %", CellKind.COUNT),
     CellColumn("recordsP99", "99 %", CellKind.COUNT),
@@ -34,8 +34,8 @@ _PRODUCER_COLUMNS = (
     CellColumn("producerId", "Producer id"),
     CellColumn("batches", "Batches", CellKind.COUNT),
     CellColumn("records", "Records", CellKind.COUNT),
-    CellColumn("recordsMean", "Records each", CellKind.RATIO),
-    CellColumn("bytesMean", "Bytes each", CellKind.SIZE),
+    CellColumn("recordsMean", "Records per batch", CellKind.RATIO),
+    CellColumn("bytesMean", "Bytes per batch", CellKind.SIZE),
     *(CellColumn(f"batchesAfter{linger}ms", f"With linger {linger} ms", CellKind.COUNT) for linger in LINGERS_MS),
 )
 
@@ -54,10 +54,10 @@ def batches_block(known: Gathered) -> Block:
         histogram_figure("Bytes of a batch", sizes, "bytes"),
     )
     notes = (
-        f"With linger: into how many batches the same records would have gone if their producer had waited so long "
-        f"after the first of them, up to batch.size={BATCH_SIZE}, reckoned from the batches' base timestamps. "
-        "Producers without an id are taken for one in each partition, so several seem to save more than they could. "
-        f"A v2 batch's header has {BATCH_HEADER_SIZE} bytes. Percentiles are at most 3 % too large.",
+        "With linger: the number of batches if the producer had waited for this time after the first record, up to"
+        f" batch.size={BATCH_SIZE}. kseg computes it from the batches' base timestamps. In each partition, it counts"
+        " all producers without an id as one, so several seem to save more than they can. A v2 batch's header has"
+        f" {BATCH_HEADER_SIZE} bytes. Percentiles are at most 3 % too large.",
     )
     return Block("batches", "Batch fill", tuple(_batch_verdicts(topics)), figures if topics else (), tables, notes)
 
@@ -73,7 +73,7 @@ def histogram_figure(title: str, histogram: LogHistogram, unit: str) -> Figure:
         Bin(name(least), count, f"{least:,} to {most:,} {unit}: {count_text(count)}")
         for least, most, count in histogram.doublings()
     ]
-    return Figure(title, columns(title, bins, short_count, f"how many, by {unit}"))
+    return Figure(title, columns(title, bins, short_count, f"count, by {unit}"))
 
 
 def after_lingers(topic: TopicFacts) -> tuple[int, int, int]:
@@ -114,7 +114,7 @@ def _producer_rows(topic: TopicFacts) -> list[tuple[str | int | float | None, ..
 
 def producer_name(producer_id: int) -> str:
     """Return the text for a producer."""
-    return {-1: "without an id", -2: "many others"}.get(producer_id, str(producer_id))
+    return {-1: "without an id", -2: "others"}.get(producer_id, str(producer_id))
 
 
 def _producer_row(topic: str, each: ProducerSums) -> tuple[str | int | float | None, ...]:
@@ -135,8 +135,8 @@ def _batch_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
         overhead = _header_share(topic)
         of_header = "" if overhead is None else f", headers are {share_text(overhead)} of the bytes"
         sentence = (
-            f"{topic.name}: half of the batches have no more than {records} records and {human_size(size)}{of_header}; "
-            f"linger.ms={_MIDDLE} would make {count_text(after)} of {count_text(batches)} batches."
+            f"{topic.name}: half of the batches have at most {records} records and {human_size(size)}{of_header};"
+            f" linger.ms={_MIDDLE} would make {count_text(after)} of {count_text(batches)} batches."
         ).replace(" 1 records", " 1 record")
         found.append((batches - after, Sentence(sentence, topic_line(topic, "ls", "--deep"), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
@@ -179,12 +179,12 @@ def codecs_block(known: Gathered) -> Block:
     )
     figures: tuple[Figure, ...] = ()
     if topics and not known.choices.is_quick:
-        title = "Bytes by topic and codec; pale: what the codec saves"
+        title = "Bytes by topic and codec; pale: bytes saved by the codec"
         figures = (Figure(title, stacked(title, [_strip(each) for each in topics[:_MOST_STRIPS]], _NAMES)),)
     notes = (
-        "Bytes of the batches' bodies, without their headers. The ratio is of those in compressed batches."
+        "Bytes of the batches' bodies, without headers. The ratio is for compressed batches only."
         if not known.choices.is_quick
-        else "Sizes and ratios aren't known: --quick reads headers alone.",
+        else "Sizes and ratios are unknown: --quick reads only headers.",
     )
     return Block("codecs", "Compression", tuple(_codec_verdicts(known, topics)), figures, tables, notes)
 
@@ -237,7 +237,7 @@ def _codec_verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]
     if large and not known.choices.is_quick:
         names = ", ".join(list(large)[:3]) + (f" and {len(large) - 3} more" if len(large) > 3 else "")
         share = share_text(sum(large.values()) / total)
-        sentence = f"{human_size(sum(large.values()))}, {share} of all record bytes, are uncompressed: {names}."
+        sentence = f"{human_size(sum(large.values()))}, {share} of all record bytes, aren't compressed: {names}."
         first = known.topics[next(iter(large))]
         verdicts.append(Sentence(sentence, topic_line(first, "ls", "--deep"), Weight.WATCH))
     mixed = [each for each in topics if len(each.sums.codecs) > 1]
@@ -252,21 +252,21 @@ _OPEN = ("hanging-transaction", "long-transaction", "open-transaction")
 _WRITER_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("producerId", "Producer id"),
-    CellColumn("share", "Of the topic's bytes", CellKind.BAR),
+    CellColumn("share", "Share of topic bytes", CellKind.BAR),
     CellColumn("bytes", "Bytes", CellKind.SIZE),
     CellColumn("records", "Records", CellKind.COUNT),
     CellColumn("batches", "Batches", CellKind.COUNT),
-    CellColumn("firstTime", "First time", CellKind.TIME),
-    CellColumn("lastTime", "Last time", CellKind.TIME),
+    CellColumn("firstTime", "First timestamp", CellKind.TIME),
+    CellColumn("lastTime", "Last timestamp", CellKind.TIME),
     CellColumn("epoch", "Epoch", CellKind.COUNT),
-    CellColumn("epochChanges", "Changes of it", CellKind.COUNT),
+    CellColumn("epochChanges", "Epoch changes", CellKind.COUNT),
     CellColumn("transactional", "In transactions", CellKind.COUNT),
     CellColumn("markers", "Transactions ended", CellKind.COUNT),
 )
 _TRANSACTION_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("transactionalBatches", "Batches in transactions", CellKind.COUNT),
-    CellColumn("share", "Of all batches", CellKind.SHARE),
+    CellColumn("share", "Share of all batches", CellKind.SHARE),
     CellColumn("markers", "Markers", CellKind.COUNT),
     CellColumn("aborted", "Aborted, in .txnindex", CellKind.COUNT),
     CellColumn("open", "Open", CellKind.COUNT),
@@ -278,14 +278,14 @@ def producers_block(known: Gathered) -> Block:
     topics = [topic for topic in known.by_size if topic.sums.producers]
     rows = [(topic, each) for topic in topics for each in _by_size(topic)]
     left = sum(topic.sums.other_producers for topic in topics)
-    notes = ["Times are those of batches: the base timestamp of the first, the largest time of all."]
+    notes = ["First timestamp: the base timestamp of the first batch. Last timestamp: the largest of all batches."]
     if left:
-        notes.append(f"{counted(left, 'producer')} that wrote less are left out.")
+        notes.append(f"The table omits {counted(left, 'producer')} with fewer bytes.")
     verdicts = []
     restless = max((pair for pair in rows if pair[1].id >= 0), key=lambda pair: pair[1].epochs, default=None)
     if restless is not None and restless[1].epochs >= _MANY_EPOCHS:
         topic, producer = restless
-        sentence = f"{topic.name}: the epoch of producer {producer.id} changed {counted(producer.epochs, 'time')}."
+        sentence = f"{topic.name}: producer {producer.id} changed its epoch {counted(producer.epochs, 'time')}."
         verdicts.append(Sentence(sentence, topic_line(topic, "txns"), Weight.WATCH))
     tables = (
         Table(
@@ -340,7 +340,8 @@ def transactions_block(known: Gathered) -> Block:
         verdicts = [Sentence(sentence, line_of(known, "txns"))]
     tables = (Table("transactions", "By topic", _TRANSACTION_COLUMNS, rows),)
     notes = (
-        "Open ones are judged by their coordinators' log, as by `kseg doctor`; ages and commands are in the findings.",
+        "Like `kseg doctor`, the report checks open transactions against their coordinators' log. The findings have"
+        " ages and commands.",
     )
     return Block("transactions", "Transactions", tuple(verdicts), tables=tables if rows else (), notes=notes)
 

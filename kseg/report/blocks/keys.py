@@ -32,17 +32,17 @@ _LONGEST = 64
 _KEY_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("key", "Key"),
-    CellColumn("share", "Of the topic's records", CellKind.BAR),
+    CellColumn("share", "Share of topic records", CellKind.BAR),
     CellColumn("records", "Records", CellKind.COUNT),
     CellColumn("bytes", "Bytes", CellKind.SIZE),
     CellColumn("directory", "Partition"),
-    CellColumn("command", "Show it", CellKind.COMMAND),
+    CellColumn("command", "Command", CellKind.COMMAND),
 )
 _COUNT_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("records", "Records", CellKind.COUNT),
-    CellColumn("keys", "Different keys"),
-    CellColumn("recordsPerKey", "Records of each", CellKind.RATIO),
+    CellColumn("keys", "Distinct keys"),
+    CellColumn("recordsPerKey", "Records per key", CellKind.RATIO),
     CellColumn("nullKeys", "Without a key", CellKind.COUNT),
 )
 
@@ -50,7 +50,7 @@ _COUNT_COLUMNS = (
 def keys_block(known: Gathered) -> Block:
     """Return the block about keys with the most records, topic by topic."""
     if known.choices.is_quick:
-        return Block("keys", "Hot keys", notes=("Not known: --quick reads no records.",))
+        return Block("keys", "Hot keys", notes=("Unknown: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.sums["keys"]][:_MOST_TOPICS]
     rows = [row for topic in topics for row in _rows(known, topic)]
     tables = (
@@ -67,20 +67,22 @@ def keys_block(known: Gathered) -> Block:
 
 def _notes(known: Gathered) -> list[str]:
     notes = [
-        "A key in several partitions counts in each of them. Records of a key are at least so many where there are "
-        "very many keys."
+        "A key in several partitions counts in each of them. In topics with very many keys, the number of a key's"
+        " records is a minimum."
     ]
     if not has_sketches() and not known.all.has_all_keys:
-        notes.append("Some topics have more keys than can be kept; pip install 'kseg[report]' lets them be counted.")
+        notes.append("Some topics have more keys than kseg can count; for an estimate, run pip install 'kseg[report]'.")
     if known.choices.shows_keys:
         return notes
     if known.choices.redact_key is None:
         notes.append(
-            "Keys are data: here they have numbers. The commands show them, and so does --show-keys; --redact-key "
-            "puts substitutes in their place, those of `kseg dump --redact keys` with the same key."
+            "Keys are data, so the report shows numbers instead. The commands show the keys, as does --show-keys."
+            " --redact-key shows the same substitutes as `kseg dump --redact keys` with the same key."
         )
     else:
-        notes.append("Keys are data: substitutes stand for them, as of `kseg dump --redact keys` with the same key.")
+        notes.append(
+            "Keys are data, so the report shows the same substitutes as `kseg dump --redact keys` with the same key."
+        )
     return notes
 
 
@@ -149,7 +151,7 @@ def _key_verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
         share = hottest.key.records / records
         if share >= _HOT_SHARE:
             home = hottest.partition.name
-            sentence = f"{topic.name}: one key has {share_text(share)} of the records, most of them in {home}."
+            sentence = f"{topic.name}: one key has {share_text(share)} of the records, most in {home}."
             line = partition_line(hottest.partition, "get", "--offset", str(hottest.key.last_offset), "--field", "key")
             found.append((hottest.key.records, Sentence(sentence, line, Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
@@ -157,7 +159,7 @@ def _key_verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
 
 
 _MOST_STRIPS, _WORTH_COMPACTION = 16, 1 << 20
-_NAMES = ("clean", "dirty", "active or not to be cleaned")
+_NAMES = ("clean", "dirty", "active or not cleanable")
 _DIRTY_COLUMNS = (
     CellColumn("directory", "Partition"),
     CellColumn("dirtyRatio", "Dirty ratio", CellKind.SHARE),
@@ -166,7 +168,7 @@ _DIRTY_COLUMNS = (
     CellColumn("logBytes", "Log", CellKind.SIZE),
     CellColumn("firstDirtyOffset", "First dirty offset", CellKind.COUNT),
     CellColumn("superseded", "Superseded records", CellKind.COUNT),
-    CellColumn("frees", "Would free, about", CellKind.SIZE),
+    CellColumn("frees", "Freed by compaction, about", CellKind.SIZE),
     CellColumn("verdict", "The cleaner"),
 )
 _TOPIC_COLUMNS = (
@@ -175,7 +177,7 @@ _TOPIC_COLUMNS = (
     CellColumn("keys", "Keys", CellKind.COUNT),
     CellColumn("superseded", "Superseded", CellKind.COUNT),
     CellColumn("tombstones", "Tombstones", CellKind.COUNT),
-    CellColumn("tombstoneBytes", "Their bytes", CellKind.SIZE),
+    CellColumn("tombstoneBytes", "Tombstone bytes", CellKind.SIZE),
     CellColumn("oldestTombstone", "Oldest tombstone", CellKind.TIME),
     CellColumn("nullKeys", "Without a key", CellKind.COUNT),
 )
@@ -185,7 +187,7 @@ def compaction_block(known: Gathered) -> Block:
     """Return the block about partitions with work for the log cleaner."""
     partitions = [each for each in known.in_use if each.cleaning is not None]
     if not partitions:
-        return Block("compaction", "Compaction", notes=("No topic here is known to be compacted.",))
+        return Block("compaction", "Compaction", notes=("No topic is known to be compacted.",))
     partitions.sort(key=lambda each: (-each.size, each.name))
     names = {each.topic for each in partitions}
     topics = [topic for topic in known.by_size if topic.name in names]
@@ -197,9 +199,10 @@ def compaction_block(known: Gathered) -> Block:
     title = "Clean and dirty bytes"
     figures = (Figure(title, stacked(title, [_strip(each) for each in partitions[:_MOST_STRIPS]], _NAMES)),)
     notes = (
-        "Superseded: the key came again before the active segment. What compaction would free is reckoned from the "
-        "sizes of such records and the topic's compression; tombstones stay for delete.retention.ms. When the cleaner "
-        "came last is written nowhere; nothing was cleaned later than its checkpoint in the log directory.",
+        "Superseded: a later record before the active segment has the same key. kseg estimates the bytes that"
+        " compaction would free from these records' sizes and the topic's compression. Tombstones stay for"
+        " delete.retention.ms. No file records the time of the last cleaning, but it isn't later than the cleaner's"
+        " checkpoint in the log directory.",
     )
     return Block(
         "compaction", "Compaction", tuple(_dirty_verdicts(known, topics, partitions)), figures, tuple(tables), notes
@@ -271,7 +274,7 @@ def _dirty_verdicts(known: Gathered, topics: list[TopicFacts], partitions: list[
         cleaning = each.cleaning
         stopped = cleaning is not None and cleaning.verdict in (CleanerVerdict.STOPPED, CleanerVerdict.UNCLEANABLE)
         if stopped and cleaning is not None and len(shown) < 5:
-            sentence = f"{each.name}: the cleaner can't pass: {cleaning_text(cleaning)}."
+            sentence = f"{each.name}: the cleaner can't continue: {cleaning_text(cleaning)}."
             shown.append(Sentence(sentence, partition_line(each, "ls", "--by", "segment"), Weight.BAD))
     old = [topic for topic in topics if 0 <= topic.sums.first_tombstone_time < known.choices.now_ms - 30 * 86_400_000]
     for topic in old[:1]:
@@ -292,7 +295,7 @@ _SKEW_COLUMNS = (
     CellColumn("bytesRatio", "Bytes, largest to median", CellKind.RATIO),
     CellColumn("recordsRatio", "Records, most to median", CellKind.RATIO),
     CellColumn("largest", "Largest"),
-    CellColumn("largestBytes", "Its bytes", CellKind.SIZE),
+    CellColumn("largestBytes", "Partition bytes", CellKind.SIZE),
     CellColumn("medianBytes", "Median", CellKind.SIZE),
     CellColumn("leastBytes", "Least", CellKind.SIZE),
     CellColumn("empty", "Empty", CellKind.COUNT),
@@ -314,7 +317,7 @@ def skew_block(known: Gathered) -> Block:
     for row in rows:
         ratio, largest = float(row[2] or 0), int(row[5] or 0)
         if ratio >= _SKEWED and largest >= _WORTH_SKEW and len(verdicts) < _MOST_VERDICTS:
-            sentence = f"{row[0]}: its largest partition has {ratio_text(ratio)} the bytes of the median one."
+            sentence = f"{row[0]}: its largest partition has {ratio_text(ratio)} the bytes of the median partition."
             command = topic_line(known.topics[str(row[0])], "ls", "--sort", "size")
             verdicts.append(Sentence(sentence, command, Weight.WATCH))
     tables = [Table("skew", "Topics by skew", _SKEW_COLUMNS, tuple(rows))] if rows else []

@@ -53,9 +53,9 @@ _PARTITION_COLUMNS = (
     CellColumn("logBytes", "Logs", CellKind.SIZE),
     CellColumn("segments", "Segments", CellKind.COUNT),
     CellColumn("records", "Records", CellKind.COUNT),
-    CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("logStartOffset", "Log start offset", CellKind.COUNT),
     CellColumn("localStartOffset", "First local offset", CellKind.COUNT),
-    CellColumn("logEndOffset", "End offset", CellKind.COUNT),
+    CellColumn("logEndOffset", "Log end offset", CellKind.COUNT),
     CellColumn("logDir", "Log directory"),
 )
 _KIND_COLUMNS = (
@@ -76,8 +76,8 @@ def bytes_block(known: Gathered) -> Block:
     )
     tiles = _tiles(known)
     figures = (Figure("Bytes by topic and partition", treemap("Bytes by topic and partition", tiles)),) if tiles else ()
-    notes = ("Set aside: blocks of the disk. Indexes of active segments are 10 MiB large, but mostly holes.",)
-    return Block("bytes", "Where the bytes are", tuple(_bytes_verdicts(known, total)), figures, tables, notes)
+    notes = ("Set aside: blocks of the disk. Indexes of active segments have 10 MiB, but mostly holes.",)
+    return Block("bytes", "Disk usage", tuple(_bytes_verdicts(known, total)), figures, tables, notes)
 
 
 def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
@@ -92,7 +92,7 @@ def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
         statuses = Counter(str(each.status) for each in gone)
         names = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         many = counted(len(gone), "directory", "directories")
-        sentence = f"{many} not in use ({names}) hold {human_size(_disk_size(gone))}."
+        sentence = f"{many} not in use ({names}): {human_size(_disk_size(gone))}."
         verdicts.append(Sentence(sentence, line_of(known, "ls"), Weight.WATCH))
     return verdicts
 
@@ -104,7 +104,7 @@ def disk_verdicts(known: Gathered) -> list[Sentence]:
         used = (disk.size - disk.available) / disk.size
         places = ", ".join(map(str, disk.log_dirs))
         sentence = (
-            f"The disk of {places} on this machine is {share_text(used)} full: {human_size(disk.available)} are free."
+            f"The disk of {places} on this machine is {share_text(used)} full: {human_size(disk.available)} free."
         )
         verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
     return verdicts
@@ -193,7 +193,7 @@ _PARTS = (
 _SIZE_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("part", "Of"),
-    CellColumn("count", "How many", CellKind.COUNT),
+    CellColumn("count", "Count", CellKind.COUNT),
     CellColumn("bytes", "Together", CellKind.SIZE),
     CellColumn("least", "Least", CellKind.SIZE),
     CellColumn("p50", "50 %", CellKind.SIZE),
@@ -205,14 +205,14 @@ _LARGEST_COLUMNS = (
     CellColumn("directory", "Partition"),
     CellColumn("offset", "Offset", CellKind.COUNT),
     CellColumn("bytes", "Key, value, headers", CellKind.SIZE),
-    CellColumn("command", "Show it", CellKind.COMMAND),
+    CellColumn("command", "Command", CellKind.COMMAND),
 )
 
 
 def sizes_block(known: Gathered) -> Block:
     """Return the block about uncompressed sizes of records."""
     if known.choices.is_quick:
-        return Block("sizes", "Message sizes", notes=("Not known: --quick reads no records.",))
+        return Block("sizes", "Message sizes", notes=("Unknown: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.sums.histograms[Measure.RECORD_SIZE].count]
     rows = tuple(row for topic in topics for row in _size_rows(topic))
     placed = sorted((each for topic in topics for each in topic.largest), key=lambda each: -each.record.size)[:20]
@@ -233,7 +233,7 @@ def sizes_block(known: Gathered) -> Block:
         Table("sizes", "By topic", _SIZE_COLUMNS, rows),
         Table("largestRecords", "The largest records", _LARGEST_COLUMNS, largest),
     )
-    notes = ("Bytes of key, value and headers before compression. Null keys and values aren't counted as sizes.",)
+    notes = ("Bytes of key, value and headers before compression. Null keys and values aren't counted.",)
     return Block("sizes", "Message sizes", tuple(_size_verdicts(topics)), figures, tables, notes)
 
 
@@ -256,8 +256,9 @@ def _size_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
         if sizes.count >= _WORTH_RECORDS and share >= _MUCH and topic.largest:
             largest = topic.largest[0]
             sentence = (
-                f"{topic.name}: {share_text(_FEW)} of the records are {share_text(share)} of the bytes; the largest "
-                f"has {human_size(largest.record.size)}, at offset {largest.record.offset} of {largest.partition.name}."
+                f"{topic.name}: {share_text(_FEW)} of the records have {share_text(share)} of the bytes; the largest"
+                f" has {human_size(largest.record.size)}, at offset {largest.record.offset} of"
+                f" {largest.partition.name}."
             )
             found.append((share * sizes.sum, Sentence(sentence, _lookup(topic), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
@@ -275,11 +276,11 @@ _TRIAL_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("codec", "Codec"),
     CellColumn("ratio", "Ratio", CellKind.RATIO),
-    CellColumn("saved", "Less than now", CellKind.SHARE),
-    CellColumn("bytes", "The topic would have, about", CellKind.SIZE),
-    CellColumn("joinedSaved", "Less, in full batches", CellKind.SHARE),
-    CellColumn("joinedBytes", "The topic then", CellKind.SIZE),
-    CellColumn("speed", "Compressed a second", CellKind.SIZE),
+    CellColumn("saved", "Saved", CellKind.SHARE),
+    CellColumn("bytes", "Topic size with codec, about", CellKind.SIZE),
+    CellColumn("joinedSaved", "Saved, in full batches", CellKind.SHARE),
+    CellColumn("joinedBytes", "Topic size, in full batches", CellKind.SIZE),
+    CellColumn("speed", "Compressed per second", CellKind.SIZE),
     CellColumn("sample", "Sample", CellKind.SIZE),
 )
 
@@ -287,19 +288,21 @@ _TRIAL_COLUMNS = (
 def codec_trial_block(known: Gathered) -> Block:
     """Return the block about codecs tried on samples."""
     if known.choices.is_quick:
-        return Block("codecTrial", "Codec what-if", notes=("Not tried: --quick reads no records.",))
+        return Block("codecTrial", "Codec what-if", notes=("Unknown: --quick reads no records.",))
     topics = [topic for topic in known.by_size if topic.size and not topic.name.startswith("__")][:MOST_TOPICS]
     tried = [(topic, known.samples[topic.name]) for topic in topics if topic.name in known.samples]
     rows = tuple(row for topic, sample in tried for row in _trial_rows(topic, sample))
     notes = [
-        f"A sample of up to {human_size(SAMPLE_SIZE)} of the largest partition's records, from the beginnings of its "
-        "segments, compressed at Kafka's default levels. Less than now: bytes that would go, by the bytes of the same "
-        "batches as they are stored, headers included; below 0 the codec would make them larger. Full batches: the "
-        f"same records in batches of 16 KiB, headers of {BATCH_HEADER_SIZE} bytes each.",
+        f"kseg compresses a sample at Kafka's default levels: up to {human_size(SAMPLE_SIZE)} of the largest"
+        " partition's records, from the start of each segment. Saved: the share of the sample's stored bytes, headers"
+        " included, that the codec would save. A value below 0 means more bytes. Full batches: the same records in"
+        f" batches of 16 KiB with a header of {BATCH_HEADER_SIZE} bytes.",
     ]
     if not known.choices.times_codecs:
-        notes.append("--speeds measures how fast each codec is here; then the page isn't the same each time.")
-    tables = (Table("codecTrial", "Each codec on a sample", _TRIAL_COLUMNS, rows),)
+        notes.append(
+            "--speeds measures the speed of each codec on this machine. The page then differs from run to run."
+        )
+    tables = (Table("codecTrial", "Codecs on a sample", _TRIAL_COLUMNS, rows),)
     return Block(
         "codecTrial", "Codec what-if", tuple(_trial_verdicts(tried)), tables=tables if rows else (), notes=tuple(notes)
     )
@@ -343,8 +346,8 @@ def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
         saved = round(share * topic.size)
         if share >= _WORTH_SHARE and saved >= _WORTH:
             sentence = (
-                f"{topic.name}: about {human_size(saved)} of {human_size(topic.size)}, {share_text(share)}, would go "
-                "by zstd, with batches as they are."
+                f"{topic.name}: about {human_size(saved)} of {human_size(topic.size)}, {share_text(share)}, would be"
+                " saved by zstd with unchanged batches."
             )
             largest = max(topic.partitions, key=lambda each: each.size)
             found.append((saved, Sentence(sentence, partition_line(largest, *_RATIOS), Weight.WATCH)))
@@ -357,17 +360,17 @@ def _whole_trial(tried: list[tuple[TopicFacts, Sample]]) -> Sentence:
     size = sum(topic.size for topic, _ in tried)
     saved = round(sum(max(saved_share(sample, Codec.ZSTD), 0.0) * topic.size for topic, sample in tried))
     words = f"about {human_size(saved)} of {human_size(size)}, {share_text(saved / size)}"
-    return Sentence(f"zstd would save {words}, in {counted(len(tried), 'topic')}, with batches as they are.")
+    return Sentence(f"With unchanged batches, zstd would save {words} in {counted(len(tried), 'topic')}.")
 
 
 _GIB = 1 << 30
 _COST_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("bytes", "Bytes here", CellKind.SIZE),
-    CellColumn("cost", "A month", CellKind.MONEY),
+    CellColumn("cost", "Per month", CellKind.MONEY),
     CellColumn("due", "Due for deletion", CellKind.MONEY),
-    CellColumn("zstd", "By zstd", CellKind.MONEY),
-    CellColumn("compaction", "By compaction", CellKind.MONEY),
+    CellColumn("zstd", "Saved by zstd", CellKind.MONEY),
+    CellColumn("compaction", "Saved by compaction", CellKind.MONEY),
 )
 
 
@@ -384,12 +387,12 @@ def cost_block(known: Gathered) -> Block:
     size = _disk_size(known.partitions)
     replicas = counted(known.choices.replicas, "replica")
     sentence = (
-        f"{human_size(size)} in {replicas} cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, "
-        f"compaction {compaction:,.2f}, retention that is due {due:,.2f}."
+        f"{human_size(size)} in {replicas} cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, compaction"
+        f" {compaction:,.2f}, due retention {due:,.2f}."
     )
     notes = (
-        f"At {known.choices.price:g} for a GiB a month, and {replicas} of what is here (--price, --replicas): "
-        "disk alone, no traffic. Savings are estimates of their own; they don't add up.",
+        f"At {known.choices.price:g} per GiB and month, with {replicas} (--price, --replicas). Only disk, no traffic."
+        " Each saving is a separate estimate: don't add them up.",
     )
     return Block(
         "cost", "Cost", (Sentence(sentence),), tables=(Table("cost", "By topic", _COST_COLUMNS, rows),), notes=notes

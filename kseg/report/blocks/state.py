@@ -48,13 +48,13 @@ def findings_block(known: Gathered) -> Block:
         Table("findings", "All findings", _FINDING_COLUMNS, rows),
         Table(
             "findingKinds",
-            "What they mean",
+            "Explanations",
             (
                 CellColumn("id", "Finding"),
                 CellColumn("severity", "Severity"),
                 CellColumn("meaning", "Meaning"),
                 CellColumn("risk", "Risk"),
-                CellColumn("nextStep", "What to do"),
+                CellColumn("nextStep", "Next step"),
             ),
             explained,
         ),
@@ -65,7 +65,7 @@ def findings_block(known: Gathered) -> Block:
 def _finding_verdicts(known: Gathered) -> list[Sentence]:
     serious = [each for each in known.check_up.troubles if each.severity is not Severity.NOTE]
     if not serious:
-        seen = "No error or warning was seen" if known.choices.is_quick else "No errors or warnings"
+        seen = "Found no errors or warnings" if known.choices.is_quick else "No errors or warnings"
         return [Sentence(f"{seen} in {counted(known.check_up.partitions, 'partition')}.")]
     kinds = Counter(each.id for each in serious)
     first: dict[str, Trouble] = {}
@@ -73,13 +73,15 @@ def _finding_verdicts(known: Gathered) -> list[Sentence]:
         first.setdefault(each.id, each)
     verdicts = [_verdict(each, kinds[name]) for name, each in list(first.items())[:_MOST_KINDS]]
     if len(first) > _MOST_KINDS:
-        verdicts.append(Sentence(f"{len(first) - _MOST_KINDS} more kinds of findings are below.", None, Weight.WATCH))
+        verdicts.append(
+            Sentence(f"The table has {len(first) - _MOST_KINDS} more kinds of findings.", None, Weight.WATCH)
+        )
     return verdicts
 
 
 def _verdict(each: Trouble, count: int) -> Sentence:
     where = each.file.name if each.topic is None else f"{each.topic}-{each.partition}"
-    more = "" if count == 1 else f" And {count - 1} more like it."
+    more = "" if count == 1 else f" And {count - 1} more like this."
     meaning = each.kind.meaning.removesuffix(".")
     return Sentence(f"{where}: {meaning} ({each.sentence}).{more}", each.command, _WEIGHTS[each.severity])
 
@@ -115,7 +117,7 @@ def groups_block(known: Gathered) -> Block:
         oldest = min(stale, key=lambda row: _number(row[5]))
         groups = len({row[0] for row in stale})
         age = age_text(now - _number(oldest[5]))
-        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} not for {age}."
+        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} nothing for {age}."
         verdicts.append(Sentence(sentence, line_of(known, "groups")))
     tables = (Table("groups", "By group and topic", _GROUP_COLUMNS, rows),)
     return Block("groups", "Groups", tuple(verdicts), tables=tables if rows else ())
@@ -140,9 +142,9 @@ _REPLICA_COLUMNS = (
     CellColumn("partition", "Partition"),
     CellColumn("logDir", "Log directory"),
     CellColumn("status", "Status"),
-    CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("logStartOffset", "Log start offset", CellKind.COUNT),
     CellColumn("localStartOffset", "First local offset", CellKind.COUNT),
-    CellColumn("logEndOffset", "End offset", CellKind.COUNT),
+    CellColumn("logEndOffset", "Log end offset", CellKind.COUNT),
     CellColumn("behind", "Behind", CellKind.COUNT),
     CellColumn("leaderEpoch", "Leader epoch", CellKind.COUNT),
     CellColumn("records", "Records", CellKind.COUNT),
@@ -163,9 +165,9 @@ def replicas_block(known: Gathered) -> Block:
     verdicts = [sentence for each in several for sentence in _replica_sentences(each)][:_MOST_SENTENCES]
     if not verdicts:
         compared = [each for each in several if len(each.copies) > 1]
-        sentence = f"All copies of {counted(len(compared), 'partition')} reach equally far."
+        sentence = f"All copies of {counted(len(compared), 'partition')} have the same end."
         verdicts.append(Sentence(sentence, line_of(known, "diff")))
-    notes = ("Offsets and leader epochs alone are compared here; `kseg diff` compares records.",)
+    notes = ("This section compares only offsets and leader epochs. `kseg diff` compares records.",)
     return Block(
         "replicas",
         "Replicas",
@@ -225,7 +227,7 @@ def _replica_sentences(replicas: Replicas) -> Iterator[Sentence]:
 _EMPTY_SHARE, _LONG = 0.1, 2.0
 _SETTING_COLUMNS = (
     CellColumn("topic", "Topic"),
-    CellColumn("what", "What disagrees"),
+    CellColumn("what", "Problem"),
     CellColumn("command", "See", CellKind.COMMAND),
 )
 _OWN_COLUMNS = (CellColumn("topic", "Topic"), CellColumn("setting", "Setting"), CellColumn("value", "Value"))
@@ -253,12 +255,12 @@ def settings_block(known: Gathered) -> Block:
         for name, value in sorted(settings.of("topic", topic.name).items())
     )
     possible = (
-        Table("disagreements", "What disagrees", _SETTING_COLUMNS, rows),
+        Table("disagreements", "Problem", _SETTING_COLUMNS, rows),
         Table("emptyTopics", "Topics with empty partitions", _EMPTY_COLUMNS, empty_rows),
-        Table("topicSettings", "Settings of the topics' own", _OWN_COLUMNS, own),
+        Table("topicSettings", "Topic settings", _OWN_COLUMNS, own),
     )
     tables = [table for table in possible if table.rows]
-    notes = () if own else ("No settings of topics are known: there is no __cluster_metadata in these directories.",)
+    notes = () if own else ("Topic settings are unknown: these directories have no __cluster_metadata.",)
     return Block("settings", "Settings", tuple(_setting_verdicts(known, rows)), tables=tuple(tables), notes=notes)
 
 
@@ -267,12 +269,12 @@ def _setting_verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> li
         Sentence(f"{row[0]}: {row[1]}.", None if row[2] is None else str(row[2]), Weight.WATCH) for row in rows[:3]
     ]
     if len(rows) > len(verdicts):
-        verdicts.append(Sentence(f"{counted(len(rows) - 3, 'more disagreement')} in the table.", None, Weight.WATCH))
+        verdicts.append(Sentence(f"The table has {counted(len(rows) - 3, 'more problem')}.", None, Weight.WATCH))
     empty = sum(not each.size for each in known.in_use)
     if empty:
         share = empty / len(known.in_use)
         unused = sum(not topic.size for topic in known.topics.values())
-        topics = f"{counted(unused, 'topic')} {'holds' if unused == 1 else 'hold'} nothing here"
+        topics = f"{counted(unused, 'topic')} {'has' if unused == 1 else 'have'} no records here"
         sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {topics}."
         weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
         verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic"), weight))
@@ -310,14 +312,14 @@ def _of_retention(topic: TopicFacts) -> Iterator[str]:
     is_known = "segment.ms" in one.own or one.time_source is not SettingSource.DEFAULT
     if is_known and roll.segment_ms > _LONG * retention:
         yield (
-            f"segments are open for up to {age_text(roll.segment_ms)} (segment.ms), but kept for "
-            f"{age_text(retention)} (retention.ms): records stay for both together"
+            f"segments are open for up to {age_text(roll.segment_ms)} (segment.ms), but kept for"
+            f" {age_text(retention)} (retention.ms): records stay for the sum of both"
         )
     closed = [segment for each in topic.partitions for segment in each.segments if segment.rolled is not Rolled.ACTIVE]
     small = [segment for segment in closed if segment.size < roll.segment_bytes // 100]
     if len(closed) >= 100 and len(small) > len(closed) // 2:
         mean = human_size(sum(segment.size for segment in closed) // len(closed))
-        yield f"{len(closed)} closed segments of {mean} on average: more files than segment.bytes would need"
+        yield f"{len(closed)} closed segments, {mean} on average: more files than segment.bytes requires"
 
 
 def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
@@ -327,10 +329,10 @@ def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
     least = min(len(each.replicas) for each in found.partitions)
     wanted = topic.first.own.get("min.insync.replicas", "")
     if wanted.isdigit() and int(wanted) > least:
-        yield f"min.insync.replicas is {wanted}, but there are {counted(least, 'replica')}: acks=all fails"
+        yield f"min.insync.replicas is {wanted}, but the topic has {counted(least, 'replica')}: acks=all fails"
     if wanted.isdigit() and int(wanted) == least > 1:
         yield f"min.insync.replicas is {wanted} of {counted(least, 'replica')}: acks=all fails when one broker is down"
     behind = [each for each in found.partitions if each.leader >= 0 and len(each.isr) < len(each.replicas)]
     if behind:
         share = share_text(len(behind) / len(found.partitions))
-        yield f"{counted(len(behind), 'partition')}, {share}, lack in-sync replicas in the cluster's metadata"
+        yield f"{counted(len(behind), 'partition')} ({share}) lack in-sync replicas in the cluster's metadata"

@@ -47,10 +47,10 @@ _RATE_COLUMNS = (
     CellColumn("records", "Records", CellKind.COUNT),
     CellColumn("batches", "Batches", CellKind.COUNT),
     CellColumn("bytes", "Bytes", CellKind.SIZE),
-    CellColumn("firstTime", "First time", CellKind.TIME),
-    CellColumn("lastTime", "Last time", CellKind.TIME),
-    CellColumn("meanRate", "Bytes a second", CellKind.SIZE),
-    CellColumn("peakRate", "At most", CellKind.SIZE),
+    CellColumn("firstTime", "First timestamp", CellKind.TIME),
+    CellColumn("lastTime", "Last timestamp", CellKind.TIME),
+    CellColumn("meanRate", "Bytes per second", CellKind.SIZE),
+    CellColumn("peakRate", "Peak", CellKind.SIZE),
     CellColumn("peakTime", "From", CellKind.TIME),
     CellColumn("peakMs", "For", CellKind.DURATION),
 )
@@ -74,12 +74,15 @@ def rate_block(known: Gathered) -> Block:
     stretches = list(times.stretches())
     rows = tuple(_rate_row(topic) for topic in known.by_size if topic.sums.times.sums)
     if not rows:
-        return Block("rate", "Produce rate", notes=("No batch has a time that can be right.",))
+        return Block("rate", "Produce rate", notes=("No batch has a plausible timestamp.",))
     week = _week(known)
     notes = (
-        "By the largest time of each batch that is still in the logs: what retention and compaction have taken is gone "
-        f"from these numbers. Bars of {age_text(times.step)}.",
-        f"Hours of the week are those of {known.choices.zone} now; daylight saving isn't reckoned back.",
+        "By the largest timestamp of each batch in the logs. Batches that retention or compaction removed aren't"
+        f" counted. Bars of {age_text(times.step)}.",
+        (
+            f"Hours of the week are in {known.choices.zone} with its current offset, without changes for daylight"
+            " saving time."
+        ),
     )
     tables = (
         Table("rates", "By topic", _RATE_COLUMNS, rows),
@@ -101,8 +104,8 @@ def rate_block(known: Gathered) -> Block:
 
 def _rates(known: Gathered, times: TimeSums, week: list[tuple[int, int]]) -> list[Figure]:
     points = _points(list(times.stretches()), times.step)
-    title, text = "Bytes a second over time", axis_size
-    figures = [Figure(title, steps(title, [Series("bytes a second", points)], text, known.choices.zone, base=1024))]
+    title, text = "Bytes per second over time", axis_size
+    figures = [Figure(title, steps(title, [Series("bytes per second", points)], text, known.choices.zone, base=1024))]
     title = "Bytes by the hour of the week"
     return [*figures, Figure(title, week_map(title, [size for size, _ in week], text))]
 
@@ -174,7 +177,7 @@ def _peaks(known: Gathered) -> list[Sentence]:
         )
         since = moment_text(first.sums.largest_timestamp, zone)
         size = human_size(sum(topic.disk_size for topic in silent))
-        sentence = f"Nothing new for a week in {names}, {size}; in {first.name} since {since}."
+        sentence = f"No new records for a week in {names} ({size}); in {first.name} since {since}."
         verdicts.append(Sentence(sentence, topic_line(first, "ls")))
     return verdicts
 
@@ -186,9 +189,9 @@ _TIMELINE_COLUMNS = (
     CellColumn("directory", "Partition"),
     CellColumn("baseOffset", "Base offset", CellKind.COUNT),
     CellColumn("bytes", "Log", CellKind.SIZE),
-    CellColumn("firstTime", "First time", CellKind.TIME),
-    CellColumn("largestTime", "Largest time", CellKind.TIME),
-    CellColumn("rolled", "Next one started by"),
+    CellColumn("firstTime", "First timestamp", CellKind.TIME),
+    CellColumn("largestTime", "Largest timestamp", CellKind.TIME),
+    CellColumn("rolled", "Rolled by"),
     CellColumn("retention", "Retention"),
     CellColumn("expires", "Expires", CellKind.TIME),
 )
@@ -199,7 +202,7 @@ _ROLL_COLUMNS = (
     CellColumn("byTime", "By time", CellKind.COUNT),
     CellColumn("byFullIndex", "By full index", CellKind.COUNT),
     CellColumn("byOffsets", "By offsets", CellKind.COUNT),
-    CellColumn("byOther", "By other things", CellKind.COUNT),
+    CellColumn("byOther", "By other causes", CellKind.COUNT),
     CellColumn("median", "Median closed segment", CellKind.SIZE),
 )
 _REASONS = ("size", "time", "index-full", "offset-range", "unknown")
@@ -220,10 +223,12 @@ def timelines_block(known: Gathered) -> Block:
         Table("segments", "Segments", _TIMELINE_COLUMNS, rows),
     )
     notes = (
-        "A bar reaches from a segment's first to its largest time; the dashed line is now. Pinned: old enough to be "
-        "deleted, but an earlier segment with a later time keeps it, or its own time is in the future.",
-        "Why a segment was rolled follows from its size, times and indexes, by the topic's settings where they are "
-        "known, else by Kafka's defaults. Other things: a new leader, a restart, an administrator, or compaction.",
+        "A bar spans a segment's timestamps, from the first to the largest. The dashed line is now. Pinned: old"
+        " enough to be deleted, but kept by an earlier segment with a later timestamp, or by its own timestamp in the"
+        " future.",
+        "kseg infers the cause of a roll from the segment's size, timestamps and indexes, and the topic's settings."
+        " If these are unknown, it uses Kafka's defaults. Other causes: a new leader, a restart, an administrator, or"
+        " compaction.",
     )
     return Block(
         "timelines", "Segments over time", tuple(_roll_verdicts(known)), figures, tables if rows else (), notes
@@ -265,7 +270,7 @@ def _timeline_row(partition: PartitionFacts, retained: Retained) -> tuple[str | 
         segment.size,
         _time(segment.first_timestamp),
         _time(segment.largest_timestamp),
-        "something else" if segment.rolled is Rolled.UNKNOWN else str(segment.rolled),
+        "another cause" if segment.rolled is Rolled.UNKNOWN else str(segment.rolled),
         None if segment.retention is None else str(segment.retention),
         retained.expires_ms,
     )
@@ -295,8 +300,8 @@ def _roll_verdicts(known: Gathered) -> list[Sentence]:
             latest = max(one.segment.largest_timestamp for one in pinned)
             until = moment_text(max(one.expires_ms or latest for one in pinned), known.choices.zone)
             sentence = (
-                f"{each.name}: {counted(len(pinned), 'segment')}, {human_size(size)}, can't go before {until}: "
-                f"a record of {moment_text(latest, known.choices.zone)} keeps them."
+                f"{each.name}: {counted(len(pinned), 'segment')}, {human_size(size)}, can't be deleted before"
+                f" {until}: a record with timestamp {moment_text(latest, known.choices.zone)} keeps them."
             )
             verdicts.append((size, Sentence(sentence, partition_line(each, "retain"), Weight.WATCH)))
     verdicts.sort(key=lambda pair: -pair[0])
@@ -318,9 +323,9 @@ _LATENESS_COLUMNS = (
     CellColumn("lateP50", "Late by, 50 %", CellKind.DURATION),
     CellColumn("lateP99", "99 %", CellKind.DURATION),
     CellColumn("lateMost", "Most", CellKind.DURATION),
-    CellColumn("appendTimeBatches", "Batches with the broker's time", CellKind.COUNT),
-    CellColumn("untimedBatches", "Without a time", CellKind.COUNT),
-    CellColumn("strangeBatches", "With a time that can't be right", CellKind.COUNT),
+    CellColumn("appendTimeBatches", "Batches with LogAppendTime", CellKind.COUNT),
+    CellColumn("untimedBatches", "Without timestamp", CellKind.COUNT),
+    CellColumn("strangeBatches", "With implausible timestamp", CellKind.COUNT),
 )
 _SUSPECT_COLUMNS = (
     CellColumn("directory", "Partition"),
@@ -329,7 +334,7 @@ _SUSPECT_COLUMNS = (
     CellColumn("batches", "Batches", CellKind.COUNT),
     CellColumn("firstOffset", "From offset", CellKind.COUNT),
     CellColumn("lastOffset", "To", CellKind.COUNT),
-    CellColumn("largest", "Largest time", CellKind.COUNT),
+    CellColumn("largest", "Largest timestamp", CellKind.COUNT),
 )
 
 
@@ -340,14 +345,17 @@ def times_block(known: Gathered) -> Block:
     tables = [Table("lateness", "By topic", _LATENESS_COLUMNS, tuple(_time_row(known, topic) for topic in topics))]
     if suspects:
         rows = tuple(_suspect_row(partition, suspect) for partition, suspect in suspects)
-        tables.append(Table("suspectTimes", "Times that can't be right", _SUSPECT_COLUMNS, rows))
+        tables.append(Table("suspectTimes", "Implausible timestamps", _SUSPECT_COLUMNS, rows))
     late = known.all.histograms[Measure.LATENESS]
-    figures = (histogram_figure("How late records are", late, "milliseconds"),) if late.count else ()
+    figures = (histogram_figure("Lateness of records", late, "milliseconds"),) if late.count else ()
     notes = [
-        "Late: a record's time lies before the largest so far in its partition. Times of brokers aren't looked at."
+        (
+            "Late: the record's timestamp is below the largest earlier one in its partition. Only CreateTime counts,"
+            " not LogAppendTime."
+        )
     ]
     if known.choices.is_quick:
-        notes.append("Lateness isn't known: --quick reads no records.")
+        notes.append("Lateness is unknown: --quick reads no records.")
     return Block(
         "times", "Out-of-order timestamps", tuple(_late_verdicts(topics)), figures, tuple(tables), tuple(notes)
     )
@@ -385,7 +393,7 @@ def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
             half, most = age_text(late.percentile(0.5) or 0), age_text(late.most)
             how = f"by {most}" if half == most else f"half of them by {half} or more, one by {most}"
             records = "1 record" if late.count == 1 else f"{count_text(late.count)} records"
-            sentence = f"{topic.name}: {records}, {share_text(share)}, came late, {how}."
+            sentence = f"{topic.name}: {records} ({share_text(share)}) came late, {how}."
             verdicts.append(Sentence(sentence, topic_line(topic, "ls", "--by", "segment")))
     return verdicts
 
@@ -393,20 +401,20 @@ def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
 _RATE_DAYS = 7
 _FORECAST_COLUMNS = (
     CellColumn("day", "Until", CellKind.TIME),
-    CellColumn("goes", "Goes on that day", CellKind.SIZE),
-    CellColumn("left", "Left without new writes", CellKind.SIZE),
-    CellColumn("withWrites", "With writes as before", CellKind.SIZE),
+    CellColumn("goes", "Deleted that day", CellKind.SIZE),
+    CellColumn("left", "Remaining without new writes", CellKind.SIZE),
+    CellColumn("withWrites", "Remaining with writes as before", CellKind.SIZE),
 )
 _TOPIC_COLUMNS = (
     CellColumn("topic", "Topic"),
     CellColumn("retention", "Retention by time", CellKind.DURATION),
-    CellColumn("retentionBytes", "By size, each partition", CellKind.SIZE),
-    CellColumn("source", "Known from"),
+    CellColumn("retentionBytes", "Retention by size, per partition", CellKind.SIZE),
+    CellColumn("source", "Source"),
     CellColumn("due", "Due now", CellKind.SIZE),
-    CellColumn("within", "Goes within the forecast", CellKind.SIZE),
-    CellColumn("stays", "Stays longer", CellKind.SIZE),
-    CellColumn("never", "Never goes by time", CellKind.SIZE),
-    CellColumn("rate", "Written a day", CellKind.SIZE),
+    CellColumn("within", "Due within the forecast", CellKind.SIZE),
+    CellColumn("stays", "Kept longer", CellKind.SIZE),
+    CellColumn("never", "Never deleted by time", CellKind.SIZE),
+    CellColumn("rate", "Written per day", CellKind.SIZE),
 )
 
 
@@ -424,12 +432,13 @@ def forecast_block(known: Gathered) -> Block:
         written = sum(_still_there(rates[name], place, kept_ms.get(name, -1)) for name in rates)
         rows.append((day, goes[place], left, left + round(written)))
     tables = (
-        Table("forecast", "Day by day", _FORECAST_COLUMNS, tuple(rows)),
+        Table("forecast", "By day", _FORECAST_COLUMNS, tuple(rows)),
         Table("retention", "By topic", _TOPIC_COLUMNS, _topic_rows(known, days[-1], rates)),
     )
     notes = (
-        f"Written a day: the mean of the last {_RATE_DAYS} days, or since the topic's first record; what comes in at "
-        "this rate goes by the topic's retention, too. Segments go whole, and a broker looks every five minutes.",
+        f"Written per day: the mean of the last {_RATE_DAYS} days, or since the topic's first record. The topic's"
+        " retention applies to new records, too. A broker deletes only complete segments, and checks every five"
+        " minutes.",
     )
     verdicts = tuple(_forecast_verdicts(known, rows, rate))
     return Block("forecast", "Retention forecast", verdicts, _forecast_figures(known, rows), tables, notes)
@@ -511,7 +520,7 @@ def _places(partition: PartitionFacts, end: int) -> list[tuple[str, int]]:
 def _forecast_figures(known: Gathered, rows: list[tuple[int, int, int, int]]) -> tuple[Figure, ...]:
     if len(rows) < 2 or not rows[0][2] + rows[0][1]:
         return ()
-    title = f"Bytes of logs on the next {known.choices.days} days"
+    title = f"Bytes of logs in the next {known.choices.days} days"
     without = Series("without new writes", [(row[0], row[2]) for row in rows])
     with_writes = Series("with writes as before", [(row[0], row[3]) for row in rows], is_line=True)
     svg = steps(title, [without, with_writes], axis_size, known.choices.zone, base=1024)
@@ -522,22 +531,26 @@ def _forecast_verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], r
     verdicts = []
     if len(rows) > 1:
         sentence = (
-            f"{human_size(rows[1][1])} go within a day, {human_size(sum(row[1] for row in rows[1:]))} within "
-            f"{counted(known.choices.days, 'day')}; {rate_text(rate, DAY_MS)} are written."
+            f"Retention deletes {human_size(rows[1][1])} within a day and"
+            f" {human_size(sum(row[1] for row in rows[1:]))} within {counted(known.choices.days, 'day')}; producers"
+            f" write {rate_text(rate, DAY_MS)}."
         )
         verdicts.append(Sentence(sentence, line_of(known, "retain")))
     never = sum(size for each in known.in_use for place, size in _places(each, rows[-1][0]) if place == "never")
     if never:
-        sentence = f"{human_size(never)} never go by time: compacted, without a limit, or the policy isn't known."
+        sentence = (
+            f"Retention by time never deletes {human_size(never)}: compacted, without a limit, or with an unknown"
+            " policy."
+        )
         verdicts.append(Sentence(sentence, line_of(known, "retain")))
     free = sum(disk.available for disk in known.check_up.disks)
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
     if full is None and known.check_up.disks:
         days = counted(known.choices.days, "day")
-        verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk are enough for {days} and longer."))
+        verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk last {days} or longer."))
     if full is not None and known.check_up.disks:
         day = moment_text(rows[full][0], known.choices.zone)
-        sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}, by {day}."
+        sentence = f"At this rate, the disk ({human_size(free)} free) will be full in {counted(full, 'day')}, by {day}."
         missing = max(row[3] for row in rows) - rows[0][2] - free
         verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", str(missing)), Weight.BAD))
     return verdicts

@@ -288,7 +288,7 @@ class Judge:
         newest = max(again.tail.clock_ms, self._coordinators.clock_ms)
         if self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms):
             return first
-        reason = f"{first.reason}; {_young_text(self._timeout_ms)} by the newest time here"
+        reason = f"{first.reason}; {_young_text(self._timeout_ms)} by the latest time here"
         return Verdict(None, reason, first.coordinator, is_certain=False)
 
     def _verdict(self, opened: Transaction) -> Verdict:

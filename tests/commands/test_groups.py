@@ -104,7 +104,7 @@ def test_commits_beyond_the_log_end_are_not_summed_and_what_follows_is_said(tmp_
     assert b"  15, 1 commit beyond the log end, 1 of unknown lag  " in ran.stdout.splitlines()[2]
     said = (
         "kseg: group g: a-0: committed offset 20 is beyond the log end 5: records were lost, or the topic was"
-        " re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
+        " re-created; the consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
     )
     assert said in ran.stderr.decode().splitlines()
 
@@ -273,7 +273,7 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
     )
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
     run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
-    assert b"no members since 2023-11-14T22:14:20.000Z (9.000s before the newest time here)" in run.stdout
+    assert b"no members since 2023-11-14T22:14:20.000Z (9.000s before the latest time here)" in run.stdout
     said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time that a broker wrote,"
     assert run.stderr == said + b" since no broker uses the disk; give --now to set another time\n"
     assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr
@@ -389,7 +389,7 @@ def test_a_reset_plan_is_of_the_time_that_is_asked_for() -> None:
 def test_a_reset_plan_has_commits_alone(committed: Path) -> None:
     run = kseg(["groups", ".", "-o", "reset-csv", "--show", "groups"], committed)
     assert (run.status, run.stdout) == (2, b"")
-    assert b"leave --show out" in run.stderr
+    assert b"omit --show" in run.stderr
 
 
 def test_a_group_and_a_kind_of_rows_can_be_chosen() -> None:

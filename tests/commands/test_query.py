@@ -360,7 +360,7 @@ def test_sql_that_is_not_utf_8_is_an_error_of_one_line(disk: Path, monkeypatch: 
 
 def test_endless_sql_ends_at_the_limit(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given_sql(monkeypatch, b"SELECT 1;" * 2_000_000, "strict")
-    assert refused(disk, ".") == "kseg: the SQL on standard input has more than 16777216 bytes: split it"
+    assert refused(disk, ".") == "kseg: the SQL on standard input has more than 16777216 bytes; split it"
 
 
 # --- the prompt -------------------------------------------------------------------------------------------------------

@@ -142,7 +142,10 @@ def nested(levels: int) -> str:
         (chain(1000), "contain each other more than 200 levels deep"),
         (doubling(25), "values that take no bytes"),
         ({"type": "array", "items": doubling(25)}, "lists of values that take no bytes"),
-        ({"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]}, "not an Avro schema: ../../X"),
+        (
+            {"type": "record", "name": "X", "fields": [{"name": "a", "type": "../../X"}]},
+            "the Avro schema isn't valid: ../../X",
+        ),
     ],
     ids=["deep", "deeper", "deepest", "wide", "chain", "doubling", "doubling list", "elsewhere"],
 )

@@ -64,9 +64,9 @@ def test_bytes_have_their_meaning(name: str, data: bytes, value: object) -> None
     "name, data, words",
     [
         ("string", b"ab\xff", "byte 0xff at 2"),
-        ("int32", b"\0\0\1", "3 bytes, not 4"),
-        ("int64", b"", "0 bytes, not 8"),
-        ("double", b"123456789", "9 bytes, not 8"),
+        ("int32", b"\0\0\1", "3 bytes, expected 4"),
+        ("int64", b"", "0 bytes, expected 8"),
+        ("double", b"123456789", "9 bytes, expected 8"),
         ("uuid", b"x" * 36, "not a uuid"),
         ("uuid", b"x" * 17, "17 bytes"),
         ("json", b"", "not JSON"),

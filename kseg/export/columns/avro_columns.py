@@ -146,17 +146,17 @@ class _AvroWalk:
         if not others:
             return _PRIMITIVES["null"]._replace(schema=schema)
         if any(isinstance(each, list) for each in others):
-            raise NotDecodable("not an Avro schema: a union directly contains a union")
+            raise NotDecodable("the Avro schema isn't valid: a union directly contains a union")
         if len(others) == 1:
             only = self.branch(others[0], within)
             return only._replace(schema=[only.schema if each != "null" else "null" for each in schema])
         simple = [_simple(_type_name(each)) for each in others]
         names = [own if simple.count(own) == 1 else _type_name(each) for own, each in zip(simple, others, strict=True)]
         if not all(map(is_text, names)):
-            raise NotDecodable("not an Avro schema: a union contains an unnamed type")
+            raise NotDecodable("the Avro schema isn't valid: a union contains an unnamed type")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise NotDecodable(f"not an Avro schema: a union contains {one_line(twice)} twice")
+            raise NotDecodable(f"the Avro schema isn't valid: a union contains {one_line(twice)} twice")
         branches = {name: self.branch(each, within) for name, each in zip(names, others, strict=True)}
         wrapped = iter(
             {"type": "record", "name": self._new_name(), "fields": [{"name": name, "type": branch.schema}]}

@@ -85,6 +85,7 @@ LINES = (
     "rebuild-metadata -o json logs/4.3.1 --node-id 3001 --dry-run --endpoint CONTROLLER://localhost:9093",
     "export -o json damaged/210-wiped-batch exported",
     "export -o json docs/test-1-0 exported --dry-run",
+    "export -o json damaged/210-wiped-batch docs lake/{topic}",
 )
 """Runs that print most types of objects, on files of many releases and on damaged ones."""
 

@@ -1,13 +1,18 @@
 """`kseg export`: exports whole topics to Parquet files, with processes on this machine."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.commands.export_options import ExportOptions, export_of, note_no_match
+from kseg.commands.export_options import ExportOptions, export_of
+from kseg.commands.export_run import write_dry_run, write_outcome
 from kseg.commands.options.command import RedactOptions, command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import form_named
 from kseg.system.shared_work import processors
+
+if TYPE_CHECKING:
+    from kseg.export.planning import Export
+    from kseg.export.report import Report
 
 
 class ExportArguments(NamedTuple):
@@ -33,9 +38,11 @@ def export(given: ExportArguments) -> None:
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
       kseg export kafka-logs/ exported --redact keys --redact values
       kseg export kafka-logs/ exported --dry-run
+      kseg export kafka-logs/ 'lake/{topic}' --format iceberg
 
     SOURCE is a partition directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …). Several
-    sources may have replicas of the same partition. DEST is a directory or a URL. See docs/how-to/export.md.
+    sources may have replicas of the same partition. DEST is a directory or a URL. With
+    {topic} in it, each topic gets its own table. See docs/how-to/export.md.
 
     Records are selected as in `kseg dump`, but control records only with --control; the report counts excluded records.
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.
@@ -47,23 +54,22 @@ def export(given: ExportArguments) -> None:
     except ImportError as error:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
     from kseg.export.commit.order import in_processes
-    from kseg.export.planning import plan_export
     from kseg.export.run import run_export
-    from kseg.text.export import say_refused, write_plan, write_report
+    from kseg.export.topics import is_per_topic, run_topics
 
     options, count = given.options, given.processes or processors()
     redaction = given.redacting.redaction()
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options.dry_run:
-        write_plan(plan_export(wanted), form_named(options.output))
+        write_dry_run(wanted, form_named(options.output), options.talk)
         return
     with options.talk.bar() as bar:
-        report = run_export(
-            wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
-        )
-    if not options.talk.is_quiet:
-        write_report(report, form_named(options.output), verbose=given.verbose)
-    note_no_match(report, options)
-    say_refused(report.refused)
-    options.talk.end_with(report.status)
+
+        def run(each: "Export") -> "Report":
+            return run_export(
+                each, in_processes(count), lambda finished, total: bar.show(each.destination, finished, total)
+            )
+
+        outcome = run_topics(wanted, run) if is_per_topic(wanted) else run(wanted)
+    write_outcome(outcome, options, verbose=given.verbose)

@@ -15,6 +15,8 @@ from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kseg.export.commit.protocol import TableName
     from kseg.export.planning import Export
     from kseg.export.report import Report
@@ -103,12 +105,16 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
 
 def _table_of(options: ExportOptions) -> "TableName":
     from kseg.export.commit.protocol import TableName
+    from kseg.export.topics import PLACEHOLDER, TABLE_OF_TOPIC
 
     for name, given in (("catalog", options.catalog), ("table", options.table)):
         if given is not None and name not in FORMATS[options.table_format].options:
             fit = " or ".join(each.name for each in FORMATS.values() if name in each.options)
             raise UsageError(f"--{name} needs --format {fit}; other formats have no catalog")
-    return TableName(options.catalog, TableName().name if options.table is None else options.table)
+    if options.table is not None:
+        return TableName(options.catalog, options.table)
+    has_places = PLACEHOLDER in sources_and_destination(options)[1]
+    return TableName(options.catalog, TABLE_OF_TOPIC if has_places else TableName().name)
 
 
 def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...], str]:
@@ -183,15 +189,15 @@ def own_arguments(options: ExportOptions) -> list[str]:
     return [*arguments, *options.choice.arguments(), *(_absolute(os.fspath(path)) for path in (*sources, destination))]
 
 
-def note_no_match(report: "Report", options: ExportOptions) -> None:
+def note_no_match(reports: "Iterable[Report]", options: ExportOptions) -> None:
     """Note that no record of an export matched the selection."""
-    selection = options.selected.selection()
-    if selection.is_everything or any(each.records_out for each in report.partitions):
+    selection, accounts = options.selected.selection(), [each for report in reports for each in report.partitions]
+    if selection.is_everything or any(each.records_out for each in accounts):
         return
     from kseg.text.selected import asked_text
 
     zone = parse_zone(options.selected.zone)
-    count = counted(sum(each.records_in for each in report.partitions), "record")
+    count = counted(sum(each.records_in for each in accounts), "record")
     options.talk.note(f"none of {count} matches {asked_text(selection, zone)}; the export is empty")
 
 

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.commands.export_options import ExportOptions, export_of, note_no_match, own_arguments, sources_and_destination
+from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
+from kseg.commands.export_run import write_dry_run, write_outcome
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import TextForm, form_named
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from kseg.export.commit.order import Execute
     from kseg.export.planning import Export
+    from kseg.export.report import Report
     from kseg.spark.job import ByteProgress
     from kseg.spark.submit import Cluster
 
@@ -79,13 +81,13 @@ def spark_export(spark: SparkOptions) -> None:
     is_here = spark.remote is not None or spark.master.startswith("local")
     if options.dry_run:
         sent = None if is_here else quoted(cluster, own_arguments(options))
-        _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), sent)
+        _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), options, sent)
     elif spark.remote is not None:
-        talk.end_with(_run_by_server(options, spark.remote, spark.tasks))
+        _run_by_server(options, spark.remote, spark.tasks)
     elif spark.submitted or is_here:
         if not spark.submitted:
             talk.note(QUICKER)
-        talk.end_with(_run_here(spark))
+        _run_here(spark)
     else:
         talk.end_with(_submit(cluster, own_arguments(options), options, verbose=spark.verbose))
 
@@ -107,16 +109,13 @@ def _write_check() -> None:
         raise UsageError(wrong)
 
 
-def _write_dry_run(wanted: "Export", sent: str | None) -> None:
+def _write_dry_run(wanted: "Export", options: ExportOptions, sent: str | None) -> None:
     """Write the plan, and the command line of the submission, if there is one.
 
     The command line is also written if the sources aren't on this machine.
     """
-    from kseg.export.planning import plan_export
-    from kseg.text.export import write_plan
-
     try:
-        write_plan(plan_export(wanted), TextForm())
+        write_dry_run(wanted, TextForm(), options.talk)
     finally:
         if sent is not None:
             write_line(sent)
@@ -128,12 +127,15 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
     A driver on the cluster prints its report there, so the report is read from the destination.
     """
     from kseg.export.destination import open_destination
+    from kseg.export.topics import PLACEHOLDER
     from kseg.spark.submit import submit
     from kseg.text.export import write_kept_report
 
     status = submit(cluster, arguments, verbose=verbose)
-    if not cluster.drives_here and not options.talk.is_quiet:
-        destination = sources_and_destination(options)[1]
+    destination = sources_and_destination(options)[1]
+    if not cluster.drives_here and PLACEHOLDER in destination:
+        options.talk.note(f"{destination}: the report of each topic is in {REPORT} there")
+    elif not cluster.drives_here and not options.talk.is_quiet:
         write_kept_report(open_destination(destination).read(REPORT), destination, form_named(options.output))
     return status
 
@@ -148,7 +150,7 @@ def _prepare_jvm(spark: SparkOptions) -> None:
     write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
 
 
-def _run_here(spark: SparkOptions) -> int:
+def _run_here(spark: SparkOptions) -> None:
     from kseg.spark.job import by_context, open_context
 
     options = spark.export
@@ -156,31 +158,30 @@ def _run_here(spark: SparkOptions) -> int:
     master = None if spark.submitted else spark.master
     with open_context(master, dict(spark.settings), verbose=spark.verbose) as context:
         wanted = replace(wanted, parallelism=spark.tasks or context.defaultParallelism)
-        return _run(wanted, options, partial(by_context, context))
+        _run(wanted, options, partial(by_context, context))
 
 
-def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
+def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> None:
     from kseg.spark.job import by_server, open_server, parallelism_of
 
     wanted = export_of(options, tasks or 1)
     with open_server(url) as session:
         wanted = replace(wanted, parallelism=tasks or parallelism_of(session))
-        return _run(wanted, options, partial(by_server, session))
+        _run(wanted, options, partial(by_server, session))
 
 
-def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
+def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> None:
     """Export and report while Spark is still running: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
-    from kseg.text.export import say_refused, write_report
+    from kseg.export.topics import is_per_topic, run_topics
 
     with options.talk.bar() as bar:
 
-        def progress(finished: int, total: int, failed: int) -> None:
-            bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
+        def run(each: "Export") -> "Report":
+            def progress(finished: int, total: int, failed: int) -> None:
+                bar.show(f"{each.destination}, {failed} tasks failed" if failed else each.destination, finished, total)
 
-        report = run_export(wanted, by_spark(wanted.parallelism, progress))
-    if not options.talk.is_quiet:
-        write_report(report, form_named(options.output))
-    note_no_match(report, options)
-    say_refused(report.refused)
-    return report.status
+            return run_export(each, by_spark(each.parallelism, progress))
+
+        outcome = run_topics(wanted, run) if is_per_topic(wanted) else run(wanted)
+    write_outcome(outcome, options)

@@ -3,12 +3,23 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from kseg.cluster.copies import copies_of, find_replicas, require_replicas
+from kseg.cluster.copies import PartitionCopy, copies_of, find_replicas, require_replicas
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.taken import taken_of
 from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName
-from kseg.export.commit.sources import done_of, told_apart, unchanged, with_files_there, with_known_ids, without_gone
+from kseg.export.commit.sources import (
+    done_of,
+    is_outdated,
+    told_apart,
+    unchanged,
+    with_files_there,
+    with_known_ids,
+    without_gone,
+)
 from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.results import Result
@@ -20,6 +31,27 @@ from kseg.system.new_directory import HERE
 from kseg.system.placed_path import StrPath
 
 
+class Listing(NamedTuple):
+    """The partitions at an export's sources. refused: errors of sources and partitions that can't be listed."""
+
+    replicas: tuple[PartitionReplicas[PartitionCopy], ...]
+    refused: tuple[OpenError, ...]
+
+
+def list_sources(sources: Iterable[StrPath]) -> Listing:
+    """Return the partitions at some paths, globs or URLs.
+
+    Raises OpenError if there is nothing to read.
+    """
+    refused: list[OpenError] = []
+    replicas = find_replicas(sources, refused.append)
+    copies = copies_of(replicas)
+    if not copies and refused:
+        raise refused[0]
+    require_replicas(copies, sources)
+    return Listing(tuple(replicas), tuple(refused))
+
+
 @dataclass(frozen=True, slots=True)
 class Export:
     """An export: its sources, its destination and its options.
@@ -27,7 +59,7 @@ class Export:
     overwrite: replaces an existing export. table: the table and its catalog, for formats that have them. merge_files:
     joins small files, including those of earlier runs. adds_milliseconds: whether a new table gets the column
     `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
-    reported as done.
+    reported as done. listing: an earlier listing of the sources, which several exports share.
     """
 
     sources: tuple[StrPath, ...]
@@ -41,6 +73,7 @@ class Export:
     merge_files: bool = False
     reads_back: bool = False
     adds_milliseconds: bool = True
+    listing: Listing | None = None
 
     def splitting(self) -> Splitting:
         """Return the sizes of its orders."""
@@ -74,12 +107,8 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     # would make its log look truncated.
     state = commits.read_state(export.read, export.files, overwrite=export.overwrite)
     previous = state.previous
-    refused: list[OpenError] = []
-    replicas = find_replicas(export.sources, refused.append)
+    replicas, refused = _listing_of(export, previous)
     copies = copies_of(replicas)
-    if not copies and refused:
-        raise refused[0]
-    require_replicas(copies, export.sources)
     place.keep_outside((*named, *(copy.path for copies_of_one in copies.values() for copy in copies_of_one)))
     choice.require_among(numbers_by_topic([*copies, *((each.topic, each.partition) for each in previous.results)]))
     copies = with_known_ids(copies, previous.results)
@@ -107,12 +136,20 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         copies,
         read,
         overwrites=export.overwrite,
-        refused=tuple(each for each in refused if _is_meant(each, choice)),
+        refused=tuple(each for each in refused if is_meant(each, choice)),
         taken=taken_of([each for each in replicas if choice.takes(each.topic, each.partition)]),
     )
 
 
-def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
+def _listing_of(export: Export, previous: Manifest) -> Listing:
+    """Return the shared listing, unless another run has committed newer records since; or a new one."""
+    shared = export.listing
+    if shared is None or is_outdated(copies_of(shared.replicas), previous.results):
+        return list_sources(export.sources)
+    return shared
+
+
+def is_meant(error: OpenError, choice: PartitionChoice) -> bool:
     """Return whether an error concerns a source, or a partition below one that is to be exported."""
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 

@@ -1,7 +1,7 @@
 """Plans and reports of exports, as tables and as JSON objects."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
 from itertools import pairwise
@@ -96,21 +96,21 @@ def plan_rows(orders: "Iterable[WorkOrder]") -> list[PlanRow]:
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
-def plan_objects(plan: "ExportPlan") -> Iterator[dict[str, Any]]:
+def plan_objects(orders: "Sequence[WorkOrder]") -> Iterator[dict[str, Any]]:
     """Yield a plan as objects: one per partition, and a summary."""
-    rows = plan_rows(plan.orders)
+    rows = plan_rows(orders)
     yield from ({"type": "partition", **{column.name: column.value(row) for column in _PLAN_COLUMNS}} for row in rows)
     size = sum(row.bytes for row in rows)
-    yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
+    yield {"type": "summary", "partitions": len(rows), "orders": len(orders), "bytes": size}
 
 
-def plan_lines(plan: "ExportPlan") -> Iterator[str]:
+def plan_lines(orders: "Sequence[WorkOrder]") -> Iterator[str]:
     """Yield a plan as a table."""
-    rows = plan_rows(plan.orders)
+    rows = plan_rows(orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     sums = (
         counted(len(rows), "partition"),
-        counted(len(plan.orders), "order"),
+        counted(len(orders), "order"),
         human_size(sum(row.bytes for row in rows)),
     )
     yield ", ".join(sums)
@@ -118,24 +118,46 @@ def plan_lines(plan: "ExportPlan") -> Iterator[str]:
 
 def report_objects(report: "Report") -> Iterator[dict[str, Any]]:
     """Yield a report as objects: one per partition, one per damage, and a summary."""
+    yield from account_objects(report)
+    yield {"type": "summary", **table_members(report)}
+
+
+def account_objects(report: "Report") -> Iterator[dict[str, Any]]:
+    """Yield the accounts of partitions, each followed by its damages."""
     for partition in report.partitions:
         members = partition.to_json()
         damages = members.pop("damages")
         yield {"type": "partition", **members}
         place = {"topic": partition.topic, "partition": partition.partition}
         yield from ({"type": "damage", **place, **damage} for damage in damages)
+
+
+def table_members(report: "Report") -> dict[str, Any]:
+    """Return the sums of a report, its other facts, and commands that read the export."""
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
     merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
     taken = {} if report.taken is None else {"taken": report.taken.to_json()}
-    yield {"type": "summary", **_sums(report), **merged, **left_alone, **taken, **_readers(report)}
+    return {**sums_of([report]), **merged, **left_alone, **taken, **_readers(report)}
 
 
 def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     """Yield a report as a table, then damages and notes, and commands that read the export."""
-    rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
-    remade = _find_recreated(report.partitions)
-    rare += [_TOPIC_ID] if remade else []
-    yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
+    yield from partition_lines(report.partitions)
+    yield from account_lines(report)
+    if report.taken is not None:
+        yield from report.taken.sentences(verbose=verbose)
+    yield from reader_lines(report)
+
+
+def partition_lines(partitions: "Sequence[PartitionReport]") -> Iterator[str]:
+    """Yield the accounts of partitions as a table."""
+    rare = [column for column in _RARE_COLUMNS if any(map(column.value, partitions))]
+    rare += [_TOPIC_ID] if _find_recreated(partitions) else []
+    yield from aligned_lines((*_REPORT_COLUMNS, *rare), partitions)
+
+
+def account_lines(report: "Report") -> Iterator[str]:
+    """Yield what a report says in addition to the table: damages and notes, the sums, and other runs."""
     for partition in report.partitions:
         for loss in map(asdict, partition.damages):
             offsets = _offsets(loss["first"], loss["end"])
@@ -143,13 +165,10 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
+    remade = _find_recreated(report.partitions)
     yield from (line for earlier, later in remade for line in _lines_about_recreated(earlier, later))
-    sums = _sums(report)
-    yield (
-        f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
-        f"{_more(sums)}{counted(sums['damageCount'], 'damage')}; "
-        f"{counted(sums['newFiles'], 'new file')} in {report.destination}"
-    )
+    sums = sums_of([report])
+    yield sums_line(sums, report.destination)
     yield from _lines_about_earlier(report.partitions, sums)
     if report.taken_up:
         yield f"{report.taken_up} of the new files come from interrupted runs"
@@ -161,8 +180,19 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
             else f"merged: none; {counted(after, 'file')} as before"
         )
     yield from (f"left alone: {run}" for run in report.left_alone)
-    if report.taken is not None:
-        yield from report.taken.sentences(verbose=verbose)
+
+
+def sums_line(sums: Mapping[str, Any], destination: str) -> str:
+    """Return the sums of records, offsets and files in one line."""
+    return (
+        f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
+        f"{_more(sums)}{counted(sums['damageCount'], 'damage')}; "
+        f"{counted(sums['newFiles'], 'new file')} in {destination}"
+    )
+
+
+def reader_lines(report: "Report") -> Iterator[str]:
+    """Yield commands that read the export."""
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
@@ -232,7 +262,7 @@ def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str
         yield "before this run: the problems in the lines above, except for new ones"
 
 
-def _more(sums: dict[str, Any]) -> str:
+def _more(sums: Mapping[str, Any]) -> str:
     """Return the number of offsets that the export lacks for other reasons, if there are any."""
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
@@ -250,11 +280,12 @@ def _readers(report: "Report") -> dict[str, str]:
     }
 
 
-def _sums(report: "Report") -> dict[str, Any]:
-    partitions = report.partitions
+def sums_of(reports: "Sequence[Report]") -> dict[str, Any]:
+    """Return the sums of reports as JSON's values."""
+    partitions = [partition for report in reports for partition in report.partitions]
     return {
         "partitions": len(partitions),
-        "isWhole": report.is_whole,
+        "isWhole": all(report.is_whole for report in reports),
         "recordsIn": sum(partition.records_in for partition in partitions),
         "recordsOut": sum(partition.records_out for partition in partitions),
         "lost": sum(partition.lost for partition in partitions),
@@ -263,14 +294,14 @@ def _sums(report: "Report") -> dict[str, Any]:
         "newMissed": sum(partition.new_missed for partition in partitions),
         "withheld": sum(partition.withheld for partition in partitions),
         "damageCount": sum(len(partition.damages) for partition in partitions),
-        "newFiles": report.new_files,
-        **({"takenUp": report.taken_up} if report.taken_up else {}),
+        "newFiles": sum(report.new_files for report in reports),
+        **({"takenUp": taken_up} if (taken_up := sum(report.taken_up for report in reports)) else {}),
     }
 
 
 def write_plan(plan: "ExportPlan", form: Form) -> None:
     """Write a plan to standard output; report unreadable sources on stderr."""
-    _write(form, plan_objects(plan) if form.has_objects else plan_lines(plan))
+    write_each(form, plan_objects(plan.orders) if form.has_objects else plan_lines(plan.orders))
     say_refused(plan.refused)
 
 
@@ -279,7 +310,7 @@ def write_report(report: "Report", form: Form, *, verbose: bool = False) -> None
 
     verbose: the text lists the copy that each partition was read from.
     """
-    _write(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
+    write_each(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
 
 
 def write_kept_report(content: bytes | None, destination: str, form: Form) -> None:
@@ -305,7 +336,8 @@ def write_kept_report(content: bytes | None, destination: str, form: Form) -> No
     flush_stdout()
 
 
-def _write(form: Form, rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
+def write_each(form: Form, rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
+    """Write objects or lines to standard output."""
     for row in rows:
         if isinstance(row, str):
             write_line(row)

@@ -45,6 +45,15 @@ def test_the_command_line_for_spark_submit_asks_for_the_same(tmp_path: Path) -> 
     assert arguments[-2:] == [str(golden.ROOT / "logs/4.3.1"), str(tmp_path)]
 
 
+def test_tables_per_topic_are_planned_together_and_sent_as_one_job(tmp_path: Path) -> None:
+    destination = f"{tmp_path}/{{topic}}"
+    ran = kseg("spark-export", "--dry-run", "--master", "spark://head:7077", "logs/4.3.1", "--to", destination)
+    assert (ran.status, ran.stderr) == (0, b"")
+    *plan, sent = ran.stdout.decode().splitlines()
+    assert plan[-1].startswith("7 partitions, 7 orders")
+    assert shlex.split(sent)[-1] == destination
+
+
 def test_a_run_on_this_machine_needs_no_spark_submit(tmp_path: Path) -> None:
     ran = kseg("spark-export", "--dry-run", "logs/4.3.1", tmp_path, "--topic", "zstd")
     assert (ran.status, ran.stderr) == (0, b"")

@@ -201,7 +201,7 @@ OUTPUT = (
     Option("--to", "retain", "Copy a partition's remaining segments to this new or empty directory.", _PATH, "DIR",
         name="directory"),
     Option("--to", "get report", "Write to this new file. [default: standard output]", _PATH, "FILE", name="file"),
-    Option("--to", EXPORTS, "Write to this directory or URL. [default: the last path]", metavar="DEST",
+    Option("--to", EXPORTS, "Write to this directory or URL, which may contain {topic}. [default: the last path]", metavar="DEST",
         name="destination"),
     Option("--bundle", "doctor", "Write facts for a bug report to this archive, without contents or names.",
         _PATH, "FILE.tar.zst"),
@@ -220,7 +220,7 @@ OUTPUT = (
     Option("--batch-columns", EXPORTS, "Add columns about each record's batch.", bool),
     Option("--catalog", EXPORTS, "Use this pyiceberg catalog, with --format iceberg."
         " [default: an SQLite file in DEST]", metavar="NAME"),
-    Option("--table", EXPORTS, "Name of the table in the catalog, with --format iceberg. [default: kafka.records]",
+    Option("--table", EXPORTS, "Name of the table in the catalog, which may contain {topic}. [default: kafka.records]",
         metavar="NAME"),
     Option("--print-data-log", "dump lookup protocol", "Print keys and values of records.", bool),
     Option("--shallow", "dump protocol", "Print one line per batch, and no records.", bool),

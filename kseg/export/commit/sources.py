@@ -88,6 +88,21 @@ def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> l
     return kept if read.latest_per_key is None else _up_to_date(kept, copies)
 
 
+def is_outdated(copies: Copies, results: Iterable[Result]) -> bool:
+    """Return whether results have read more of a log than was listed, and the log isn't as it was listed either."""
+    sizes = {each.log: each.size for known in copies.values() for copy in known for each in copy.segments}
+    read = {each.path: each.end for result in results for each in result.sources if not each.is_cleaned}
+    return any(sizes.get(path, end) < end and _size_now(path) != sizes[path] for path, end in read.items())
+
+
+def _size_now(log: str) -> int | None:
+    """Return a local log's size; None if it is missing, or in a store, where asking costs as much as listing."""
+    try:
+        return None if is_remote(log) else Path(log).stat().st_size
+    except OSError:
+        return None
+
+
 def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
     """Return the results whose files all exist, under their final or their attempts' names."""
     return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]

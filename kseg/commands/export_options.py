@@ -58,6 +58,7 @@ class ExportOptions(NamedTuple):
     columns: ColumnOptions
     partition_by: tuple[str, ...]
     target_file_size: int
+    row_group_size: int
     compression: str
     bloom_filter: str | None
     table_format: str
@@ -91,6 +92,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         FileOptions(
             partition_by=options.partition_by,
             target_size=options.target_file_size,
+            row_group_size=options.row_group_size,
             compression=options.compression,
             bloom_filter=options.bloom_filter,
             table_format=options.table_format,

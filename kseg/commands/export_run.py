@@ -15,7 +15,7 @@ Done = TypeVar("Done")
 
 
 def write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool = False) -> None:
-    """Write the report of an export, and set the exit status: that of the topic with the worst one."""
+    """Write the report of an export, and set the exit status: the highest one of all topics."""
     from kseg.export.report import Report
     from kseg.text.export import say_refused, write_report
     from kseg.text.export_topics import write_topic_reports

@@ -169,20 +169,20 @@ NOTHING_DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """The size of orders. whole_partitions: whether each partition is one order, of any size.
+    """The size of orders. most: bytes of log. whole_partitions: whether each partition is one order, of any size.
 
     disordered: partitions in which offsets don't rise; each is one order.
     """
 
-    target_size: int
+    most: int
     parallelism: int = 1
     whole_partitions: bool = False
     disordered: frozenset[tuple[str, int | None]] = frozenset()
 
     def size_of(self, total: int) -> int:
-        """Return the bytes of one order for a total: fewer than the target if processors would be idle."""
-        share = -(-total // (ORDERS_PER_PROCESSOR * self.parallelism))
-        return max(min(self.target_size, share), min(SMALLEST_SPLIT, self.target_size), 1)
+        """Return the bytes of one order for a total: fewer than the most if processors would be idle."""
+        share = -(-total // (ORDERS_PER_PROCESSOR * self.parallelism)) if self.parallelism > 1 else total
+        return max(min(self.most, share), min(SMALLEST_SPLIT, self.most), 1)
 
 
 def plan_orders(

@@ -30,6 +30,9 @@ from kseg.log.selection import PartitionChoice, numbers_by_topic
 from kseg.system.new_directory import HERE
 from kseg.system.placed_path import StrPath
 
+LOG_PER_FILE = 16
+"""The most bytes of log per order, in sizes of files: Parquet takes a tenth of an uncompressed log, or as much."""
+
 
 class Listing(NamedTuple):
     """The partitions at an export's sources. refused: errors of sources and partitions that can't be listed."""
@@ -59,7 +62,8 @@ class Export:
     overwrite: replaces an existing export. table: the table and its catalog, for formats that have them. merge_files:
     joins small files, including those of earlier runs. adds_milliseconds: whether a new table gets the column
     `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
-    reported as done. listing: an earlier listing of the sources, which several exports share.
+    reported as done. listing: an earlier listing of the sources, which several exports share. order_size: the most
+    bytes of log per order; None: enough for files of the target size.
     """
 
     sources: tuple[StrPath, ...]
@@ -74,10 +78,12 @@ class Export:
     reads_back: bool = False
     adds_milliseconds: bool = True
     listing: Listing | None = None
+    order_size: int | None = None
 
     def splitting(self) -> Splitting:
         """Return the sizes of its orders."""
-        return Splitting(self.files.target_size, self.parallelism, self.read.latest_per_key is not None)
+        most = LOG_PER_FILE * self.files.target_size if self.order_size is None else self.order_size
+        return Splitting(most, self.parallelism, self.read.latest_per_key is not None)
 
     def commits(self) -> Commits:
         """Return the commits of its destination.

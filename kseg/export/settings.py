@@ -363,9 +363,9 @@ class FileOptions:
     """Options of output files.
 
     partition_by: folders by `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
-    names and not in the files. target_size: bytes of log per file, and of a file. row_group_size: bytes of records in
-    memory. compression: a codec of pyarrow's Parquet writer. bloom_filter: a column that gets a filter in each row
-    group. table_format: one of FORMATS.
+    names and not in the files. target_size: bytes of a file. row_group_size: bytes of records in memory.
+    compression: a codec of pyarrow's Parquet writer, perhaps with a level: `zstd:9`. bloom_filter: a column that gets a
+    filter in each row group. table_format: one of FORMATS.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
@@ -379,6 +379,12 @@ class FileOptions:
     def format(self) -> TableFormat:
         """The format's row in FORMATS."""
         return FORMATS[self.table_format]
+
+    @property
+    def codec(self) -> dict[str, Any]:
+        """The arguments of pyarrow's Parquet writer for the compression."""
+        name, _, level = self.compression.partition(":")
+        return {"compression": name, "compression_level": int(level) if level else None}
 
     @property
     def columns_of_folders(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from kseg.errors import ClusterError, KsegError, OpenError, UsageError, quoted
 from kseg.export.commit.protocol import TableName
 from kseg.export.planning import Export, Listing, is_meant, list_sources
 from kseg.export.write import parquet
-from kseg.log.selection import NoSuchPartitionError
+from kseg.log.selection import numbers_by_topic
 
 PLACEHOLDER = "{topic}"
 """The part of a destination or of a table's name that stands for the topic."""
@@ -74,6 +74,7 @@ def run_topics(export: Export, run: Callable[[Export], Done]) -> TopicOutcomes[D
     parquet.check_options(export.files)
     listing = list_sources(export.sources)
     choice = export.selection.partitions
+    choice.require_among(numbers_by_topic((each.topic, each.partition) for each in listing.replicas if each.copies))
     outcomes = tuple(_outcome(each, run) for each in _topic_exports(export, listing))
     return TopicOutcomes(
         export.destination, outcomes, tuple(each for each in listing.refused if is_meant(each, choice))
@@ -86,9 +87,6 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
     for each in listing.replicas:
         if each.copies and export.selection.range_of(each.topic, each.partition) is not None:
             replicas[each.topic].append(each)
-    if not replicas:
-        places = (copy.place.place for each in listing.replicas for copy in each.copies)
-        raise NoSuchPartitionError(export.selection.partitions, places)
     taken: dict[str, str] = {}
     for topic, own in sorted(replicas.items()):
         table = export.table.name.replace(PLACEHOLDER, topic.replace(".", "_"))
@@ -98,7 +96,7 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
         elif other != topic:
             yield topic, UsageError(f"its table would be {quoted(table)}, which is that of the topic {other}")
         else:
-            choice = export.selection.partitions._replace(topics=(topic,))
+            choice = export.selection.partitions._replace(topics=(topic,), allow_missing=True)
             yield (
                 topic,
                 replace(

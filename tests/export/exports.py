@@ -36,8 +36,12 @@ def damaged(root: Path) -> list[Path]:
 
 
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:
-    """Export in this process; options of Export, ReadOptions, FileOptions and Selection are passed by name."""
+    """Export in this process; options of Export, ReadOptions, FileOptions and Selection are passed by name.
+
+    Orders have no more bytes than files, unless `order_size` is given: so small logs have several.
+    """
     parts: dict[str, Any] = {}
+    options = {"order_size": options.get("target_size"), **options}
     for name, kind in (("read", ReadOptions), ("files", FileOptions), ("selection", LogSelection)):
         fields = set(kind.__dataclass_fields__) & set(options)
         parts[name] = kind(**{field: options.pop(field) for field in fields})

@@ -42,7 +42,11 @@ def export(tmp_path: Path, change: Callable[[], object], **read: object) -> Repo
             yield execute_order(order, job, LocalDestination(job.destination))
 
     wanted = Export(
-        (str(tmp_path / "disk"),), str(tmp_path / "out"), files=FileOptions(target_size=700), read=ReadOptions(**read)
+        (str(tmp_path / "disk"),),
+        str(tmp_path / "out"),
+        files=FileOptions(target_size=700),
+        order_size=700,
+        read=ReadOptions(**read),
     )
     return run_export(wanted, execute)
 

@@ -39,7 +39,7 @@ def execute(orders, job):
             os.kill(os.getpid(), signal.SIGKILL)
         yield from execute_here([each], job)
 
-run_export(Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700)), execute)
+run_export(Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700), order_size=700), execute)
 """
 
 
@@ -85,7 +85,9 @@ INDEX_INTERVAL = 1300
 
 
 def export(disk: Path, out: Path, executed: Executed, *, read: ReadOptions = AS_USUAL) -> Report:
-    return run_export(Export((str(disk),), str(out), read=read, files=FileOptions(target_size=700)), executed)
+    return run_export(
+        Export((str(disk),), str(out), read=read, files=FileOptions(target_size=700), order_size=700), executed
+    )
 
 
 def assert_whole(out: Path) -> None:
@@ -220,5 +222,5 @@ def test_a_run_that_lost_leaves_nothing_to_take_up(disk: Path, tmp_path: Path) -
         return results
 
     with pytest.raises(KsegError, match="same time"):
-        run_export(Export((str(disk),), str(out), files=FileOptions(target_size=700)), overtaken)
+        run_export(Export((str(disk),), str(out), files=FileOptions(target_size=700), order_size=700), overtaken)
     assert_whole(out)

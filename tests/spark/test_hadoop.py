@@ -133,7 +133,9 @@ def assert_each_record_is_there_once(written: pa.Table) -> None:
 
 
 def test_an_export_from_and_to_hdfs_is_the_export_from_and_to_disks(hadoop: Hadoop, tmp_path: Path) -> None:
-    wanted = Export((f"{hadoop.url}/golden",), f"{hadoop.url}/out", files=FileOptions(target_size=3000))
+    wanted = Export(
+        (f"{hadoop.url}/golden",), f"{hadoop.url}/out", files=FileOptions(target_size=3000), order_size=3000
+    )
     report = run_export(wanted, execute_here)
     local = exports.export([golden.ROOT / "logs" / "4.3.1"], tmp_path / "out", target_size=3000)
     assert [(part.topic, part.records_out) for part in report.partitions] == [

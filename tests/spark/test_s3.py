@@ -65,7 +65,7 @@ def s3(store: fs.FileSystem) -> Iterator[fs.FileSystem]:
 def test_export_from_and_to_s3_is_the_export_from_and_to_disks(s3: fs.FileSystem, tmp_path: Path) -> None:
     folder = golden.ROOT / "logs" / "4.3.1"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
-    wanted = Export(("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000))
+    wanted = Export(("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000), order_size=3000)
     report = run_export(wanted, execute_here)
     local = exports.export([folder], tmp_path / "out", target_size=3000)
     assert [(part.topic, part.records_out) for part in report.partitions] == [
@@ -171,7 +171,9 @@ def test_sparks_tasks_read_and_write_s3(s3: fs.FileSystem, tmp_path: Path) -> No
 
     folder = golden.ROOT / "logs" / "4.3.1"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)
-    wanted = Export(("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000), parallelism=2)
+    wanted = Export(
+        ("s3://kafka/logs",), "s3://kafka/out", files=FileOptions(target_size=3000), order_size=3000, parallelism=2
+    )
     with open_context("local[2]", {"spark.driver.memory": "1g"}) as context:
         report = run_export(wanted, by_context(context, 2))
         assert run_export(wanted, by_context(context, 2)).new_files == 0

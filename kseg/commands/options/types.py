@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from kseg.errors import UsageError, counted
 from kseg.formats.file_names import MAXIMUM_PARTITION
@@ -126,6 +128,32 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
             self.fail(f"{value!r} isn't a list of topic, partition and date, nor `none`", param, ctx)
         return names
+
+
+class ParquetCompression(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """A codec of Parquet files, perhaps with a level: `zstd:9`."""
+
+    name = "CODEC[:LEVEL]"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return codec and level; fail if there is no such codec, or if it doesn't have such a level."""
+        codec, colon, level = str(value).partition(":")
+        levels = _PARQUET_LEVELS.get(codec)
+        if levels is None:
+            self.fail(f"{codec!r} isn't one of {', '.join(_PARQUET_LEVELS)}", param, ctx)
+        if colon and not (level.isascii() and level.isdigit() and len(level) <= 2 and int(level) in levels):
+            bounds = f"levels from {levels[0]} to {levels[-1]}" if levels else "no levels"
+            self.fail(f"{value!r}: {codec} has {bounds}", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the codecs."""
+        return [CompletionItem(codec) for codec in _PARQUET_LEVELS if codec.startswith(incomplete)]
+
+
+_PARQUET_LEVELS = MappingProxyType(
+    {"zstd": range(1, 23), "snappy": range(0), "gzip": range(1, 10), "lz4": range(1, 13), "none": range(0)}
+)
 
 
 class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on

@@ -333,7 +333,7 @@ class DeltaLog:
         """Write the file's other rows to a new file, and return its action; None if there are none."""
         folder = name.rpartition("/")[0]
         target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
-        writing = schema_of_files(manifest.read, self._files), self._files.compression
+        writing = schema_of_files(manifest.read, self._files), self._files
         kept = copy_rows(self._place, [name], target, writing, without(parts, topic))
         if kept is None:
             return None

@@ -444,7 +444,7 @@ class IcebergLog:
         names = [self._name_of(file) for file in files]
         folder = names[0].rpartition("/")[0]
         target = f"{folder}/part-{stem}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
-        writing = schema_of_files(read, self._files), self._files.compression
+        writing = schema_of_files(read, self._files), self._files
         copied = copy_rows(self._place, names, target, writing, without(gone, None))
         return None if copied is None else f"{self._url}/{target}"
 

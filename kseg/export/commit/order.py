@@ -95,7 +95,7 @@ def _write(reader: OrderReader, files: ParquetFiles) -> bool:
             if batch.num_rows:
                 held = with_readable_times(batch)
                 reader.tally.without_time += _null_times(held) - _null_times(batch)
-                files.write(held)
+                files.write(held, reader.progress)
     except OpenError as error:
         if not has_gone(error):
             raise

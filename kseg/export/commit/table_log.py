@@ -16,7 +16,7 @@ from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
-from kseg.export.settings import ReadOptions
+from kseg.export.settings import FileOptions, ReadOptions
 
 APPLICATION = "kseg"
 """The name of the number and the progress in a table's log."""
@@ -173,18 +173,20 @@ class CopiedRows(NamedTuple):
 
 
 def copy_rows(
-    place: Destination, names: Iterable[str], target: str, writing: tuple[pa.Schema, str], wanted: Wanted | None = None
+    place: Destination,
+    names: Iterable[str],
+    target: str,
+    writing: tuple[pa.Schema, FileOptions],
+    wanted: Wanted | None = None,
 ) -> CopiedRows | None:
     """Copy rows of the destination's files to a new one; return None if no row remains.
 
-    writing: schema and compression of the new file. Raises KsegError if a file can't be read or written.
+    writing: schema and options of the new file. Raises KsegError if a file can't be read or written.
     """
     metadata: list[pq.FileMetaData] = []
-    schema, compression = writing
+    schema, options = writing
     with place.create(target) as sink:
-        writer = pq.ParquetWriter(
-            sink, schema, compression=compression, write_page_index=True, metadata_collector=metadata
-        )
+        writer = pq.ParquetWriter(sink, schema, **options.codec, write_page_index=True, metadata_collector=metadata)
         with writer:
             for name in names:
                 for rows in _row_groups(place, name):

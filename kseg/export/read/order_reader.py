@@ -260,6 +260,14 @@ class OrderReader:
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
         self._decoded = DecodedColumns(options.decode) if options.decode.fields() else None
+        self._reading: RangeReader | None = None
+        self._finished = 0
+
+    @property
+    def progress(self) -> float:
+        """The part of the order's bytes that was read so far, from 0 to 1."""
+        reading = 0 if self._reading is None else self._reading.end - self._reading.start
+        return min((self._finished + reading) / max(self.order.size, 1), 1.0)
 
     @property
     def tally(self) -> Tally:
@@ -322,7 +330,10 @@ class OrderReader:
                 break
             self._accounts.begin_range(part.place, part.base_offset if part.start == 0 else None, part.read_to)
             with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
+                self._reading = reader
                 yield from self._of_range(number, reader)
+            self._reading = None
+            self._finished += reader.end - reader.start
 
     def _of_range(self, number: int, reader: RangeReader) -> Iterator[pa.RecordBatch]:
         order = self.order
@@ -530,7 +541,7 @@ def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) 
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
     for batch in batches:
-        for piece in _cut(batch, max_bytes, max_rows):
+        for piece in cut(batch, max_bytes, max_rows):
             if not waiting and (piece.num_rows * 4 >= max_rows or piece.nbytes * 4 >= max_bytes):
                 yield piece
                 continue
@@ -544,14 +555,14 @@ def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) 
         yield _join(waiting)
 
 
-def _cut(batch: pa.RecordBatch, max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
+def cut(batch: pa.RecordBatch, max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield halves of a batch, recursively, until each fits; a single record may be larger."""
     if batch.num_rows <= 1 or (batch.nbytes <= max_bytes and batch.num_rows <= max_rows):
         yield batch
         return
     half = batch.num_rows // 2
-    yield from _cut(batch.slice(0, half), max_bytes, max_rows)
-    yield from _cut(batch.slice(half), max_bytes, max_rows)
+    yield from cut(batch.slice(0, half), max_bytes, max_rows)
+    yield from cut(batch.slice(half), max_bytes, max_rows)
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

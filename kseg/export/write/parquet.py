@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from inspect import signature
 from itertools import count
+from math import ceil
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from kseg.errors import KsegError, OpenError, UsageError, counted, quoted
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
+from kseg.export.read.order_reader import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import COLUMNS, MIB, FileOptions, ReadOptions
 
@@ -95,6 +97,8 @@ ATTEMPT = re.compile(
     rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
 )
 """Pattern of the name of an attempt's file; its group is the run's id."""
+TOLERANCE = 0.2
+"""The greatest deviation of a file's size from the target, as far as there are enough records."""
 OPEN_FILES = 16
 """The most files of different dates that are written concurrently."""
 MOST_OF_A_TOPIC = 160
@@ -151,6 +155,8 @@ class ParquetFiles:
         self._place = place
         self._schema = schema_of_files(read, options)
         self._open: dict[str, NewFile] = {}
+        self._density: float | None = None
+        self._progress = 0.0
 
     def __enter__(self) -> "ParquetFiles":
         return self
@@ -170,16 +176,38 @@ class ParquetFiles:
             with suppress(KsegError):  # the sweep finds the file
                 self._place.delete(self.files.pop().attempt)
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Add records to the files of their folders."""
-        for folder, records in self._by_folder(batch):
-            file = self._open.pop(folder, None) or self._new_file(folder)
-            self._open[folder] = file
-            file.write(records)
-            if file.size >= self._options.target_size:
-                self._close(folder)
-            elif len(self._open) > OPEN_FILES:
-                self._close(next(iter(self._open)))
+    def write(self, batch: pa.RecordBatch, progress: float = 1.0) -> None:
+        """Add records to the files of their folders. progress: the part of the order that was read, from 0 to 1."""
+        size = min(self._options.row_group_size, max(self._options.target_size // 8, 1))
+        before, rows = self._progress, 0
+        for piece in cut(batch, size, batch.num_rows):
+            rows += piece.num_rows
+            self._progress = before + (progress - before) * rows / batch.num_rows
+            for folder, records in self._by_folder(piece):
+                self._write_to(folder, records)
+
+    def _write_to(self, folder: str, records: pa.RecordBatch) -> None:
+        file = self._open.pop(folder, None) or self._new_file(folder)
+        self._open[folder] = file
+        file.write(records)
+        if file.size >= self._aim():
+            self._density = file.density
+            self._close(folder)
+        elif len(self._open) > OPEN_FILES:
+            self._close(next(iter(self._open)))
+
+    def _aim(self) -> float:
+        """Return the size at which a file ends: an equal part of the order's rest, near the target.
+
+        So the last file is about as large as the others.
+        """
+        target = self._options.target_size
+        if "date" in self._options.partition_by or self._progress <= 0:
+            return target
+        closed = sum(file.size for file in self.files)
+        rest = (closed + sum(file.size for file in self._open.values())) / self._progress - closed
+        most = (1 + TOLERANCE) * target
+        return min(max(rest / ceil(max(rest / most, 1)), (1 - TOLERANCE) * target), most)
 
     def _by_folder(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         columns = batch.select(self._schema.names)
@@ -200,7 +228,7 @@ class ParquetFiles:
     def _new_file(self, folder: str) -> "NewFile":
         order = self._order
         attempt = f"{self._attempt}-{len(self.files) + len(self._open)}"
-        layout = Layout(self._schema, self._options, is_sorted=not order.is_disordered)
+        layout = Layout(self._schema, self._options, not order.is_disordered, self._density)
         origin = {"topic": order.topic, "partition": order.partition, "replica": order.replica}
         if order.topic_id is not None:
             origin["topicId"] = order.topic_id
@@ -211,11 +239,15 @@ class ParquetFiles:
 
 
 class Layout(NamedTuple):
-    """The layout of a file. schema: its columns. is_sorted: whether its rows rise by topic, partition and offset."""
+    """The layout of a file. schema: its columns. is_sorted: whether its rows rise by topic, partition and offset.
+
+    density: bytes of a file per byte of records in memory, in earlier files of its kind; None if unknown.
+    """
 
     schema: pa.Schema
     options: FileOptions
     is_sorted: bool
+    density: float | None = None
 
 
 class NewFile:
@@ -232,7 +264,7 @@ class NewFile:
         self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_size = 0
+        self._waiting_size = self._flushed_size = 0
         self._rows = 0
         self._first: int | None = None
         self._last = 0
@@ -254,9 +286,15 @@ class NewFile:
         self._sink = self._stack.enter_context(self._place.create(self._path))
 
     @property
-    def size(self) -> int:
-        """Bytes written, and bytes of records still in memory."""
-        return self._waiting_size if self._first is None else self._sink.tell() + self._waiting_size
+    def density(self) -> float | None:
+        """Bytes of the file per byte of records in memory, as far as known."""
+        return self._sink.tell() / self._flushed_size if self._flushed_size else self._layout.density
+
+    @property
+    def size(self) -> float:
+        """Bytes written, and an estimate for the records still in memory."""
+        written = 0 if self._first is None else self._sink.tell()
+        return float(written + self._waiting_size * (self.density or 1))
 
     @property
     def rows(self) -> int:
@@ -273,8 +311,14 @@ class NewFile:
         self._waiting.append(batch)
         self._waiting_size += batch.nbytes
         self._rows += batch.num_rows
-        if self._waiting_size >= self._layout.options.row_group_size:
+        if self._waiting_size >= self._row_group_size:
             self._flush()
+
+    @property
+    def _row_group_size(self) -> int:
+        """Bytes of records in the next row group: fewer in the first one, if a small file's size isn't known yet."""
+        options = self._layout.options
+        return min(options.row_group_size, options.target_size // 4) if self.density is None else options.row_group_size
 
     def _note_times(self, times: pa.Array) -> None:
         found = pc.min_max(times.cast(pa.int64()))
@@ -290,6 +334,7 @@ class NewFile:
                 if self._writer is None:  # the first row group determines the filters' size
                     self._writer = self._stack.enter_context(_writer(self._sink, self._layout, table.num_rows))
                 self._writer.write_table(table, row_group_size=table.num_rows)
+            self._flushed_size += self._waiting_size
             self._waiting, self._waiting_size = [], 0
 
     @contextmanager
@@ -390,7 +435,7 @@ def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         sink,
         schema,
-        compression=layout.options.compression,
+        **layout.options.codec,
         use_dictionary=[*(name for name in _FEW_VALUES if name in names), "headers.list.element.key", *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,

@@ -94,7 +94,7 @@ def test_a_topic_that_fails_stops_no_other_and_decides_the_status(form: str, log
     (tmp_path / "lake/orders/mine").touch()
     ran = kseg(logs, "-o", form)
     assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
-    assert ran.stderr.startswith(b"kseg: orders: %b/lake/orders: is not empty" % bytes(tmp_path))
+    assert ran.stderr.startswith(b"kseg: orders: %b/lake/orders: the destination isn't empty" % bytes(tmp_path))
     assert len(exports.offsets(tmp_path / "lake/pay.ments", "pay.ments")) == 20
     if form == "json":
         failed, done = objects(ran, "table")
@@ -150,7 +150,7 @@ def test_tables_of_several_topics_need_a_place_and_a_name_each(options: list[str
 def test_no_such_topic_writes_nothing(logs: Path, tmp_path: Path) -> None:
     ran = kseg(logs, "--topic", "order")
     assert (ran.status, ran.stdout, (tmp_path / "lake").exists()) == (2, b"", False)
-    assert b"there are orders" in ran.stderr
+    assert b"did you mean orders (0-1)?" in ran.stderr
 
 
 def test_a_dry_run_plans_all_topics(logs: Path, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def by_spark(stack: ExitStack, logs: Path) -> dict[str, Callable[[str], object]]
     settings = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", JAVA_OPTIONS: ""}
     spark = SparkSession(stack.enter_context(open_context(MASTER, settings)))
     register(spark)
-    source = spark.read.format("kseg").option("minPartitions", "8").option("pushdown", "true").load(str(logs))
+    source = spark.read.format("kseg").option("minPartitions", "8").load(str(logs))
     source.createOrReplaceTempView("orders")
     return {"spark.sql": lambda sql: spark.sql(sql.format("orders")).collect()}
 

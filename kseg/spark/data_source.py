@@ -1,7 +1,7 @@
 """The Spark data source "kseg": tables, streams, and the writer that executes work orders."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -12,10 +12,9 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from kseg.cluster.copies import Copies
 from kseg.export.results import Result
 from kseg.export.settings import LogSelection
-from kseg.spark.options import STREAM_ONLY, FilterOffer, Request, batch_ranges
+from kseg.spark.options import STREAM_ONLY, batch_ranges
 from kseg.spark.tasks import OrderExecutor, Round, split
 
 if TYPE_CHECKING:
@@ -63,29 +62,13 @@ class KsegSource(DataSource):
 
 
 class KsegReader(OrderExecutor, DataSourceReader):
-    """A batch query.
-
-    It accepts filters only if `pushdown` is true: Spark 4.1 to 4.3 reuse a plan with filters for the next query of the
-    same DataFrame, which has other filters.
-    """
-
-    def __init__(self, request: Request, columns: Sequence[str]) -> None:
-        super().__init__(request, columns)
-        if request.flag("pushdown"):
-            self.pushFilters = FilterOffer(self.filters)
+    """A batch query."""
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return byte ranges of segments, balanced by bytes, from names, sizes and indexes. Runs on the driver."""
         self.request.note_unused(STREAM_ONLY)
-        copies = self.filters.find(self.request.find())
-        return split(copies, self._selection(copies), self.request)
-
-    def _selection(self, copies: Copies) -> LogSelection:
-        """Return the selection by options and filters; times that can't be looked up only filter rows."""
-        ranges = {key: self.filters.narrow(offsets) for key, offsets in batch_ranges(self.request, copies).items()}
-        selection = LogSelection(offsets_of=ranges)
-        is_local = all(not replicas[0].is_remote for replicas in copies.values())
-        return replace(selection, first_time=self.filters.first_time()) if is_local else selection
+        copies = self.request.find()
+        return split(copies, LogSelection(offsets_of=batch_ranges(self.request, copies)), self.request)
 
 
 @dataclass

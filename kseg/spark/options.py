@@ -1,14 +1,11 @@
-"""Options of the data source, pushed filters, and the bounds of a query in each partition."""
+"""Options of the data source, and the bounds of a query in each partition."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property, reduce
-from operator import and_
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from kseg.cluster.copies import Copies, PartitionCopy, copies_of, find_replicas, require_replicas
@@ -18,13 +15,6 @@ from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.errors import KsegError, UsageError
 from kseg.export.settings import MIB, Isolation, Mode, OffsetRange, ReadOptions
 from kseg.output.progress import talk
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.datasource import Filter
-
-    from kseg.export.plan import FilterBounds
-
 
 SPLIT_SIZE = 128 * MIB
 PARTITION_CHOICES = ("subscribe", "subscribePattern", "assign")
@@ -52,7 +42,6 @@ DEFAULTS: dict[str, str | None] = {
     "maxTriggerDelay": "15m",
     "kafka.isolation.level": "read_uncommitted",
     "splitSize": str(SPLIT_SIZE),
-    "pushdown": "false",
     "table": "records",
 }
 """The options and their defaults."""
@@ -66,8 +55,13 @@ _UNUSED = (
     "fetchOffset.retryIntervalMs",
     "groupIdPrefix",
     "maxRecordsPerPartition",
+    "pushdown",
 )
-"""The connector's options that have no meaning for files."""
+"""Options without effect: the connector's that have no meaning for files, and `pushdown`.
+
+Spark up to 4.3 gives the partitions of a query with pushed filters to all other queries of the same DataFrame, so kseg
+takes none. Source: PythonScanBuilder.pushFilters, PythonDataSourceV2.setReadInfo.
+"""
 _CONSUMERS = "kafka."
 """Prefix of the connector's settings for Kafka's consumer."""
 _KNOWN = {name.lower(): name for name in (*DEFAULTS, *_UNUSED)}
@@ -97,173 +91,6 @@ def _unknown_option(name: str) -> str:
     near = get_close_matches(name, _KNOWN, 1)
     hint = f"did you mean {_KNOWN[near[0]]}?" if near else f"its options are {', '.join(DEFAULTS)}"
     return f"the data source has no option {name!r}; {hint}"
-
-
-_COMPARISONS = {
-    "EqualTo": "equal",
-    "GreaterThan": "greater",
-    "GreaterThanOrEqual": "greater_equal",
-    "LessThan": "less",
-    "LessThanOrEqual": "less_equal",
-}
-"""Arrow's equivalents of pyspark's filters, nulls included; by name, since old releases have none."""
-_SEARCHES = {"StringStartsWith": "starts_with", "StringEndsWith": "ends_with", "StringContains": "match_substring"}
-_VALUES: dict[str, type | tuple[type, ...]] = {
-    "string": str,
-    "binary": (bytes, bytearray),
-    "int32": int,
-    "int64": int,
-    "bool": bool,
-    "timestamp[us, tz=UTC]": datetime,
-}
-"""The Python types required of filters' values: Arrow would truncate numbers."""
-
-
-@dataclass
-class PushedFilters:
-    """Filters taken from a query. They apply to each row; excluded parts aren't read, if possible.
-
-    schema: the columns of the filtered rows. has_offsets: whether the rows are records, rather than another table's.
-    """
-
-    schema: "pa.Schema"
-    has_offsets: bool = True
-    taken: list["Filter"] = field(default_factory=list)
-
-    def take(self, wanted: "Filter") -> bool:
-        """Take a filter and return True if its result is exactly Spark's; False leaves it to Spark."""
-        import pyarrow as pa
-
-        try:
-            _evaluate(wanted, pa.RecordBatch.from_pylist([], schema=self.schema))
-        except (KeyError, TypeError, pa.ArrowException):
-            return False  # another kind of filter, value or column
-        self.taken.append(wanted)
-        return True
-
-    def apply(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
-        """Return the rows for which all filters are true."""
-        for wanted in self.taken:
-            batch = batch.filter(_evaluate(wanted, batch))
-        return batch
-
-    def find(self, copies: Copies) -> Copies:
-        """Return the partitions that may have such rows."""
-        return self._bounds.find(copies)
-
-    def narrow(self, offsets: OffsetRange) -> OffsetRange:
-        """Return the offsets of a range that such rows may have."""
-        return offsets.common(self._offsets) if self.has_offsets else offsets
-
-    def first_time(self) -> int | None:
-        """Return the lowest time of such rows in milliseconds since 1970; None if unbounded."""
-        time = self._bounds.first_time() if self.has_offsets else None
-        return time if time is not None and time > 0 else None
-
-    @property
-    def _bounds(self) -> "FilterBounds":
-        from kseg.export.plan import FilterBounds
-
-        conditions = [_evaluate(wanted, _Fields(self.schema)) for wanted in self.taken]
-        return FilterBounds(reduce(and_, conditions) if conditions else None, self.schema)
-
-    @cached_property
-    def _offsets(self) -> OffsetRange:
-        """The offsets of such rows in all partitions; used after all filters are taken."""
-        return self._bounds.offsets_anywhere()
-
-
-class _Columns(Protocol):
-    """Columns by name: those of a batch, or their placeholders in an expression. Raises KeyError."""
-
-    def column(self, name: str | None) -> Any:
-        pass
-
-    @property
-    def schema(self) -> "pa.Schema":
-        pass
-
-
-class _Fields:
-    """Columns in an expression."""
-
-    def __init__(self, schema: "pa.Schema") -> None:
-        self.schema = schema
-
-    def column(self, name: str | None) -> Any:
-        import pyarrow.compute as pc
-
-        return pc.field(name)
-
-
-def _column(wanted: Any) -> str | None:
-    """Return the column of a filter; None for other kinds of filters."""
-    attribute: tuple[str, ...] = getattr(wanted, "attribute", ())
-    return attribute[0] if len(attribute) == 1 else None
-
-
-def _evaluate(wanted: Any, columns: _Columns) -> Any:
-    """Return, for each row, true, false or, as in SQL, null. Raises KeyError and others for unsupported filters."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = type(wanted).__name__
-    if kind == "Not":
-        return pc.invert(_evaluate(wanted.child, columns))
-    name = _column(wanted)
-    values, own = columns.column(name), columns.schema.field(name).type
-    match kind:
-        case "IsNull":
-            return pc.is_null(values)
-        case "IsNotNull":
-            return pc.is_valid(values)
-        case "In":
-            listed = pa.array([_check_value(value, own) for value in wanted.value], own)
-            return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=listed), pa.scalar(None, pa.bool_()))
-        case "EqualNullSafe" if wanted.value is None:
-            return pc.is_null(values)
-        case "EqualNullSafe":
-            return pc.coalesce(pc.equal(values, _scalar(wanted.value, own)), pa.scalar(False))
-        case _ if kind in _SEARCHES:
-            return getattr(pc, _SEARCHES[kind])(values, wanted.value)
-    return getattr(pc, _COMPARISONS[kind])(values, _scalar(wanted.value, own))
-
-
-def _scalar(value: Any, kind: "pa.DataType") -> Any:
-    import pyarrow as pa
-
-    return pa.scalar(_check_value(value, kind), kind)
-
-
-def _check_value(value: Any, kind: "pa.DataType") -> Any:
-    expected = _VALUES[str(kind)]
-    is_number = expected is int and isinstance(value, bool)
-    if not isinstance(value, expected) or is_number or (isinstance(value, datetime) and value.tzinfo is None):
-        raise TypeError(f"{value!r} isn't a {kind}")
-    return value
-
-
-class FilterOffer:
-    """A callable that Spark offers filters to; it returns the filters that Spark must apply itself.
-
-    Spark fails a query whose reader takes filters while `spark.sql.python.filterPushdown.enabled` is off. It checks the
-    function behind `pushFilters`, so this object shows the function of a reader that takes none. If pushdown is off,
-    Spark offers nothing and filters itself; if it is on, Spark calls this object nevertheless.
-    """
-
-    def __init__(self, filters: PushedFilters) -> None:
-        self._filters = filters
-
-    @property
-    def __func__(self) -> object:
-        """The function of a reader that takes no filters."""
-        from pyspark.sql.datasource import DataSourceReader
-
-        return DataSourceReader.pushFilters
-
-    def __call__(self, filters: list["Filter"]) -> Iterable["Filter"]:
-        """Take the filters with exact results, and return the others."""
-        return [wanted for wanted in filters if not self._filters.take(wanted)]
 
 
 Key = tuple[str, int | None]
@@ -385,7 +212,7 @@ class Request:
     def note_unused(self, also: Iterable[str] = ()) -> None:
         """Print to stderr the names of given options without effect, and of given ones in `also`."""
         if names := find_unused(self.given, also):
-            talk(f"kseg: ignored these options, which have no meaning for files: {', '.join(names)}")
+            talk(f"kseg: ignored these options, which have no effect here: {', '.join(names)}")
 
     def refuse(self, names: Iterable[str], reason: str) -> None:
         """Raise UsageError if one of these options was given."""

@@ -29,7 +29,7 @@ from kseg.index.header_scan import header_runs, walk_headers
 from kseg.kernel.fold_contract import Event
 from kseg.output.progress import talk
 from kseg.reading.blocks import Damage
-from kseg.spark.options import Key, PushedFilters, Request
+from kseg.spark.options import Key, Request
 from kseg.store.location import is_remote
 
 if TYPE_CHECKING:
@@ -252,7 +252,6 @@ class OrderExecutor:
     def __init__(self, request: Request, columns: Sequence[str]) -> None:
         self.request = request
         self.columns = list(columns)
-        self.filters = PushedFilters(table_schema(request), has_offsets=not request.is_of_damages)
         self.options = request.reading(None if request.is_of_damages else columns)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
@@ -285,8 +284,7 @@ class OrderExecutor:
             yield f"{order.replica}: {problem}"
 
     def _records(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        filtered = map(self.filters.apply, map(_as_connector, batches))
-        wanted = (batch.select(self.columns) for batch in filtered if batch.num_rows)
+        wanted = (_as_connector(batch).select(self.columns) for batch in batches if batch.num_rows)
         yield from coalesced(wanted, self.options.max_bytes, ROWS)
 
     def _damages(self, reader: OrderReader, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
@@ -294,7 +292,7 @@ class OrderExecutor:
             pass  # only the accounts are wanted
         if reader.tally.losses:
             rows = damage_rows(reader.order.topic, reader.order.partition, reader.tally.losses)
-            yield self.filters.apply(rows).select(self.columns)
+            yield rows.select(self.columns)
 
 
 def split(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kseg.export.planning import Export
     from kseg.export.report import Report
     from kseg.export.settings import ReadOptions
+    from kseg.export.undecoded import UndecodedLimit
     from kseg.log.selection import Selection
 
 
@@ -47,6 +48,12 @@ class RecordOptions(NamedTuple):
     tombstones: str = "drop"
 
 
+class UndecodedOptions(NamedTuple):
+    """The treatment of keys and values that don't decode."""
+
+    max_undecoded: "UndecodedLimit"
+
+
 class ExportOptions(NamedTuple):
     """The exported data, the form of the export, and its destination."""
 
@@ -56,6 +63,7 @@ class ExportOptions(NamedTuple):
     selected: GivenSelection
     records: RecordOptions
     columns: ColumnOptions
+    undecoded: UndecodedOptions
     partition_by: tuple[str, ...]
     target_file_size: int
     row_group_size: int
@@ -102,6 +110,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         _table_of(options),
         options.merge_files,
         reads_back=options.verify == "full",
+        undecoded_limit=options.undecoded.max_undecoded,
     )
 
 
@@ -181,7 +190,7 @@ def read_options_of(
 def own_arguments(options: ExportOptions) -> list[str]:
     """Return the command line of these options, with absolute paths and without options of the caller's own."""
     values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
-    for part in (options.selected, options.records, options.columns):
+    for part in (options.selected, options.records, options.columns, options.undecoded):
         values |= part._asdict()
     arguments: list[str] = []
     for param in click.get_current_context().command.params:

@@ -17,7 +17,7 @@ Done = TypeVar("Done")
 def write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool = False) -> None:
     """Write the report of an export, and set the exit status: the highest one of all topics."""
     from kseg.export.report import Report
-    from kseg.text.export import say_refused, write_report
+    from kseg.text.export import say_refused, say_undecoded, write_report
     from kseg.text.export_topics import write_topic_reports
 
     form, talk = form_named(options.output), options.talk
@@ -25,12 +25,15 @@ def write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOpti
         if not talk.is_quiet:
             write_report(outcome, form, verbose=verbose)
         note_no_match([outcome], options)
+        say_undecoded(outcome)
         say_refused(outcome.refused)
         talk.end_with(outcome.status)
         return
     if not talk.is_quiet:
         write_topic_reports(outcome, form, verbose=verbose)
     note_no_match(outcome.done, options)
+    for report in outcome.done:
+        say_undecoded(report)
     _end_with_errors(outcome, talk)
     talk.end_with(max((report.status for report in outcome.done), default=0))
 

@@ -23,7 +23,7 @@ from kseg.decode.decoded import (
     one_line,
 )
 from kseg.decode.schema_registry import Reference, RegisteredSchema, Registry
-from kseg.decode.simple_values import SchemaId, parse_wire, schema_name
+from kseg.decode.simple_values import SchemaId, parse_wire, schema_name, without_id
 from kseg.errors import OpenError, UsageError, counted
 from kseg.system.files import read_small
 
@@ -433,7 +433,7 @@ def _by_id(files: dict[SchemaId, Path], part: Part) -> ValueDecoder:
     def read(data: bytes, headers: Headers) -> Json:
         message = parse_wire(data, headers, part)
         if message is None:
-            raise NotDecodable("no schema id before the message or in a header")
+            raise without_id(data)
         if message.schema_id not in readers:
             raise NotDecodable(f"{schema_name(message.schema_id)} isn't among the given schemas")
         return readers[message.schema_id](message.body)

@@ -78,6 +78,12 @@ def _schema_id(data: bytes) -> WireMessage | None:
     return None
 
 
+def without_id(data: bytes) -> NotDecodable:
+    """Return the error of a message without a schema's id."""
+    first = f"byte 0 is 0x{data[0]:02x}" if data else "the message is empty"
+    return NotDecodable(f"no schema id before the message or in a header: {first}")
+
+
 def parse_indexed(message: WireMessage) -> Indexed:
     """Return the Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)

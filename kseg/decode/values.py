@@ -37,6 +37,7 @@ from kseg.decode.simple_values import (
     read_string,
     read_uuid,
     schema_name,
+    without_id,
 )
 from kseg.errors import UsageError
 
@@ -271,7 +272,7 @@ class RegisteredReader:
         """Return the message's value. Raises NotDecodable."""
         message = parse_wire(data, headers, self._part)
         if message is None:
-            raise NotDecodable("no schema id before the message or in a header")
+            raise without_id(data)
         if message.schema_id not in self._readers:
             self._readers[message.schema_id] = self._prepare(message.schema_id)
         reader = self._readers[message.schema_id]

@@ -24,6 +24,7 @@ from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
+from kseg.export.undecoded import NONE_ACCEPTED, UndecodedLimit
 from kseg.export.write import parquet
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import PartitionChoice, numbers_by_topic
@@ -63,7 +64,8 @@ class Export:
     joins small files, including those of earlier runs. adds_milliseconds: whether a new table gets the column
     `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
     reported as done. listing: an earlier listing of the sources, which several exports share. order_size: the most
-    bytes of log per order; None: enough for files of the target size.
+    bytes of log per order; None: enough for files of the target size. undecoded_limit: the most keys, and values, of a
+    topic that may not decode in a run; the report's status depends on it.
     """
 
     sources: tuple[StrPath, ...]
@@ -79,6 +81,7 @@ class Export:
     adds_milliseconds: bool = True
     listing: Listing | None = None
     order_size: int | None = None
+    undecoded_limit: UndecodedLimit = NONE_ACCEPTED
 
     def splitting(self) -> Splitting:
         """Return the sizes of its orders."""

@@ -17,6 +17,15 @@ from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.results import LostOffsets, Result, Tally, damaged
 from kseg.export.settings import OffsetRange
+from kseg.export.undecoded import (
+    NONE_ACCEPTED,
+    DecodedPart,
+    UndecodedLimit,
+    UndecodedPart,
+    joined_parts,
+    new_parts,
+    undecoded_of_topics,
+)
 from kseg.formats.file_names import plain_text
 from kseg.times import iso_time
 
@@ -38,8 +47,9 @@ class PartitionReport:
 
     records_out: records of records_in that were written; control, aborted, superseded, unselected: those left out.
     passed_over: further records with the offset of another one. disordered: records with an offset that isn't above all
-    previous ones. undecoded: keys and values that couldn't be decoded to text. without_time: records with a timestamp
-    outside of the years 1 to 9999, which is null in the table.
+    previous ones. undecoded: keys and values that don't decode. without_time: records with a timestamp outside of the
+    years 1 to 9999, which is null in the table. decoded: counts of keys and values that were to be decoded, of each
+    result; new_decoded: of this run, one for keys and one for values.
 
     has_lost_more: whether damage is followed by no known offset. recovered: offsets damaged or missing in one copy and
     taken from another. unexplained: offsets and records that don't add up.
@@ -95,6 +105,8 @@ class PartitionReport:
     remote: list[tuple[int, int]] = field(default_factory=list)
     damages: list[LostOffsets] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    decoded: list[DecodedPart] = field(default_factory=list)
+    new_decoded: list[DecodedPart] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
     @property
@@ -115,7 +127,10 @@ class PartitionReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the accounts as JSON's values."""
-        return {_camel(name): value for name, value in asdict(self).items()}
+        members = {_camel(name): value for name, value in asdict(self).items()}
+        members["decoded"] = [each.to_json() for each in joined_parts(self.decoded)]
+        members["newDecoded"] = [each.to_json() for each in self.new_decoded]
+        return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +142,7 @@ class Report:
     URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
     interrupted runs wrote. is_typed: whether columns come from a schema, which may have more fields in later files.
     taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column `timestampMs`.
+    undecoded_limit: the most keys, and values, of a topic that may not decode in a run.
     """
 
     destination: str
@@ -143,6 +159,7 @@ class Report:
     is_typed: bool = False
     taken: Taken | None = None
     has_milliseconds: bool = True
+    undecoded_limit: UndecodedLimit = NONE_ACCEPTED
 
     @property
     def has_files(self) -> bool:
@@ -156,12 +173,22 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if this run found a loss, 2 if a source couldn't be opened at all.
+        """The exit status: 1 if this run found a loss or too much that doesn't decode, 2 if a source can't be opened.
 
         Losses that earlier runs reported don't count: an hourly job would fail forever after its first loss.
         """
         has_new_losses = any(partition.has_new_losses for partition in self.partitions)
-        return max([int(has_new_losses), *(error.status for error in self.refused)])
+        is_bad = has_new_losses or bool(self.beyond_limit())
+        return max([int(is_bad), *(error.status for error in self.refused)])
+
+    def undecoded(self) -> list[UndecodedPart]:
+        """Return the keys and values of topics that don't decode."""
+        return undecoded_of_topics((each.topic, each.partition, joined_parts(each.decoded)) for each in self.partitions)
+
+    def beyond_limit(self) -> list[UndecodedPart]:
+        """Return the keys and values of topics of which this run found more that don't decode than are accepted."""
+        new = undecoded_of_topics((each.topic, each.partition, each.new_decoded) for each in self.partitions)
+        return [each for each in new if self.undecoded_limit.is_exceeded(each.counts)]
 
     def to_bytes(self) -> bytes:
         """Return the report as JSON."""
@@ -223,7 +250,13 @@ def _compare(part: PartitionReport, old: PartitionReport) -> PartitionReport:
     has_more |= part.unexplained > old.unexplained or part.disordered > old.disordered
     has_more |= any(loss.count == 0 and not loss.is_harmless and loss not in old.damages for loss in part.damages)
     has_new_losses = bool(new_lost or new_missed or has_more)
-    return replace(part, new_lost=new_lost, new_missed=new_missed, has_new_losses=has_new_losses)
+    return replace(
+        part,
+        new_lost=new_lost,
+        new_missed=new_missed,
+        has_new_losses=has_new_losses,
+        new_decoded=new_parts(part.decoded, old.decoded),
+    )
 
 
 def _of_topics(
@@ -254,6 +287,7 @@ def _fill(report: PartitionReport, results: list[Result], remote: OffsetRange | 
         report.passed_over += tally.passed_over
         report.disordered += tally.disordered
         report.undecoded += tally.undecoded
+        report.decoded += tally.decoded
         report.without_time += tally.without_time
         report.gaps += tally.gaps
         report.unexplained += tally.unexplained()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from kseg.export.coverage import Coverage
 from kseg.export.settings import OffsetRange
+from kseg.export.undecoded import DecodedPart
 from kseg.findings.kinds import status_of
 from kseg.log.committed import Withheld
 
@@ -52,7 +53,8 @@ class Tally:
     can't hold. first_offset, next_offset: the range that was read, next_offset excluded; None if nothing was.
     open_from: the start of the oldest open transaction, if reading ended there; withheld: the records that it holds
     back. notes: files of the partition that were disregarded for transactions. epochs: leader epochs of the batches,
-    each with its first offset; empty if there were many, or if they don't rise.
+    each with its first offset; empty if there were many, or if they don't rise. decoded: counts of keys and values that
+    were to be decoded; results of earlier kseg have only `undecoded`.
     """
 
     read: int = 0
@@ -76,6 +78,7 @@ class Tally:
     holes: list[OffsetRange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=list)
+    decoded: list[DecodedPart] = field(default_factory=list)
 
     @property
     def span(self) -> OffsetRange | None:
@@ -149,6 +152,7 @@ class Tally:
         members = asdict(self)
         members["epochs"] = list(map(list, self.epochs))
         members["holes"] = [[hole.first, hole.end] for hole in self.holes]
+        members["decoded"] = [part.to_json() for part in self.decoded]
         if self.withheld is not None:
             members["withheld"] = self.withheld._asdict()
         return members
@@ -162,6 +166,7 @@ class Tally:
             "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
             "epochs": [(epoch, first) for epoch, first in members.get("epochs", ())],
             "withheld": None if withheld is None else Withheld(**withheld),
+            "decoded": list(map(DecodedPart.from_json, members.get("decoded", ()))),
         }
         return cls(**{**members, **values})
 

@@ -108,6 +108,7 @@ def _report(
         is_typed=bool(plan.read.decode.columns),
         taken=plan.taken,
         has_milliseconds=plan.read.has_milliseconds,
+        undecoded_limit=export.undecoded_limit,
     )
 
 

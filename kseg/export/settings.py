@@ -14,6 +14,7 @@ from kseg.codecs.bodies import DEFAULT_LIMIT
 from kseg.export.columns.column_types import arrow_type, unlike
 from kseg.export.columns.typed_cells import TypedColumn
 from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
+from kseg.export.undecoded import DecodedPart
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.redaction import Redaction
 
@@ -153,13 +154,15 @@ NOTHING = ColumnDecoding()
 class DecodedColumns:
     """An extension of record batches by decoded columns.
 
-    undecoded: the number of undecodable keys and values so far, which are null. notes: the schemas of these values.
+    parts: the counts of keys and values so far; undecoded ones are null. failures: the rows of the last batch that
+    don't decode, with reasons. notes: the schemas of these values.
     """
 
     def __init__(self, decoding: ColumnDecoding) -> None:
         from kseg.export.columns.typed_cells import TypedCells
 
-        self._failed = 0
+        self.parts: dict[Part, DecodedPart] = {}
+        self.failures: dict[Part, dict[int, str]] = {}
         self._typed: dict[Part, TypedCells] = {
             part: TypedCells(column, part) for part, column in decoding.typed_columns().items()
         }
@@ -171,7 +174,7 @@ class DecodedColumns:
     @property
     def undecoded(self) -> int:
         """The number of undecodable keys and values so far."""
-        return self._failed + sum(cells.undecoded for cells in self._typed.values())
+        return sum(counts.undecoded for counts in self.parts.values())
 
     @property
     def notes(self) -> list[str]:
@@ -184,6 +187,7 @@ class DecodedColumns:
         for added in self._fields:
             part: Part = "key" if added.name == COLUMNS["key"] else "value"
             cells = self._typed_cells(whole, part) if part in self._typed else self._text_cells(whole, part)
+            self._count(whole, part)
             batch = batch.append_column(added, cells)
             if self._drops_decoded:
                 place = batch.schema.get_field_index(part)
@@ -193,25 +197,44 @@ class DecodedColumns:
 
     def _typed_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
         headers = batch.column("headers") if "headers" in batch.schema.names else None
-        return self._typed[part].array(batch.column(part), headers)
+        cells = self._typed[part].array(batch.column(part), headers)
+        self.failures[part] = self._typed[part].failures
+        return cells
 
     def _text_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
         decode = self._decoders[part]
         shown = _plain_text if part in self._text_parts else _json_text
         cells = zip(batch.column(part).to_pylist(), _headers(batch), strict=True)
-        texts = [None if data is None else self._text(decode(data, own), shown) for data, own in cells]
+        failures = self.failures[part] = {}
+        texts: list[str | None] = []
+        for row, (data, own) in enumerate(cells):
+            text, reason = (None, None) if data is None else _text_or_reason(decode(data, own), shown)
+            texts.append(text)
+            if reason is not None:
+                failures[row] = reason
         return pa.array(texts, pa.string())
 
-    def _text(self, decoded: "Decoded", shown: "Callable[[Json | bytes], str]") -> str | None:
-        from kseg.decode.decoded import NotDecodable
+    def _count(self, batch: pa.RecordBatch, part: "Part") -> None:
+        failures, column = self.failures[part], batch.column(part)
+        counts = DecodedPart(part, len(column) - column.null_count)
+        if failures:
+            offsets = batch.column("offset").take(pa.array(failures, pa.int64())).to_pylist()
+            first, reason = min(zip(offsets, failures.values(), strict=True))
+            counts = DecodedPart(part, counts.total, len(failures), first, max(offsets), reason)
+        self.parts[part] = self.parts[part] + counts if part in self.parts else counts
 
-        if decoded.reason is None:
-            try:
-                return shown(decoded.value)
-            except (NotDecodable, UnicodeEncodeError):
-                pass  # no form in JSON, such as text that isn't Unicode
-        self._failed += 1
-        return None
+
+def _text_or_reason(decoded: "Decoded", shown: "Callable[[Json | bytes], str]") -> tuple[str, None] | tuple[None, str]:
+    from kseg.decode.decoded import NotDecodable
+
+    if decoded.reason is not None:
+        return None, decoded.reason
+    try:
+        return shown(decoded.value), None
+    except NotDecodable as error:
+        return None, error.message
+    except UnicodeEncodeError:
+        return None, "the text has half of a surrogate pair"
 
 
 def _plain_text(value: "Json | bytes") -> str:

@@ -165,6 +165,7 @@ def account_lines(report: "Report") -> Iterator[str]:
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
+    yield from (each.line() for each in report.undecoded())
     remade = _find_recreated(report.partitions)
     yield from (line for earlier, later in remade for line in _lines_about_recreated(earlier, later))
     sums = sums_of([report])
@@ -293,6 +294,8 @@ def sums_of(reports: "Sequence[Report]") -> dict[str, Any]:
         "missed": sum(partition.missed for partition in partitions),
         "newMissed": sum(partition.new_missed for partition in partitions),
         "withheld": sum(partition.withheld for partition in partitions),
+        "undecoded": sum(partition.undecoded for partition in partitions),
+        "newUndecoded": sum(each.undecoded for partition in partitions for each in partition.new_decoded),
         "damageCount": sum(len(partition.damages) for partition in partitions),
         "newFiles": sum(report.new_files for report in reports),
         **({"takenUp": taken_up} if (taken_up := sum(report.taken_up for report in reports)) else {}),
@@ -344,6 +347,16 @@ def write_each(form: Form, rows: Iterator[dict[str, Any]] | Iterator[str]) -> No
         else:
             form.write_object(row)
     flush_stdout()
+
+
+def say_undecoded(report: "Report") -> None:
+    """Report on stderr topics with more undecoded keys or values in this run than the limit."""
+    for each in report.beyond_limit():
+        limit = report.undecoded_limit
+        talk(
+            f"kseg: {each.line()}; choose another --{each.counts.part}-decoder, or accept more with --max-undecoded"
+            f" (now {limit})"
+        )
 
 
 def say_refused(refused: Iterable[KsegError]) -> None:

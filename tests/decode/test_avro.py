@@ -113,7 +113,7 @@ def test_schemas_by_id_from_files(tmp_path: Path, shape: str) -> None:
     decode = value_decoder("avro", DecoderOptions(schema=path), "value")
     assert decode(message, ()) == Decoded(SHOWN)
     assert decode(b"\0\0\0\0\x63rest", ()) == Decoded(b"\0\0\0\0\x63rest", "schema 99 isn't among the given schemas")
-    assert decode(b"x", ()).reason == "no schema id before the message or in a header"
+    assert decode(b"x", ()).reason == "no schema id before the message or in a header: byte 0 is 0x78"
 
 
 def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) ->
 
 def test_the_command_decodes_and_goes_on_only_with_the_same_decoder(source: Path, tmp_path: Path) -> None:
     command = ["export", str(source), str(tmp_path / "out"), "-o", "json", "--no-headers", "--latest-per-key"]
-    ran = run.kseg([*command, "--value-decoder", "json"], tmp_path)
+    ran = run.kseg([*command, "--value-decoder", "json", "--max-undecoded", "2"], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     assert json.loads(ran.stdout.splitlines()[0])["undecoded"] == 2
     assert pq.read_table(tmp_path / "out").column("valueDecoded").to_pylist() == [None, None]

@@ -430,6 +430,8 @@ DECODING = (
         ("error", "raw"), default="error"),
     Option("--keep-raw", DECODING_COLUMNS, "Keep the bytes of all records, or only of undecoded ones.",
         ("all", "undecoded"), default="all"),
+    Option("--max-undecoded", EXPORTS, "Exit with status 1 if more keys or values of a topic can't be decoded.",
+        types.NumberOrPercent(), default="0"),
     Option("--strict", "dump", "Exit with status 1 if a record can't be decoded.", bool, name="is_strict"),
     Option("--key-decoder-class", "dump", "Decode keys with this Kafka class.", metavar="CLASS",
         flag_value="StringDecoder"),

@@ -15,6 +15,7 @@ from kseg.formats.file_names import MAXIMUM_PARTITION
 from kseg.store.location import checked_path, matching_paths
 
 if TYPE_CHECKING:
+    from kseg.export.undecoded import UndecodedLimit
     from kseg.log.freeing import Share
 
 LARGEST_INT = 2**31 - 1
@@ -88,6 +89,23 @@ class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
         if share is None:
             return Size().convert(value, param, ctx)
         return Share(int(share[2]), None if share[1] is None else ShareOf(share[1]))
+
+
+class NumberOrPercent(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # as Size
+    """A number of undecoded keys or values, or a percentage of all: `0`, `1%`, `0.5%`."""
+
+    name = "N|PERCENT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> "UndecodedLimit":
+        """Return the limit; fail if the value is neither."""
+        from kseg.export.undecoded import UndecodedLimit
+
+        if isinstance(value, UndecodedLimit):
+            return value
+        match = re.fullmatch(r"([0-9]{1,15})|([0-9]{1,3}(?:\.[0-9]{1,9})?)%", str(value))
+        if match is None or float(match[2] or 0) > 100:
+            self.fail(f"{str(value)!r} isn't a number or a percentage; give 0, 100 or 1%", param, ctx)
+        return UndecodedLimit(float(match[1] or match[2]), is_share=match[2] is not None)
 
 
 class Decimal(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on

@@ -19,6 +19,7 @@ from kseg.decode.simple_values import (
     parse_indexed,
     parse_wire,
     schema_name,
+    without_id,
 )
 from kseg.export.columns.column_types import ColumnType, arrow_type, bounded, from_json, to_json, widened
 
@@ -156,13 +157,13 @@ class _Route:
 
 
 class TypedCells:
-    """A maker of arrays for a typed column. undecoded: null values so far whose bytes aren't null.
+    """A maker of arrays for a typed column. failures: the rows of the last array that don't decode, with reasons.
 
     notes: why all values of a schema stay raw, once per schema.
     """
 
     def __init__(self, column: TypedColumn, part: Part) -> None:
-        self.undecoded = 0
+        self.failures: dict[int, str] = {}
         self.notes: list[str] = []
         self._part = part
         self._type = column.type
@@ -173,14 +174,14 @@ class TypedCells:
 
     def array(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
         """Return the typed values of a column of bytes. headers: of the same rows, if they were requested."""
-        messages = column.to_pylist()
+        messages, self.failures = column.to_pylist(), {}
         own_headers = headers_with_ids(headers, self._part)
         for row, message in enumerate(messages):
             if message is not None:
                 try:
                     self._read(row, message, None if own_headers is None else own_headers[row])
-                except NotDecodable:
-                    self.undecoded += 1
+                except NotDecodable as error:
+                    self.failures[row] = error.message
         return self._join_arrays(len(messages))
 
     def _read(self, row: int, message: bytes, headers: Headers | None) -> None:
@@ -202,7 +203,7 @@ class TypedCells:
         if self._any is not None:
             return self._route(self._any.key), _bodies_of_any(self._any.kind, message, wire)
         if wire is None:
-            raise NotDecodable("no schema id before the message or in a header")
+            raise without_id(message)
         name = str(wire.schema_id)
         if (name, ()) in self._schemas:
             route = self._route((name, ()))
@@ -212,7 +213,7 @@ class TypedCells:
         indexed = parse_indexed(wire) if any(name == own for own, _ in self._schemas) else None
         if indexed is None or (name, indexed.indexes) not in self._schemas:
             self._note(f"values of {schema_name(wire.schema_id)} stay raw: the schema isn't among the topic's schemas")
-            raise NotDecodable("the schema is unknown")
+            raise NotDecodable(f"{schema_name(wire.schema_id)} isn't among the topic's schemas")
         return self._route((name, indexed.indexes)), [indexed.body]
 
     def _route(self, key: tuple[str, tuple[int, ...]]) -> _Route:
@@ -250,14 +251,14 @@ class TypedCells:
     def _arrays(
         self, route: _Route, rows: Sequence[int], values: Sequence[object]
     ) -> Iterable[tuple[Sequence[int], pa.Array]]:
-        """Yield arrays of values: one of all if they fit, else without each value that doesn't, which is counted."""
+        """Yield arrays of values: one of all if they fit, else without each value that doesn't, which is a failure."""
         if not rows:
             return
         try:
             array = widened(route.reader.array(values), route.reader.type, self._type)
-        except _UNFIT:
+        except _UNFIT as error:
             if len(rows) == 1:
-                self.undecoded += 1
+                self.failures[rows[0]] = f"the value doesn't fit into the column: {one_line(error)}"
                 return
             half = len(rows) // 2
             yield from self._arrays(route, rows[:half], values[:half])

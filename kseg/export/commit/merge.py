@@ -13,6 +13,7 @@ from kseg.export.commit.runs import LostError
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result, SourceFile, Tally, row_counts
 from kseg.export.settings import OffsetRange
+from kseg.export.undecoded import joined_parts
 from kseg.export.write.parquet import ExportedFiles, Layout, NewFile, new_attempt, schema_of_files, stem_of
 
 MOST_TIMES_LARGER = 2
@@ -292,6 +293,7 @@ def _joined_tally(one: Tally, other: Tally) -> Tally:
         epochs=_joined_epochs(one, other),
         losses=[*one.losses, *other.losses],
         notes=list(dict.fromkeys([*one.notes, *other.notes])),
+        decoded=joined_parts([*one.decoded, *other.decoded]),
     )
 
 

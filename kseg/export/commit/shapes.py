@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kseg.errors import KsegError, counted
+from kseg.export.undecoded import PLURALS
 from kseg.export.write.parquet import ATTEMPT, ATTEMPTS
 
 Shape = Callable[[Any], None]
@@ -214,6 +215,27 @@ _COUNTS = (
     *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
     *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
 )
+_DECODED = members(
+    {
+        "part": text,
+        "total": _COUNT,
+        "undecoded": _COUNT,
+        "firstOffset": _MAYBE_OFFSET,
+        "lastOffset": _MAYBE_OFFSET,
+        "reason": text,
+    }
+)
+
+
+def _decoded(value: Any) -> None:
+    """Require the counts of keys or of values."""
+    _DECODED(value)
+    if value["part"] not in PLURALS:
+        raise UnfitError("key or value", value["part"]).within(".part")
+    if (value["firstOffset"] is None or value["lastOffset"] is None) != (value["undecoded"] == 0):
+        raise UnfitError("offsets of undecoded records", value["firstOffset"]).within(".firstOffset")
+
+
 _WITHHELD = members(
     {
         "first_offset": _OFFSET,
@@ -232,6 +254,7 @@ _TALLY = members(
         "notes": list_of(text),
         "holes": list_of(list_of(_OFFSET, 2)),
         "epochs": list_of(list_of(_OFFSET, 2)),
+        "decoded": list_of(_decoded),
         **dict.fromkeys(_COUNTS, _COUNT),
     },
 )

@@ -295,6 +295,9 @@ class OrderReader:
                 f"{replica}: {counted(tally.without_time, 'timestamp is', 'timestamps are')} outside of the years 1 to"
                 " 9999, so the column timestamp is null"
             )
+        for counts in tally.decoded:
+            if counts.undecoded:
+                yield f"{replica}: {counts.line()}"
         if tally.passed_over:
             yield f"{replica}: kseg skipped {counted(tally.passed_over, 'record')}: another record has the same offset"
 
@@ -403,6 +406,7 @@ class OrderReader:
             return batch
         batch = self._decoded.added(batch)
         self.tally.undecoded = self._decoded.undecoded
+        self.tally.decoded = list(self._decoded.parts.values())
         return batch
 
     # --- choice of records --------------------------------------------------------------------------------------------

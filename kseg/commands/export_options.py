@@ -36,6 +36,8 @@ class ColumnOptions(NamedTuple):
     decoded_as: str
     on_mismatch: str
     keep_raw: str
+    flatten: bool = False
+    drop: str | None = None
 
 
 class RecordOptions(NamedTuple):
@@ -88,6 +90,9 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
     sources, destination = sources_and_destination(options)
     selected = options.selected.selection()
     is_remote = any("://" in str(source) for source in sources)
+    read = read_options_of(selected, options.columns, options.records)
+    if options.bloom_filter in read.decode.raw_columns_left_out():
+        raise UsageError("--bloom-filter key needs the bytes of keys, which --drop raw leaves out: give one of the two")
     return Export(
         sources,
         destination,
@@ -96,7 +101,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
             offsets=OffsetRange(selected.from_offset, selected.to_offset),
             first_time=None if is_remote else selected.from_time,
         ),
-        read_options_of(selected, options.columns, options.records),
+        read,
         FileOptions(
             partition_by=options.partition_by,
             target_size=options.target_file_size,
@@ -171,6 +176,8 @@ def read_options_of(
         DecodedAs(columns.decoded_as),
         OnMismatch(columns.on_mismatch),
         KeptRaw(columns.keep_raw),
+        columns.flatten,
+        columns.drop == "raw",
     )
     decode.check()
     return ReadOptions(

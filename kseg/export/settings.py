@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from kseg.arrow import ArrowOptions, schema_of
 from kseg.codecs.bodies import DEFAULT_LIMIT
-from kseg.export.columns.column_types import arrow_type, unlike
+from kseg.errors import UsageError
+from kseg.export.columns.column_types import StructType, arrow_type, unlike
+from kseg.export.columns.flat_columns import flat_fields
 from kseg.export.columns.typed_cells import TypedColumn
 from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
 from kseg.export.undecoded import DecodedPart
@@ -55,8 +57,10 @@ class ColumnDecoding:
 
     A column has JSON, unless the decoder returns only text: then it has that text, without JSON's quotes. schema,
     message, registry: arguments of these decoders, paths as text. columns: by part, as JSON, the planned typed columns,
-    which don't affect whether a run can be resumed. field_ids: the ids that an Iceberg table has given to the export's
-    columns, in the order of kseg.export.write.parquet, unless they are 1, 2 and so on.
+    which don't affect whether a run can be resumed. is_flat: whether the fields of a decoded record are columns of
+    their own. drops_raw: whether the bytes of decoded keys and values aren't in the table. field_ids: the ids that an
+    Iceberg table has given to the export's columns, in the order of kseg.export.write.parquet, unless they are 1, 2 and
+    so on.
     """
 
     key: str | None = None
@@ -67,6 +71,8 @@ class ColumnDecoding:
     decoded_as: DecodedAs = DecodedAs.TEXT
     on_mismatch: OnMismatch = OnMismatch.ERROR
     keep_raw: KeptRaw = KeptRaw.ALL
+    is_flat: bool = False
+    drops_raw: bool = False
     columns: Mapping[str, Any] = field(default_factory=dict, compare=False)
     field_ids: Sequence[int] = field(default=(), compare=False)
 
@@ -87,11 +93,27 @@ class ColumnDecoding:
 
     def fields(self) -> list[pa.Field]:
         """Return the columns that it adds."""
+        found: list[pa.Field] = []
+        for part, whole in self.decoded_fields().items():
+            found += flat_fields(part, whole.type) if part in self.flat_parts() else [whole]
+        return found
+
+    def decoded_fields(self) -> dict["Part", pa.Field]:
+        """Return a column for each part, before those of records are divided into their fields."""
         typed = self.typed_columns()
-        return [
-            pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
+        return {
+            part: pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
             for part, _ in self._decoder_names()
-        ]
+        }
+
+    def flat_parts(self) -> frozenset["Part"]:
+        """Return the parts whose fields have columns of their own."""
+        typed = self.typed_columns() if self.is_flat else {}
+        return frozenset(part for part, column in typed.items() if isinstance(column.type, StructType))
+
+    def raw_columns_left_out(self) -> frozenset[str]:
+        """Return the columns of bytes that aren't in the table."""
+        return frozenset(part for part, _ in self._decoder_names()) if self.drops_raw else frozenset()
 
     def typed_columns(self) -> dict["Part", TypedColumn]:
         """Return the planned typed columns, by part."""
@@ -110,6 +132,13 @@ class ColumnDecoding:
     def check(self) -> None:
         """Raise the errors of `decoders` for text columns; typed columns are checked when they are planned."""
         typed = self.typed_parts()
+        if self.is_flat and not typed:
+            raise UsageError(
+                "--flatten needs a decoder and its schema: give --value-decoder avro, protobuf or json, and --schema or"
+                " --schema-registry"
+            )
+        if self.drops_raw and (self.keep_raw is KeptRaw.UNDECODED or not self._decoder_names()):
+            raise UsageError("--drop raw needs a decoder, and excludes --keep-raw undecoded")
         key, value = (None if part in typed else name for part, name in (("key", self.key), ("value", self.value)))
         replace(self, key=key, value=value).decoders()
 
@@ -168,7 +197,8 @@ class DecodedColumns:
         }
         self._decoders = decoding.decoders()
         self._text_parts = decoding.text_parts()
-        self._fields = decoding.fields()
+        self._fields = decoding.decoded_fields()
+        self._flat_parts = decoding.flat_parts()
         self._drops_decoded = decoding.keep_raw is KeptRaw.UNDECODED
 
     @property
@@ -184,11 +214,14 @@ class DecodedColumns:
     def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with its decoded columns, and without bytes that aren't to be kept."""
         whole = batch
-        for added in self._fields:
-            part: Part = "key" if added.name == COLUMNS["key"] else "value"
+        for part, added in self._fields.items():
             cells = self._typed_cells(whole, part) if part in self._typed else self._text_cells(whole, part)
             self._count(whole, part)
-            batch = batch.append_column(added, cells)
+            columns = [(added, cells)]
+            if part in self._flat_parts:
+                columns = [*zip(flat_fields(part, added.type), cells.flatten(), strict=True)]
+            for column, own in columns:
+                batch = batch.append_column(column, own)
             if self._drops_decoded:
                 place = batch.schema.get_field_index(part)
                 kept = pc.if_else(cells.is_null(), batch.column(place), pa.scalar(None, pa.binary()))
@@ -351,8 +384,9 @@ class ReadOptions:
 
     def schema(self) -> pa.Schema:
         """Return the schema of the records."""
-        of_topic = [TOPIC_ID] if self.batch_columns else []
-        return pa.schema([*schema_of(self.arrow()), *of_topic, *self.decode.fields()])
+        of_topic, dropped = [TOPIC_ID] if self.batch_columns else [], self.decode.raw_columns_left_out()
+        kept = [field for field in schema_of(self.arrow()) if field.name not in dropped]
+        return pa.schema([*kept, *of_topic, *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:
         """Return the column options of kseg.arrow."""

@@ -430,6 +430,8 @@ DECODING = (
         ("error", "raw"), default="error"),
     Option("--keep-raw", DECODING_COLUMNS, "Keep the bytes of all records, or only of undecoded ones.",
         ("all", "undecoded"), default="all"),
+    Option("--flatten", EXPORTS, "Make a column of each field of decoded keys and values.", bool),
+    Option("--drop", EXPORTS, "Leave out the bytes of decoded keys and values.", ("raw",)),
     Option("--max-undecoded", EXPORTS, "Exit with status 1 if more keys or values of a topic can't be decoded.",
         types.NumberOrPercent(), default="0"),
     Option("--strict", "dump", "Exit with status 1 if a record can't be decoded.", bool, name="is_strict"),

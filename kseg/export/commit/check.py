@@ -80,7 +80,7 @@ def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
     for footer in footers:
         if not any(footer.schema.equals(kind) for kind in kinds):
             kinds.append(footer.schema)
-    return all(is_written_alike(schema, kind.to_arrow_schema()) for kind in kinds)
+    return all(is_written_alike(schema, own := kind.to_arrow_schema()) and own.names == schema.names for kind in kinds)
 
 
 def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, SwappedError, UsageError, counted
+from kseg.export.columns.flat_columns import is_decoded
 from kseg.export.commit.check import TableContents, opened_again
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
@@ -386,7 +387,8 @@ class IcebergLog:
         folders = [(field.source_id, field.transform) for field in table.spec().fields]
         names = {field.name for field in table.schema().fields}
         read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # the columns stay even with --overwrite
-        if not names.issuperset(read.schema().names):
+        wanted = (name for name in read.schema().names if not (read.decode.is_flat and is_decoded(name)))
+        if not names.issuperset(wanted):
             raise refusal
         if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:
             raise refusal

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
+from kseg.export.columns.flat_columns import with_all_columns
 from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
@@ -192,7 +193,7 @@ def copy_rows(
                 for rows in _row_groups(place, name):
                     left = rows if wanted is None else wanted(rows)
                     if left.num_rows:
-                        writer.write_table(left.select(schema.names).cast(schema))
+                        writer.write_table(with_all_columns(left, schema))
         size = sink.tell()
     if metadata[0].num_rows:
         return CopiedRows(target, size, metadata[0])

@@ -20,11 +20,12 @@ import pyarrow.parquet as pq
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, OpenError, UsageError, counted, quoted
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
+from kseg.export.columns.flat_columns import is_decoded, with_all_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.read.order_reader import cut
 from kseg.export.results import ExportedFile
-from kseg.export.settings import COLUMNS, MIB, FileOptions, ReadOptions
+from kseg.export.settings import MIB, FileOptions, ReadOptions
 
 _ID = b"PARQUET:field_id"
 
@@ -429,7 +430,7 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
     """Return a writer for row groups of about `row_count` records."""
     schema, names = layout.schema, layout.schema.names
-    texts = [path for name in COLUMNS.values() if name in names for path in text_columns(schema.field(name))]
+    texts = [path for name in filter(is_decoded, names) for path in text_columns(schema.field(name))]
     column = layout.options.bloom_filter
     filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
@@ -534,7 +535,7 @@ class _ExportedRows:
             taken = min(end - self._next, batch.num_rows)
             self._left = batch.slice(taken) if taken < batch.num_rows else None
             self._next += taken
-            yield batch.slice(0, taken).cast(self._schema)
+            yield with_all_columns(batch.slice(0, taken), self._schema)
 
     def _rows_from(self, first: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows from one on, to the file's end."""
@@ -552,7 +553,5 @@ class _ExportedRows:
 
 def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
     """Return whether a file's schema matches, or differs only in decoded columns, which are planned to allow this."""
-    pairs = zip(schema, written, strict=False)
-    return schema.names == written.names and all(
-        own.equals(other) or own.name in COLUMNS.values() for own, other in pairs
-    )
+    own, there = ([field for field in each if not is_decoded(field.name)] for each in (schema, written))
+    return own == there and set(written.names) <= set(schema.names)

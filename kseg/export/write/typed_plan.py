@@ -28,6 +28,7 @@ from kseg.export.columns.column_types import (
     unlike,
     with_names_apart,
 )
+from kseg.export.columns.flat_columns import require_distinct_columns
 from kseg.export.columns.typed_cells import (
     ANY_ID,
     KINDS,
@@ -326,7 +327,16 @@ def with_typed_columns(
         column = plan_column(wish, topics, _RecordIds(read, orders, part).used_ids)
         if column is not None:
             columns[part] = column.to_json()
-    return read if not columns else replace(read, decode=replace(decode, columns=columns))
+        elif decode.is_flat:
+            raise UsageError(f"--flatten: there is no schema of {part}s for {', '.join(sorted(topics))}")
+    planned = read if not columns else replace(read, decode=replace(decode, columns=columns))
+    require_distinct_columns(
+        (part, field.name)
+        for part, column in planned.decode.decoded_fields().items()
+        if part in planned.decode.flat_parts()
+        for field in column.type
+    )
+    return planned
 
 
 def without_writers(read: ReadOptions) -> ReadOptions:

@@ -43,7 +43,8 @@ class ColumnOptions(NamedTuple):
 class RecordOptions(NamedTuple):
     """The records of an export, and their columns. The defaults are those of queries, where SQL selects."""
 
-    has_headers: bool = True
+    header_form: str = "list"
+    no_headers: bool = False
     batch_columns: bool = False
     fail_on_damage: bool = False
     latest_per_key: bool = False
@@ -181,7 +182,8 @@ def read_options_of(
     )
     decode.check()
     return ReadOptions(
-        headers=records.has_headers,
+        headers=not records.no_headers,
+        has_header_maps=records.header_form == "map",
         batch_columns=records.batch_columns,
         control=selected.is_control is True,
         isolation=Isolation.READ_COMMITTED if selected.is_committed else Isolation.READ_UNCOMMITTED,

@@ -14,6 +14,7 @@ from kseg.codecs.bodies import DEFAULT_LIMIT
 from kseg.errors import UsageError
 from kseg.export.columns.column_types import StructType, arrow_type, unlike
 from kseg.export.columns.flat_columns import flat_fields
+from kseg.export.columns.header_maps import HEADER_MAP
 from kseg.export.columns.typed_cells import TypedColumn
 from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
 from kseg.export.undecoded import DecodedPart
@@ -362,11 +363,11 @@ class LogSelection:
 class ReadOptions:
     """Options of reading records, independent of their destination.
 
-    headers, batch_columns: as in ArrowOptions. control: whether control records are included. max_bytes: the size of a
-    record batch that a reader yields. selected: a choice by contents, times, producers and transactions, or of only
-    control records (which needs `control`); its other fields aren't used. redaction: the replacement of contents on
-    writing. decode: adds columns of decoded keys or values. has_milliseconds: adds Kafka's own timestamps; an existing
-    table decides this itself.
+    headers, batch_columns: as in ArrowOptions. has_header_maps: whether headers are a map, not a list. control: whether
+    control records are included. max_bytes: the size of a record batch that a reader yields. selected: a choice by
+    contents, times, producers and transactions, or of only control records (which needs `control`); its other fields
+    aren't used. redaction: the replacement of contents on writing. decode: adds columns of decoded keys or values.
+    has_milliseconds: adds Kafka's own timestamps; an existing table decides this itself.
     """
 
     headers: bool = True
@@ -381,11 +382,16 @@ class ReadOptions:
     redaction: Redaction | None = None
     decode: ColumnDecoding = NOTHING
     has_milliseconds: bool = field(default=False, compare=False)
+    has_header_maps: bool = False
 
     def schema(self) -> pa.Schema:
         """Return the schema of the records."""
         of_topic, dropped = [TOPIC_ID] if self.batch_columns else [], self.decode.raw_columns_left_out()
-        kept = [field for field in schema_of(self.arrow()) if field.name not in dropped]
+        kept = [
+            each.with_type(HEADER_MAP) if each.name == "headers" and self.has_header_maps else each
+            for each in schema_of(self.arrow())
+            if each.name not in dropped
+        ]
         return pa.schema([*kept, *of_topic, *self.decode.fields()])
 
     def arrow(self) -> ArrowOptions:

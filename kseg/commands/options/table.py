@@ -218,7 +218,9 @@ OUTPUT = (
     Option("--compression", "build", "Compression of the batches, such as gzip or zstd:9. [default: as in the input]",
         metavar="CODEC[:LEVEL]", values=Late("kseg.formats.codes", "CODEC_NAMES")),
     Option("--bloom-filter", EXPORTS, "Write Bloom filters that speed up queries by this column.", ("key",)),
-    Option("--headers/--no-headers", EXPORTS, "Add a column with the headers.", bool, default=True, name="has_headers"),
+    Option("--headers", EXPORTS, "Form of the column with the headers.", ("list", "map"), default="list",
+        name="header_form"),
+    Option("--no-headers", EXPORTS, "Leave out the column with the headers.", bool),
     Option("--batch-columns", EXPORTS, "Add columns about each record's batch.", bool),
     Option("--catalog", EXPORTS, "Use this pyiceberg catalog, with --format iceberg."
         " [default: an SQLite file in DEST]", metavar="NAME"),

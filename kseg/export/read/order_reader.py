@@ -17,6 +17,7 @@ from kseg.arrow import HEADERS, Origin, as_record_batch, numbers
 from kseg.cluster.copies import SegmentSource
 from kseg.cluster.joined_log import joined_at
 from kseg.errors import KsegError, OpenError, counted
+from kseg.export.columns.header_maps import header_maps
 from kseg.export.plan import ByteRange, WorkOrder
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
 from kseg.export.results import Result, SourceFile, Tally
@@ -402,11 +403,13 @@ class OrderReader:
         if self.options.batch_columns:
             topic_ids = pa.repeat(pa.scalar(self.order.topic_id, TOPIC_ID.type), batch.num_rows)
             batch = batch.append_column(TOPIC_ID, topic_ids)
-        if self._decoded is None:
-            return batch
-        batch = self._decoded.added(batch)
-        self.tally.undecoded = self._decoded.undecoded
-        self.tally.decoded = list(self._decoded.parts.values())
+        if self._decoded is not None:
+            batch = self._decoded.added(batch)
+            self.tally.undecoded = self._decoded.undecoded
+            self.tally.decoded = list(self._decoded.parts.values())
+        if self.options.has_header_maps and self.options.headers:  # decoders need lists
+            place = batch.schema.get_field_index("headers")
+            batch = batch.set_column(place, "headers", header_maps(batch.column(place)))
         return batch
 
     # --- choice of records --------------------------------------------------------------------------------------------

@@ -430,14 +430,16 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
     """Return a writer for row groups of about `row_count` records."""
     schema, names = layout.schema, layout.schema.names
-    texts = [path for name in filter(is_decoded, names) for path in text_columns(schema.field(name))]
+    texts = [
+        path for name in names if is_decoded(name) or name == "headers" for path in text_columns(schema.field(name))
+    ]
     column = layout.options.bloom_filter
     filters = {} if column is None else {"bloom_filter_options": {column: {"ndv": row_count, "fpp": MOST_FALSE}}}
     return pq.ParquetWriter(
         sink,
         schema,
         **layout.options.codec,
-        use_dictionary=[*(name for name in _FEW_VALUES if name in names), "headers.list.element.key", *texts],
+        use_dictionary=[*(name for name in _FEW_VALUES if name in names), *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
         sorting_columns=_sort_order(names) if layout.is_sorted else None,

@@ -356,8 +356,8 @@ class _RecordIds:
 
     def __init__(self, read: ReadOptions, orders: Sequence[WorkOrder], part: Part) -> None:
         self._read = replace(
-            read, headers=True, batch_columns=False, latest_per_key=None, redaction=None, decode=NOTHING,
-            mode=Mode.PERMISSIVE,
+            read, headers=True, has_header_maps=False, batch_columns=False, latest_per_key=None, redaction=None,
+            decode=NOTHING, mode=Mode.PERMISSIVE,
         )  # fmt: skip
         self._orders = orders
         self._part = part

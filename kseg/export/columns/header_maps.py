@@ -1,0 +1,23 @@
+"""Headers of records as maps."""
+
+from collections import Counter
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+HEADER_MAP = pa.map_(pa.string(), pa.binary())
+
+
+def header_maps(lists: pa.ListArray) -> pa.MapArray:
+    """Return lists of headers as maps. The last of several headers with one name counts, as in Kafka's `lastHeader`."""
+    pairs, rows = lists.flatten(), pc.list_parent_indices(lists)
+    places = pa.array(range(len(pairs)), pa.int64())
+    named = pa.table({"row": rows, "name": pairs.field("key"), "place": places})
+    last = named.group_by(["row", "name"]).aggregate([("place", "max")]).column("place_max")
+    if len(last) < len(pairs):
+        kept = last.combine_chunks().sort()
+        pairs, rows = pairs.take(kept), rows.take(kept)
+    counts = Counter(rows.to_pylist())
+    offsets = pa.array(accumulate((counts[row] for row in range(len(lists))), initial=0), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pairs.field("key"), pairs.field("value"))

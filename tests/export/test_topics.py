@@ -99,7 +99,7 @@ def test_a_topic_that_fails_stops_no_other_and_decides_the_status(form: str, log
     if form == "json":
         failed, done = objects(ran, "table")
         assert (failed["topic"], failed["status"], done["status"]) == ("orders", 2, 0)
-        assert "is not empty" in failed["error"]
+        assert "isn't empty" in failed["error"]
         assert objects(ran, "summary")[0]["failed"] == 1
     else:
         assert b"1 table, 1 topic failed: 40 of 40 records" in ran.stdout
@@ -111,7 +111,7 @@ def test_schemas_that_fit_in_no_common_table_have_one_each(tmp_path: Path) -> No
     for topic, kind in kinds.items():
         schema = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": kind}]}
         logs.avro(topic, schema, [{"id": number} for number in range(3)])
-    options = ["--value-decoder", "avro", "--schema-registry", str(logs.registry()), "--topic", "*s"]
+    options = ["--value-decoder", "avro", "--schema-registry", str(logs.registry()), "--topic", "[op]*s"]
     assert kseg(logs.directory, *options, to="one").status == 2
     assert kseg(logs.directory, *options).status == 0
     types = [

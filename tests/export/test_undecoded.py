@@ -99,7 +99,7 @@ def test_a_wrong_limit_is_refused_before_anything_is_written(limit: str, logs: P
         ("json", b"1e999", "the number 1e999 is too large"),
         ("json", b"", "not JSON: Expecting value"),
         ("msgpack", b"\xc1", "not MessagePack: "),
-        ("int64", b"1", "1 byte, not 8"),
+        ("int64", b"1", "it has 1 byte, expected 8"),
         ("string", b"a\x80", "not UTF-8: byte 0x80 at 1"),
     ],
 )
@@ -127,7 +127,7 @@ def test_avro_with_a_registry_names_byte_and_schema(tmp_path: Path) -> None:
     for value, reason in (
         (GOOD, "no schema id before the message or in a header: byte 0 is 0x7b"),
         (b"\0" + (99).to_bytes(4, "big") + b"\2", "schema 99 isn't among the topic's schemas"),
-        (b"\0" + known.to_bytes(4, "big"), "not of the Avro schema"),
+        (b"\0" + known.to_bytes(4, "big"), "doesn't match the Avro schema"),
     ):
         logs.raw("orders", [value])
         ran = logs.export(tmp_path / "out")

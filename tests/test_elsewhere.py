@@ -170,7 +170,7 @@ def test_without_locks_what_a_killed_run_left_stays(logs: Path) -> None:
 
 def test_table_of_other_systems_names_each() -> None:
     text = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
-    table = text.split("| without | kseg |\n|---|---|\n")[1].split("\n\n")[0]
+    table = text.split("| missing function | effect: kseg … |\n|---|---|\n")[1].split("\n\n")[0]
     assert [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()] == list(TAKEN_AWAY)
 
 

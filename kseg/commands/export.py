@@ -34,15 +34,15 @@ def export(given: ExportArguments) -> None:
     \b
     Examples:
       kseg export kafka-logs/ exported --topic 'orders*'
+      kseg export kafka-logs/ 'lake/{topic}' --format iceberg
       kseg export orders-0/ exported --key-regex '^customer-7' --from-time 2026-11-01
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
       kseg export kafka-logs/ exported --redact keys --redact values
       kseg export kafka-logs/ exported --dry-run
-      kseg export kafka-logs/ 'lake/{topic}' --format iceberg
 
     SOURCE is a partition directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …). Several
-    sources may have replicas of the same partition. DEST is a directory or a URL. With
-    {topic} in it, each topic gets its own table. See docs/how-to/export.md.
+    sources may have replicas of the same partition. DEST is a directory or a URL. With {topic} in it, each topic gets its own
+    table. See docs/how-to/export.md.
 
     Records are selected as in `kseg dump`, but control records only with --control; the report counts excluded records.
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.

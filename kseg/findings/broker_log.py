@@ -76,7 +76,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine(
         "Error while reading partition metadata file {file}",
         _TEXT,
-        refuses_at=("*/partition.metadata: line 2: 1 lines*",),
+        refuses_at=("*/partition.metadata: line 2: the file has 1 line,*",),
     ),
     KnownLine("Failed to access checkpoint file {file} in dir {dir}", _TEXT, "{dir}/{file}"),
     KnownLine("Error occurred while reading {file} file of directory {dir}, resetting", _TEXT, "{dir}/{file}"),
@@ -94,7 +94,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("unreadable-text",),
         "partition.metadata",
         _LOADING,
-        refuses_at=("*/partition.metadata: line 1: 0 lines*",),
+        refuses_at=("*/partition.metadata: line 1: the file has 0 lines*",),
     ),
     KnownLine('Cannot invoke "java.lang.CharSequence.length()"', ("unreadable-text",), "partition.metadata", _STARTING),
     KnownLine(
@@ -240,7 +240,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("metadata-checkpoint",),
         _METADATA,
         _STARTING,
-        refuses_at=("*.checkpoint: bad-crc *", "*.checkpoint: * can't be read whole"),
+        refuses_at=("*.checkpoint: bad-crc *", "*.checkpoint: * can't be read completely"),
     ),
     KnownLine(
         "Error while loading snapshot OffsetAndEpoch…",
@@ -256,7 +256,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "Error loading metadata log record from offset …",
         _IMAGE,
         _METADATA,
-        refuses_at=("*.checkpoint: *another's",),
+        refuses_at=("*.checkpoint: *belongs to another metadata log",),
     ),
     KnownLine("Unknown metadata version for FeaturesImage", _IMAGE, _METADATA),
     KnownLine("The metadata log appears to be empty", ("metadata-missing", "metadata-checkpoint"), _METADATA),

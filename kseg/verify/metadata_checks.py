@@ -43,7 +43,7 @@ def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> i
         if not isinstance(found, Unreadable):
             later = [each for _, each in read[place + 1 :] if not isinstance(each, Unreadable)]
             if any(each.last_timestamp > found.last_timestamp for each in later):
-                problem = "an earlier checkpoint has later records: this one is from another cluster"
+                problem = "an earlier checkpoint has later records: this one belongs to another metadata log"
             elif place == 0:
                 usable = found.end_offset
         if problem is not None:

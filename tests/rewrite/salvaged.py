@@ -51,6 +51,6 @@ def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False
 def may_remain() -> set[str]:
     """Return the findings that `verify` may have after salvage, according to docs/how-to/will-not-load.md."""
     text = (golden.ROOT.parent / "docs" / "how-to" / "will-not-load.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| what may remain | why | what to do |\n")
+    _, _, table = text.partition("| finding | cause | next step |\n")
     rows = table.partition("\n\n")[0].splitlines()[1:]
     return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}

@@ -115,7 +115,7 @@ def open_cluster(
     remote: str | Iterable[str] = (),
     private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> Cluster:
-    """Open the disks of a cluster, in any order, as in `cluster.topics["orders"].partitions[0]`.
+    """Open the disks of a cluster, in any order. Example: `cluster.topics["orders"].partitions[0]`.
 
     Args:
         paths: log directories, parents of them up to five levels above, or archives; of all available brokers.

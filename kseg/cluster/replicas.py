@@ -282,7 +282,7 @@ def _topic_facts(known: "ClusterMetadata | None", topic: str) -> "_TopicFacts | 
 
 
 class _TopicFacts:
-    """A topic in the metadata: its id, None if they don't have it; and its partitions by number."""
+    """A topic in the metadata, with its partitions by number; the id is None if the metadata lack it."""
 
     def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
         found = metadata.topic(topic)

@@ -41,8 +41,8 @@ def export(given: ExportArguments) -> None:
       kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …). Several
-    sources may have replicas of the same partition. DEST is a directory or a URL. With {topic} in it, each topic gets its own
-    table. See docs/how-to/export.md.
+    sources may have replicas of the same partition. DEST is a directory or a URL. With {topic}
+    in it, each topic gets its own table. See docs/how-to/export.md.
 
     Records are selected as in `kseg dump`, but control records only with --control; the report counts excluded records.
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.

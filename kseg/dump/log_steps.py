@@ -74,7 +74,7 @@ class LogSummary(NamedTuple):
         return lines
 
     def _inside_text(self) -> str:
-        """Batches that are there, but whose records can't all be read: no bytes count as lost there."""
+        """Intact batches with unreadable records; their bytes don't count as lost."""
         invalid = {damage.position for damage in self.damages if damage.kind is DamageKind.BAD_CRC}
         count = len({damage.position for damage in self.damages if damage.kind in _INSIDE} - invalid)
         return f", records lost inside {count} batch{'es' if count > 1 else ''}" if count else ""

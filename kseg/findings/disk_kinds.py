@@ -9,12 +9,12 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     "leftover-file": FindingKind(
         _NOTE,
         "A deletion, a cleaning or a write didn't finish and left this file.",
-        "None: a broker completes or removes it at start.",
+        "None: a broker completes or removes it at startup.",
         "Nothing. If no broker will use the directory, you can delete `.deleted` and `.cleaned` files.",
     ),
     "leftover-log": FindingKind(
         _ERROR,
-        "A log that a broker deletes at start (`.deleted`, `.cleaned`) has records that the partition's log lacks.",
+        "A log that a broker deletes at startup (`.deleted`, `.cleaned`) has records that the partition's log lacks.",
         "The next start deletes these records.",
         "Copy the file before a broker starts. If the log wasn't cut on purpose, remove the ending from the names of"
         " the segment's files while the broker is down.",
@@ -87,8 +87,8 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     ),
     "foreign-directory": FindingKind(
         _ERROR,
-        "A log directory contains a directory whose name isn't a partition's.",
-        "The broker refuses to start. A broker that runs isn't affected.",
+        "A log directory contains a directory that isn't named after a partition.",
+        "The broker refuses to start. A running broker isn't affected.",
         "Move the directory out of the log directory before the broker starts again.",
     ),
     # the node and its cluster
@@ -193,7 +193,7 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     "other-topic-id": FindingKind(
         _WARNING,
         "A partition's directory belongs to a deleted topic. The current topic of the same name has another id.",
-        "A broker that finds it at start renames it to `-stray`, and creates the new topic's partition as an empty"
+        "A broker that finds it at startup renames it to `-stray`, and creates the new topic's partition as an empty"
         " one.",
         "If you still need its records, read them in place with `kseg serve` or `kseg export`. Otherwise delete the"
         " directory.",

@@ -6,7 +6,7 @@ _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 _REINDEX = (
     "Run `kseg reindex PATH --to DIR` to rebuild it, and replace it while the broker is down. Or delete the segment's"
-    " `.index`: at start a broker rebuilds all indexes of a segment without an `.index`. A broker never rebuilds"
+    " `.index`: at startup a broker rebuilds all indexes of a segment without an `.index`. A broker never rebuilds"
     " another index alone."
 )
 _REPLICA_OR_BACKUP = (
@@ -19,7 +19,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
     "index-missing": FindingKind(
         _WARNING,
         "A segment has no .index, or it has no .timeindex although other segments have one.",
-        "None for the data. If the .index is missing, a broker rebuilds the segment's indexes at start. If only the"
+        "The data is safe. If the .index is missing, a broker rebuilds the segment's indexes at startup. If only the"
         " .timeindex is missing, it creates an empty one: lookups by time and retention by time then go wrong.",
         "Run `kseg reindex PATH --to DIR` to rebuild them, and put them in place while the broker is down.",
     ),
@@ -32,7 +32,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
     "index-cut": FindingKind(
         _WARNING,
         "An index file's size isn't a multiple of its entry size.",
-        "Brokers ignore the bytes at the end. Some releases reject the file and rebuild it at start.",
+        "Brokers ignore the bytes at the end. Some releases reject the file and rebuild it at startup.",
         _REINDEX,
     ),
     "index-unsorted": FindingKind(
@@ -96,7 +96,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
     "orphan-index": FindingKind(
         _ERROR,
         "An index has no .log: the segment's log is lost.",
-        "The broker deletes the index at start, and continues without the segment's records.",
+        "The broker deletes the index at startup, and continues without the segment's records.",
         _REPLICA_OR_BACKUP,
     ),
     "index-inexact": FindingKind(
@@ -107,7 +107,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
     ),
     "index-rebuilt": FindingKind(
         _NOTE,
-        "An index is wrong, and a broker detects that at start. It checks the index, or it recovers the log after it"
+        "An index is wrong, and a broker detects that at startup. It checks the index, or it recovers the log after it"
         " was killed.",
         "None: the broker rebuilds the index.",
         "Nothing.",
@@ -117,7 +117,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
         "An index of the last segment ends in zeros, though the broker was stopped cleanly. A clean stop cuts the"
         " zeros off.",
         "The first start fails. The second start works, because the first one removes `.kafka_cleanshutdown`.",
-        "Delete the segment's `.index` and `.timeindex` while the broker is down. It rebuilds both at start.",
+        "Delete the segment's `.index` and `.timeindex` while the broker is down. It rebuilds both at startup.",
     ),
     "time-index-zeros": FindingKind(
         _ERROR,
@@ -130,7 +130,7 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
     "snapshot-unreadable": FindingKind(
         _WARNING,
         "A producer snapshot is incomplete, has an unknown version, or its CRC is wrong.",
-        "None for the data. If a broker needs the snapshot at start, it deletes it and reads the log instead. Other"
+        "The data is safe. If a broker needs the snapshot at startup, it deletes it and reads the log instead. Other"
         " snapshots remain.",
         "Run `kseg reindex PATH --to DIR` to rebuild it from the log, and replace it while the broker is down.",
     ),
@@ -157,12 +157,12 @@ INDEX_FINDINGS: dict[str, FindingKind] = {
         "After the start the broker doesn't know the transaction. Consumers with read_committed get its records,"
         " though they aren't committed.",
         "Run `kseg reindex PATH --to DIR` to create a snapshot from the log, and put it in place while the broker is"
-        " down. Or remove `.kafka_cleanshutdown`: the broker then reads its logs at start.",
+        " down. Or remove `.kafka_cleanshutdown`: the broker then reads its logs at startup.",
     ),
     "snapshot-beyond-end": FindingKind(
         _WARNING,
         "A producer snapshot has an offset after the end of the log, so the log has lost its end.",
-        "This copy may have lost acknowledged records. A broker deletes the snapshot at start.",
+        "This copy may have lost acknowledged records. A broker deletes the snapshot at startup.",
         "Compare the log end offset with the other replicas'. If none has more, do nothing: the next start repairs it.",
     ),
 }

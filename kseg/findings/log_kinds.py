@@ -28,7 +28,7 @@ _REPLICA_OR_NOTHING = (
 )
 _RECOVER = (
     "First compare the log end offset with the other replicas'. Then remove `.kafka_cleanshutdown` from the log"
-    " directory: at start the broker recovers its logs and cuts the end off."
+    " directory: at startup the broker recovers its logs and cuts the end off."
 )
 
 LOG_FINDINGS: dict[str, FindingKind] = {
@@ -176,8 +176,8 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     "offset-too-far": FindingKind(
         _ERROR,
         "A segment holds an offset more than 2³¹ - 1 above its base offset.",
-        "Its indexes can't hold the offset. Brokers from 1.1.1 on split such a segment at start; older brokers fail.",
-        "Delete the segment's `.index` while the broker is down. Brokers from 2.0 on then split the segment at start.",
+        "Its indexes can't hold the offset. Brokers from 1.1.1 on split such a segment at startup; older brokers fail.",
+        "Delete the segment's `.index` while the broker is down. Brokers from 2.0 on then split it at startup.",
     ),
     "record-offsets": FindingKind(
         _ERROR,
@@ -230,7 +230,7 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     "leader-epoch-beyond-end": FindingKind(
         _NOTE,
         "leader-epoch-checkpoint has an epoch that begins after the end of the log. The log may have lost its end.",
-        "None: a broker removes such epochs at start.",
+        "None: a broker removes such epochs at startup.",
         "Compare the log end offset with the other replicas'.",
     ),
     # producers
@@ -257,7 +257,7 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     "group-unloadable": FindingKind(
         _ERROR,
         "`__consumer_offsets` has a tombstone without its companion record, which the cleaner has removed.",
-        "Coordinators up to 4.4 fail at the tombstone and don't load the partition. None of its groups works"
+        "Coordinators up to 4.4 fail at the tombstone and don't load the partition. None of its groups work"
         " (KAFKA-21102).",
         "Use a replica that still has both records, if there is one. Otherwise keep the commits: `kseg groups PATH -o"
         " reset-csv`. Stop the brokers, and move the partition's directories away on all replicas. Then reset the"

@@ -137,7 +137,7 @@ def tier_sums(partition: PartitionLog) -> TierSums | None:
 
 
 def tier_facts(partition: PartitionLog, base_offset: int) -> TierFacts | None:
-    """Return the facts about a segment that the log has from a tier; None if it is a local one."""
+    """Return the facts about a segment from a tier; None for a local segment."""
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(base_offset)
     return None if choice is None else _facts(choice)

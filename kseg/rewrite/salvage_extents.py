@@ -227,7 +227,7 @@ def _headers(log_file: LogFile, extent: Extent) -> Iterator[BatchHeader]:
 
 SEARCH_COST_LIMIT = 32
 """Bytes of CRC work that searches in a file may cost, for each byte that it takes on disk."""
-_GIVEN_UP = "no intact batch was found here; kseg stopped the careful search, since it took too long"
+_GIVEN_UP = "no intact batch was found here; kseg gave up the slow search, since it took too long"
 _SIZE = rb"(?!\0\0\0[\0-\x0d])[\0-\x7f].{7}"
 _V0, _V1, _V2 = PLAUSIBLE_ATTRIBUTES.values()
 _HEADER = re.compile(

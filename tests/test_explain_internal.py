@@ -134,9 +134,9 @@ def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (b"\0", None, "2 bytes are needed, 1 are left"),
+        (b"\0", None, "2 bytes are needed, 1 left"),
         (b"\0\x63abc", b"\0\1", "kseg doesn't know records of type 99"),
-        (b"\0\1\0\5ab", None, "5 bytes are needed, 2 are left"),
+        (b"\0\1\0\5ab", None, "5 bytes are needed, 2 left"),
         (b"\0\2\0\1g!", None, "bytes too many"),
         (b"\0\2\0\1g", b"\0\4\xff\xff\xff\xff\xff\xff", "a number has too many bytes or no end"),
     ],

@@ -78,7 +78,7 @@ def test_rows_that_add_up_have_a_sum_which_programs_do_not_get() -> None:
 def test_a_sum_says_what_it_leaves_out() -> None:
     size = Column[int | None](Field("bytes", Kind.INTEGER, "Size.", Unit.BYTES), "SIZE", lambda row: row)
     offset = size._replace(field=size.field._replace(unit=Unit.OFFSET))
-    assert sums_text([size, offset], [1024, 512, None, -1]) == "of 4: SIZE 1.5 KiB (1 unknown, 1 negative left out)"
+    assert sums_text([size, offset], [1024, 512, None, -1]) == "of 4: SIZE 1.5 KiB (without 1 unknown, 1 negative)"
     assert sums_text([size], [1024]) is None
     assert sums_text([size], [0, None]) is None
 

@@ -168,7 +168,7 @@ def test_emptied_files_are_one_finding(tmp_path: Path, number: int) -> None:
     found = [each for each in told(tmp_path) if each["id"] not in before]
     first, *others = (each for each in found if each["id"] != "unreadable-text")  # partition.metadata: no start at all
     assert (first["id"], others) == ("emptied-files", [])
-    assert first["sentence"].startswith("no bytes in ")
+    assert first["sentence"].startswith("empty: ")
     ran = run.kseg(["doctor", "."], tmp_path)
     assert not ran.stdout.startswith(b"A broker starts well")
 

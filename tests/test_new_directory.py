@@ -80,7 +80,7 @@ def test_a_folder_that_has_come_into_the_input_is_refused(tmp_path: Path) -> Non
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "some").symlink_to(tmp_path / "orders-0")
     source = tmp_path / "orders-0"
-    with pytest.raises(UsageError, match="which is read"), new_directory(tmp_path / "some/new", [source]):
+    with pytest.raises(UsageError, match="which kseg reads"), new_directory(tmp_path / "some/new", [source]):
         pass
     assert list(source.iterdir()) == []
 

@@ -62,9 +62,9 @@ class Taken(NamedTuple):
         if len(self.brokers) < 2 and self.copies == self.partitions and not self.left_out:
             return
         yield "; ".join(self._parts())
-        yield from (f"left out: {each.text()}" for each in self.left_out[:MOST_TOLD])
+        yield from (f"omitted: {each.text()}" for each in self.left_out[:MOST_TOLD])
         if len(self.left_out) > MOST_TOLD:
-            yield f"left out: {len(self.left_out) - MOST_TOLD} more"
+            yield f"omitted: {len(self.left_out) - MOST_TOLD} more"
         if verbose:
             yield from (each.text() for each in self.answers)
 
@@ -80,7 +80,7 @@ class Taken(NamedTuple):
             yield f"{self.abandoned} with an abandoned lineage (`kseg diff`)"
         aside = sum(1 for each in self.left_out if each.offsets is None)
         if aside:
-            yield f"{counted(aside, 'directory', 'directories')} left out"
+            yield f"{counted(aside, 'directory', 'directories')} omitted"
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary for programs."""

@@ -93,7 +93,7 @@ def retain(options: RetainOptions) -> None:
         if left_out is None or (options.free is None and cluster.was_given(partition)):
             partitions.append(partition)
         else:
-            talk.note(f"left out: {left_out.text()}")
+            talk.note(f"omitted: {left_out.text()}")
     if options.free is not None:
         freeable = [*map(topics.freeable, partitions)]
         for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):

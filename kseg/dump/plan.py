@@ -156,7 +156,7 @@ class _Planning:
             self._problems.note("each record is printed once; --all-replicas prints each copy")
         aside = [each.path for each in taken.left_out if each.offsets is None]
         if aside and not several and self._options.output != "kcat":
-            self._problems.note("--all-replicas also prints directories that are left out")
+            self._problems.note("--all-replicas also prints omitted directories")
         further = [copy.path for copies in several for copy in copies[1:]]
         self._left_out = frozenset(os.path.realpath(path) for path in (*further, *aside))
         joined = (JoinedCopies(copies, self._problems.note) for copies in several)

@@ -143,7 +143,7 @@ def test_a_lost_topic_id_is_shown_with_the_evidence_for_it(place: str, tmp_path:
     answer = run(["query", sql, *paths, "-o", "json"], tmp_path)
     assert [json.loads(line) for line in answer.stdout.splitlines()] == [{"topicId": CURRENT, "topicIdSource": place}]
     text = run(["ls", *paths, "--topic", "orders", "--by", "segment"], tmp_path).stdout.decode()
-    assert f"topic id {CURRENT} (by the {place})".replace("the copies", "other copies") in text
+    assert f"topic id {CURRENT} (from the {place})".replace("the copies", "other copies") in text
     cluster = Cluster([tmp_path])
     partition = [tmp_path / "b1" / "orders-0"]
     read_more = TopicPlace("orders", tmp_path / "b1", partition, cluster, cheap_metadata(cluster)).shown(0).read_more

@@ -142,7 +142,7 @@ def test_commands_are_those_of_the_cluster() -> None:
     assert run.status == 0
     lines = [line for line in run.stdout.decode().splitlines() if line and not line.startswith("#")]
     assert all(line.startswith("kafka-acls.sh --bootstrap-server new:9092 --add ") for line in lines)
-    assert run.stderr == b"kseg: 5 commands; left out: 0\n"
+    assert run.stderr == b"kseg: 5 commands; omitted: 0\n"
 
 
 @pytest.mark.parametrize("options", [["--keep-brokers"], ["--command-config", "x"]])
@@ -246,7 +246,7 @@ def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_pat
     value = b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields).replace(b"??", b"\xff\xc3")
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value)])])
     run = kseg(["metadata", ".", "-o", "commands"], tmp_path)
-    assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")
+    assert (run.status, run.stderr) == (0, b"kseg: 1 command; omitted: 0\n")
     assert "--add-config 'match=a\ufffd\ufffdb'\n".encode() in run.stdout
 
 

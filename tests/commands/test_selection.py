@@ -161,7 +161,7 @@ def test_lookup_says_that_nothing_is_selected_and_ends_with_1() -> None:
     ran = kseg("lookup", "docs/test-1-0", "--offset", "203500", "--key", "nobody's")
     assert ran.status == 1
     reason = b"no record from there on matches the selection: --key 'nobody'\"'\"'s'"
-    assert ran.stderr == b"kseg: docs/test-1-0: offset 203500 isn't there: " + reason + b"\n"
+    assert ran.stderr == b"kseg: docs/test-1-0: offset 203500 not found: " + reason + b"\n"
 
 
 # --- verify ----------------------------------------------------------------------------------------------------------

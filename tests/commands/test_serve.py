@@ -152,7 +152,7 @@ def test_directories_that_a_broker_put_aside_are_not_served(tmp_path: Path) -> N
     ran = serve("--", "true", directory=tmp_path)
     assert (ran.returncode, ran.stderr) == (
         0,
-        "kseg: 1 partition; 1 directory left out\n"
+        "kseg: 1 partition; 1 directory omitted\n"
         f"kseg: omitted: {aside}: about to be deleted by its broker (-delete)\n",
     )
 

@@ -21,7 +21,7 @@ def test_a_piece_is_written_and_reported(tmp_path: Path) -> None:
     assert ran.stdout.decode().splitlines() == [
         "new/t-0/00000000000000203100.log: offsets 203100 to 203199, 1 batch, "
         f"{(tmp_path / 'new/t-0/00000000000000203100.log').stat().st_size} bytes",
-        "1 batch copied, 0 rebuilt, 0 records left out",
+        "1 batch copied, 0 rebuilt, 0 records omitted",
     ]
 
 
@@ -32,7 +32,7 @@ def test_times_are_given_as_people_write_them(tmp_path: Path) -> None:
 
 def test_a_poison_pill_is_left_out(tmp_path: Path) -> None:
     ran = kseg(tmp_path, SOURCE, "--drop-offset", "203500", "--to", "t-0")
-    assert b"1 rebuilt, 1 record left out" in ran.stdout
+    assert b"1 rebuilt, 1 record omitted" in ran.stdout
     shown = run.kseg(["dump", "-o", "json", "--only", "records", "t-0"], tmp_path).stdout
     assert b'"offset":203499,' in shown
     assert b'"offset":203500,' not in shown

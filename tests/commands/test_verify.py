@@ -274,7 +274,7 @@ def test_help_has_examples(tmp_path: Path) -> None:
     ("name", "content", "status", "finding"),
     [
         ("00000000000000000100.index", bytes(8), 1, "error orphan-index: 8 bytes, but no .log"),
-        ("00000000000000000100.snapshot", b"xx", 1, "warning snapshot-unreadable: 2 bytes, a producer snapshot has at"),
+        ("00000000000000000100.snapshot", b"xx", 1, "warning snapshot-unreadable: the size is 2 bytes, but a producer"),
     ],
 )
 def test_file_alone_is_checked_whatever_its_directory_is_called(

@@ -280,9 +280,9 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
     assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [b"orders-3", future.encode()]
     *left_out, internal, aside = ran.stderr.decode().splitlines()[:5]
     assert left_out == [
-        "kseg: 4 partitions; 2 directories left out",
-        f"kseg: left out: {log_directory}/orders-4.{zeros}-delete: about to be deleted by its broker (-delete)",
-        f"kseg: left out: {log_directory}/orders-4.{zeros}-stray: put aside by its broker (-stray)",
+        "kseg: 4 partitions; 2 directories omitted",
+        f"kseg: omitted: {log_directory}/orders-4.{zeros}-delete: about to be deleted by its broker (-delete)",
+        f"kseg: omitted: {log_directory}/orders-4.{zeros}-stray: put aside by its broker (-stray)",
     ]
     assert internal == (
         "kseg: not sent, since a cluster has its own: __consumer_offsets, __remote_log_metadata; give"

@@ -100,4 +100,4 @@ def test_files_beside_each_other_are_one_partition_however_they_are_named(tmp_pa
 def test_files_option_that_names_no_file_is_refused(files: str, tmp_path: Path) -> None:
     ran = dump(tmp_path, "--files", files)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith(b"kseg: dump: --files names no file")
+    assert ran.stderr.startswith(b"kseg: dump: --files is empty")

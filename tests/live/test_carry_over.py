@@ -111,7 +111,7 @@ def test_kafkas_tools_describe_the_new_cluster_as_the_old_one(
     text, said = carried_over(source, other.server)
     assert "s3cret" not in text
     assert "#   listener.name.x.ssl.keystore.password of broker 1: a secret" in text
-    assert "left out: 1" in said
+    assert "omitted: 1" in said
     script = tmp_path / "carry-over.sh"
     # The user puts passwords into the lines for SCRAM.
     script.write_text(re.sub("^# (.*)NEW-PASSWORD", r"\1second", text, flags=re.MULTILINE))

@@ -50,4 +50,4 @@ def test_frames_behind_a_size_that_the_stream_does_not_have_are_found() -> None:
     stream = (1 << 20).to_bytes(4, "big") + metadata_request(1) + metadata_request(2)
     found = split([stream])
     assert [type(item) for item in found] == [Lost, SizedMessage, SizedMessage]
-    assert found[0] == Lost(0, 4, f"a frame of {(1 << 20) + 4} bytes begins, {len(stream)} bytes are there")
+    assert found[0] == Lost(0, 4, f"a frame of {(1 << 20) + 4} bytes begins, but only {len(stream)} bytes are left")

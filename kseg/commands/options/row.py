@@ -29,9 +29,10 @@ class Option(NamedTuple):
     """An option or argument of one command, or one with the same meaning on several.
 
     flags: as click takes them, separated by blanks. commands: names, separated by blanks. type: bool for a switch,
-    words for a choice. name: the field that gets the value, by default the long flag's words. values: offered by
-    completion; with is_list several of them, separated by commas. is_read: the value has paths that may lead into
-    archives or tiers. nargs: number of values of an argument, -1 for any number; 0 for an option.
+    words for a choice, some of which may be late. name: the field that gets the value, by default the long flag's
+    words. values: offered by completion; with is_list several of them, separated by commas. is_read: the value has
+    paths that may lead into archives or tiers. nargs: number of values of an argument, -1 for any number; 0 for an
+    option.
     """
 
     flags: str
@@ -115,7 +116,12 @@ def argument_of(row: Option) -> click.Argument:
 
 
 def _type_of(kind: Any) -> Any:
-    return click.Choice([*map(str, _load(kind))]) if isinstance(kind, tuple) else kind
+    if not isinstance(kind, tuple):
+        return kind
+    groups = (
+        _load(each) if isinstance(each, Late) else (each,) for each in ((kind,) if isinstance(kind, Late) else kind)
+    )
+    return click.Choice([str(word) for words in groups for word in words])
 
 
 def _load(value: Any) -> Any:

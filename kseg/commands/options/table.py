@@ -173,16 +173,18 @@ SELECTION = (
     Option("--no-internal", "serve", "Leave out Kafka's internal topics, such as __consumer_offsets.", bool),
 )
 
+_ROW_FORMS = Late("kseg.output.forms", "FORMS")
+
 OUTPUT = (
     Option("-o --output", f"compact doctor lookup protocol redact salvage verify where {EXPORTS}",
         "Output format.", Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
-    Option("-o --output", "diff query txns", "Output format.", Late("kseg.output.forms", "FORMS"), default="text"),
+    Option("-o --output", "diff query txns", "Output format.", _ROW_FORMS, default="text"),
     Option("-o --output", "ls", "Output format; chart draws the segments of each partition as bars.",
-        ("text", "json", "csv", "table", "chart"), default="text"),
+        (_ROW_FORMS, "chart"), default="text"),
     Option("-o --output", "metadata", "Output format; commands is a shell script that re-creates the metadata.",
-        ("text", "json", "csv", "table", "commands"), default="text"),
+        (_ROW_FORMS, "commands"), default="text"),
     Option("-o --output", "groups", "Output format; chart draws lags, reset-csv is for kafka-consumer-groups.sh.",
-        ("text", "json", "csv", "table", "chart", "reset-csv"), default="text"),
+        (_ROW_FORMS, "chart", "reset-csv"), default="text"),
     Option("-o --output", "dump", "Output format; kcat is a shell script that sends the records.",
         ("text", "json", "csv", "table", "kcat"), default="text"),
     Option("-o --output", "retain", "Output format; timeline shows when each segment is deleted.",
@@ -192,7 +194,7 @@ OUTPUT = (
     Option("-o --output", "report", "Output format; html is a page for a browser.", ("html", "json", "text"),
         default="html"),
     Option("-o --output", "plan-move", "Output format; reassignment is a file for kafka-reassign-partitions.sh.",
-        ("reassignment", "text", "json", "csv", "table"), default="reassignment"),
+        ("reassignment", _ROW_FORMS), default="reassignment"),
     Option("-o --output", "rebuild-metadata", "Output format.", ("text", "json", "table"), default="text"),
     Option("--to", "compact rebuild-metadata reindex salvage", "Write to this new or empty directory.", _PATH, "DIR",
         name="directory"),

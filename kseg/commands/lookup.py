@@ -45,7 +45,7 @@ class LookupOptions(NamedTuple):
 def lookup(options: LookupOptions) -> None:
     """Find the record at an offset or time.
 
-    Use `lookup` to find a record, and to see the way to it: segment, index entry, scan, batch.
+    Use `lookup` to find a record, and to see each step of the search: segment, index entry, scan, batch.
 
     \b
     Examples:

@@ -57,8 +57,8 @@ def txns(options: TxnsOptions) -> None:
 
     PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
     the current directory. From __transaction_state, `txns` shows the latest state of each transactional id. Hanging and
-    overdue transactions come first, then open ones. If more than 100,000 have ended, the first of these come before all
-    others.
+    overdue transactions come first, then open ones, and ended ones last. If more than 100,000 have ended, kseg
+    prints each 100,000 of them before the others, to save memory.
 
     An open transaction holds back the last stable offset (LSO). It is overdue if it is open for longer than its
     producer allowed. It hangs if no coordinator will end it: __transaction_state in the same log directories doesn't

@@ -400,7 +400,7 @@ class _DueSegments:
             case SettingSource.TOPIC:
                 return f"{what} are past their topics' retention or below the log start offset"
             case SettingSource.DEFAULT:
-                return f"{what} are older than Kafka's default retention; their own retention isn't known here"
+                return f"{what} are older than Kafka's default retention; the topics' own settings are unknown"
             case _:
                 return f"{what} are older than {_RETENTION_OF[source]}"
 

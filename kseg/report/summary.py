@@ -75,7 +75,7 @@ def _unread(known: Gathered, about: About, unread: int) -> Iterator[str]:
     if unread:
         yield f"{counted(unread, 'file')} can't be read; standard error lists them."
     if known.choices.now.source is NowSource.GIVEN:
-        yield "Disk usage: omitted, because --now gives a time."
+        yield "Disk usage: omitted, because --now is set."
     if known.groups is None:
         yield "Group lags: --quick reads none." if known.choices.is_quick else "Group lags: no groups found."
     if known.cluster is None:

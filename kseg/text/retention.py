@@ -105,7 +105,7 @@ def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[s
                 f"# the current value of {each.topic} is unknown here: look it up first"
             )
     elif plan.is_enough:
-        yield f"That frees {human_size(plan.wanted)}: you don't need to lower any retention"
+        yield f"That covers {human_size(plan.wanted)}: you don't need to lower any retention"
     else:
         can = f"at most {human_size(plan.most_size)} in closed segments"
         how = f"; run with --free {plan.most_size} for the steps" if plan.most_size else ""

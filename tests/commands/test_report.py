@@ -141,7 +141,7 @@ def test_summary_is_the_same_in_all_forms(disk: Path) -> None:
         assert each["sentence"] in page
     sentences = " ".join(each["sentence"] for each in found)
     assert "Largest topics: orders" in sentences
-    assert "Disk usage: omitted, because --now gives a time." in sentences
+    assert "Disk usage: omitted, because --now is set." in sentences
     assert "given by --now." in sentences
     assert "zstd would save about" in text
 

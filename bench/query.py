@@ -24,7 +24,7 @@ from kseg.export.commit.order import execute_here
 from kseg.export.planning import Export
 from kseg.export.run import run_export
 from kseg.query.database import QueryLimits
-from kseg.query.session import Queried, QuerySession, open_session
+from kseg.query.session import QuerySession, QuerySources, open_session
 
 QUERIES = {
     "group by key": "SELECT key, count(*) AS n FROM {} GROUP BY key ORDER BY n DESC LIMIT 10",
@@ -58,7 +58,7 @@ def figures(work: Path, repeat: int, *, has_spark: bool) -> Iterator[Figure]:
         (logs / "orders-0" / path.name).symlink_to(path)
     run_export(Export((str(logs),), str(out)), execute_here)
     with ExitStack() as stack:
-        session = stack.enter_context(open_session(Queried((logs,)), QueryLimits(), print))
+        session = stack.enter_context(open_session(QuerySources((logs,)), QueryLimits(), print))
         ways: dict[str, Callable[[str], object]] = {
             "kseg query": lambda sql: ours(session, sql.format("orders")),
             "DuckDB over Parquet": over_parquet(stack.enter_context(duckdb.connect()), out),

@@ -115,20 +115,20 @@ class ClosedPipeError(KsegError):
 
 def reason(error: BaseException) -> str:
     """Return the text of a library's error for a one-line message: its first line, shortened if it is long."""
-    return shortened(str(error).strip().partition("\n")[0] or type(error).__name__, _REASON_LENGTH)
+    return shorten(str(error).strip().partition("\n")[0] or type(error).__name__, _REASON_LENGTH)
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """Return a value for a one-line message, shortened if it is long."""
-    return shortened(repr(value))
+    return shorten(repr(value))
 
 
-def shortened(text: str, length: int = _QUOTED_LENGTH) -> str:
+def shorten(text: str, length: int = _QUOTED_LENGTH) -> str:
     """Return a text of at most `length` characters, with a sign for the omitted part."""
     return text if len(text) <= length else text[:length] + "…"
 
 
-def once(say: Callable[[str], object]) -> Callable[[str], None]:
+def pass_once(say: Callable[[str], object]) -> Callable[[str], None]:
     """Return a function that passes each line on once."""
     said: set[str] = set()
 
@@ -140,6 +140,6 @@ def once(say: Callable[[str], object]) -> Callable[[str], None]:
     return say_new
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
+def plural(count: int, noun: str, plural: str | None = None) -> str:
     """Return a count with its noun, `1 segment` or `2 segments`; plural: None adds an s."""
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -17,7 +17,7 @@ ARGUMENTS = [
 
 
 @contextmanager
-def started() -> Iterator[Any]:
+def start_browser() -> Iterator[Any]:
     """Start a browser without a window."""
     from playwright.sync_api import sync_playwright
 

@@ -86,7 +86,7 @@ class Forked:
 
 
 @contextmanager
-def forked(
+def fork_process(
     arguments: Sequence[str],
     directory: Path,
     streams: tuple[int, int, int],

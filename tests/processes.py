@@ -19,7 +19,7 @@ def default_signals() -> None:
 
 
 @contextmanager
-def started(
+def start_process(
     command: Sequence[str | Path],
     directory: Path,
     *,

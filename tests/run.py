@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
-from tests.fork_server import KSEG, forked
+from tests.fork_server import KSEG, fork_process
 
 # KSEG_KERNEL=twin in the environment: no compiled kernel is wanted here.
 KERNELS = ("twin",) if os.environ.get("KSEG_KERNEL") == "twin" else ("fast", "twin")
@@ -50,7 +50,7 @@ def process(
     """
     with TemporaryFile() as stdout, TemporaryFile() as stderr, Path(os.devnull).open("rb") as nothing:
         streams = (nothing.fileno(), stdout.fileno(), stderr.fileno())
-        with forked(
+        with fork_process(
             arguments,
             directory,
             streams,
@@ -66,7 +66,7 @@ def process(
         return Run(status, stdout.read(), stderr.read())
 
 
-def bounded(arguments: Sequence[str], directory: Path, *, seconds: int = 20, memory: int | None = 512 << 20) -> Run:
+def run_bounded(arguments: Sequence[str], directory: Path, *, seconds: int = 20, memory: int | None = 512 << 20) -> Run:
     """Run `kseg ARGUMENTS` in a process with limited processor time and memory."""
     limits = {resource.RLIMIT_CPU: seconds} | ({} if memory is None else {resource.RLIMIT_AS: memory})
     return process(arguments, directory, limits=limits)

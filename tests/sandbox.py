@@ -14,7 +14,7 @@ from kseg.formats.schemas import message_schema
 from kseg.index.rebuild import rebuild
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.decode.schemas_topic import new_client, schema_records, write_topic
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 
 JQ = """import json, re, sys
@@ -116,7 +116,7 @@ def _orders(root: Path) -> Path:
     batches.append(marker(COMMIT, transaction, START_MS + RECORDS * 1000))
     log = write_segment(root / "orders-0", batches, FIRST_OFFSET)
     write_indexes(log)
-    write_topic(root, registered(client))
+    write_topic(root, schema_records(client))
     return log.parent
 
 

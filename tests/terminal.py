@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from kseg.output.streams import Terminal
 from kseg.system.terminal_text import control_characters
-from tests.fork_server import forked
+from tests.fork_server import fork_process
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -31,7 +31,7 @@ def in_terminal(directory: Path, *arguments: str, columns: int = 100, **environm
     termios.tcsetwinsize(follower, (40, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "PAGER")}
     environment = {**inherited, "TERM": "xterm-256color", "KSEG_PAGER": "cat", **environment}
-    with forked(arguments, directory, (follower, follower, follower), environment=environment) as process:
+    with fork_process(arguments, directory, (follower, follower, follower), environment=environment) as process:
         os.close(follower)
         pieces = list(_pieces(leader))
         process.wait()

@@ -20,7 +20,7 @@ import zstandard
 
 from tests import golden, run
 from tests.loops import for_each
-from tests.processes import started
+from tests.processes import start_process
 
 pytestmark = pytest.mark.usefixtures("unpacked_into")
 
@@ -70,7 +70,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def packed(directory: Path, form: str, name: str = "") -> bytes:
+def pack_directory(directory: Path, form: str, name: str = "") -> bytes:
     """Return the archive of a directory under the name `name`."""
     file = io.BytesIO()
     if form == "zip":
@@ -89,7 +89,7 @@ def bundles(plain: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the directory as archives of two forms."""
     directory = tmp_path_factory.mktemp("bundles")
     for form in ("tar.gz", "zip"):
-        (directory / form).write_bytes(packed(plain, form))
+        (directory / form).write_bytes(pack_directory(plain, form))
     return directory
 
 
@@ -141,7 +141,7 @@ def test_each_form_is_read_also_where_all_lies_in_a_folder_of_its_own(form: str,
     ls = ("ls", "--by", "segment", "-o", "json")
     expected = kseg(plain.parent, *ls, "logs").stdout.decode()
     for name in ("", "support/logs"):
-        (tmp_path / f"b.{form}").write_bytes(packed(plain, form, name))
+        (tmp_path / f"b.{form}").write_bytes(pack_directory(plain, form, name))
         shown = kseg(tmp_path, *ls, f"b.{form}")
         assert shown.status == 0
         place = f"b.{form}/{name}".rstrip("/")
@@ -151,7 +151,7 @@ def test_each_form_is_read_also_where_all_lies_in_a_folder_of_its_own(form: str,
 def test_folder_named_like_a_partition_may_have_the_disks(plain: Path, tmp_path: Path) -> None:
     """And far below it: a support bundle has the hosts, and their paths."""
     disk = shutil.copytree(plain, tmp_path / "plain" / "case-123" / "host-1" / "var" / "lib" / "kafka" / "data")
-    (tmp_path / "bundle.tar").write_bytes(packed(tmp_path / "plain", "tar"))
+    (tmp_path / "bundle.tar").write_bytes(pack_directory(tmp_path / "plain", "tar"))
     expected = kseg(disk, "ls", ".", "-o", "json").stdout.count(b'"partition"')
     assert expected > 0
     for path in ("bundle.tar", "plain", "plain/case-123"):
@@ -162,7 +162,7 @@ def test_folder_named_like_a_partition_may_have_the_disks(plain: Path, tmp_path:
 def test_empty_directories_are_kept(form: str, plain: Path, tmp_path: Path) -> None:
     disk = shutil.copytree(plain, tmp_path / "disk")
     (disk / "lost+found").mkdir()
-    (tmp_path / f"bundle.{form}").write_bytes(packed(disk, form, "disk"))
+    (tmp_path / f"bundle.{form}").write_bytes(pack_directory(disk, form, "disk"))
     found = kseg(tmp_path, "doctor", f"bundle.{form}", "--quick").stdout.decode()
     assert f"bundle.{form}/disk/lost+found: its name isn't a topic with a partition number" in found
 
@@ -171,7 +171,7 @@ def test_only_what_is_needed_is_unpacked(plain: Path, tmp_path: Path) -> None:
     big = plain.parent / "big"
     shutil.copytree(plain, big)
     (big / "server.log.1").write_bytes(bytes(1 << 20))
-    (tmp_path / "b.zip").write_bytes(packed(big, "zip"))
+    (tmp_path / "b.zip").write_bytes(pack_directory(big, "zip"))
     size = sum(path.stat().st_size for path in (big / PARTITION).iterdir())
     assert kseg(tmp_path, "dump", f"b.zip/{PARTITION}", "--max-unpacked", str(size + 4096)).status == 0
 
@@ -182,7 +182,7 @@ def test_directory_with_the_name_of_an_archive_is_a_directory(plain: Path, tmp_p
 
 
 def test_what_is_not_in_the_archive_is_said(plain: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
+    (tmp_path / "b.tar").write_bytes(pack_directory(plain, "tar"))
     ran = kseg(tmp_path, "dump", "b.tar/nothing-0")
     assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/nothing-0: isn't in the archive, or isn't a Kafka file\n")
 
@@ -213,7 +213,7 @@ def test_a_report_of_an_archive_names_what_was_given(form: str, tmp_path: Path) 
 
 
 def test_one_bad_archive_leaves_the_others_readable(plain: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
+    (tmp_path / "b.tar").write_bytes(pack_directory(plain, "tar"))
     (tmp_path / "c.tar").write_bytes(b"no archive" * 100)
     ran = kseg(tmp_path, "ls", "b.tar", "c.tar")
     assert ran.status == 2
@@ -222,7 +222,7 @@ def test_one_bad_archive_leaves_the_others_readable(plain: Path, tmp_path: Path)
 
 
 def test_follow_is_refused(plain: Path, tmp_path: Path) -> None:
-    (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
+    (tmp_path / "b.tar").write_bytes(pack_directory(plain, "tar"))
     ran = kseg(tmp_path, "dump", "--follow", "b.tar")
     assert ran.status == 2
     assert ran.stderr == b"kseg: --follow needs directories of a broker; archives and pipes don't grow\n"
@@ -232,15 +232,15 @@ def test_follow_is_refused(plain: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+def give_input(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
     def give(content: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
     return give
 
 
-def test_log_on_standard_input_prints_as_the_file_does(given: Callable[[bytes], None], tmp_path: Path) -> None:
-    given(SEGMENT.read_bytes())
+def test_log_on_standard_input_prints_as_the_file_does(give_input: Callable[[bytes], None], tmp_path: Path) -> None:
+    give_input(SEGMENT.read_bytes())
     expected = kseg(SEGMENT.parent, "dump", SEGMENT.name).stdout
     assert kseg(tmp_path, "dump", "-").stdout == expected.replace(SEGMENT.name.encode(), b"-", 1)
 
@@ -253,30 +253,32 @@ def test_log_on_standard_input_prints_as_the_file_does(given: Callable[[bytes], 
     ],
 )
 def test_other_files_on_standard_input_are_named(
-    name: str, kind: str, given: Callable[[bytes], None], tmp_path: Path
+    name: str, kind: str, give_input: Callable[[bytes], None], tmp_path: Path
 ) -> None:
-    given((SEGMENT.parent / name).read_bytes())
+    give_input((SEGMENT.parent / name).read_bytes())
     shutil.copy(SEGMENT.parent / name, tmp_path)
     expected = kseg(tmp_path, "explain", name).stdout
     assert kseg(tmp_path, "explain", "-", "--input-kind", kind).stdout == expected
 
 
-def test_kind_that_kafka_has_not_is_refused(given: Callable[[bytes], None], tmp_path: Path) -> None:
-    given(b"")
+def test_kind_that_kafka_has_not_is_refused(give_input: Callable[[bytes], None], tmp_path: Path) -> None:
+    give_input(b"")
     ran = kseg(tmp_path, "dump", "-", "--input-kind", "picture")
     assert ran.status == 2
     assert ran.stderr.startswith(b"kseg: --input-kind picture: no such kind of file; give log, index, ")
 
 
-def test_partitions_commands_take_a_log_on_standard_input(given: Callable[[bytes], None], tmp_path: Path) -> None:
-    given(SEGMENT.read_bytes())
+def test_partitions_commands_take_a_log_on_standard_input(give_input: Callable[[bytes], None], tmp_path: Path) -> None:
+    give_input(SEGMENT.read_bytes())
     ran = kseg(tmp_path, "ls", "--by", "segment", "-o", "json", "-")
     assert ran.status == 0
     assert b'"baseOffset":203000' in ran.stdout
 
 
-def test_log_on_standard_input_is_not_wrong_for_having_no_index(given: Callable[[bytes], None], tmp_path: Path) -> None:
-    given(SEGMENT.read_bytes())
+def test_log_on_standard_input_is_not_wrong_for_having_no_index(
+    give_input: Callable[[bytes], None], tmp_path: Path
+) -> None:
+    give_input(SEGMENT.read_bytes())
     ran = kseg(tmp_path, "verify", "-")
     assert (ran.status, ran.stdout) == (0, b"ok\n")
 
@@ -284,22 +286,22 @@ def test_log_on_standard_input_is_not_wrong_for_having_no_index(given: Callable[
 def test_standard_input_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with (
         (tmp_path / "written").open("wb") as unreadable,
-        started([sys.executable, "-m", "kseg", "dump", "-"], tmp_path, stdin=unreadable) as process,
+        start_process([sys.executable, "-m", "kseg", "dump", "-"], tmp_path, stdin=unreadable) as process,
     ):
         _, said = process.communicate()
     assert (process.returncode, said) == (2, b"kseg: -: can't be read: Bad file descriptor\n")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_archive_on_standard_input(form: str, given: Callable[[bytes], None], plain: Path, tmp_path: Path) -> None:
-    given(packed(plain, form))
+def test_archive_on_standard_input(form: str, give_input: Callable[[bytes], None], plain: Path, tmp_path: Path) -> None:
+    give_input(pack_directory(plain, form))
     ls = ("ls", "--by", "segment", "-o", "json")
     expected = kseg(plain.parent, *ls, "logs").stdout
     assert kseg(tmp_path, *ls, "-").stdout == expected.replace(b'"logs/', b'"-/')
 
 
 def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
-    with started(["cat", "/dev/zero"], tmp_path) as endless:
+    with start_process(["cat", "/dev/zero"], tmp_path) as endless:
         command = [sys.executable, "-m", "kseg", "dump", "-", "--max-unpacked", "5000000"]
         environment = {**os.environ, "PYTHONPATH": str(golden.ROOT.parent)}
         ran = subprocess.run(
@@ -312,7 +314,7 @@ def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
 def test_tmpdir_that_cannot_be_used_is_not_replaced_by_another(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "b.zip").write_bytes(packed(plain, "zip"))
+    (tmp_path / "b.zip").write_bytes(pack_directory(plain, "zip"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
     ran = kseg(tmp_path, "ls", "b.zip")
     problem = "temporary files can't be written there: No such file or directory; set TMPDIR to another place"
@@ -461,7 +463,7 @@ def test_member_of_a_zip_whose_packer_takes_any_memory_is_left_out(method: int, 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_cut_archives_are_read_as_far_as_they_go(form: str, plain: Path, tmp_path: Path) -> None:
-    content = packed(plain, form)
+    content = pack_directory(plain, form)
     # Zeros, or their compressed form, follow the end of a tar.
     end = len(content.rstrip(b"\0")) * 9 // 10
     statuses = set()

@@ -64,7 +64,7 @@ def with_microseconds(one: pa.RecordBatch) -> pa.RecordBatch:
     return one.set_column(one.schema.names.index("timestamp"), "timestamp", one["timestamp"].cast(pa.int64()))
 
 
-def written(directory: Path, content: bytes) -> Path:
+def write_log(directory: Path, content: bytes) -> Path:
     directory.mkdir(exist_ok=True)
     path = directory / f"{0:020}.log"
     path.write_bytes(content)
@@ -141,7 +141,7 @@ def test_record_without_headers_has_an_empty_list_of_them() -> None:
 
 def test_name_of_a_header_that_is_no_utf_8_is_read_as_java_reads_it(tmp_path: Path) -> None:
     content = batch(BatchHeader(), [Record(headers=[(b"\xffname", b"value"), (b"plain", None)])])
-    (row,) = rows(written(tmp_path, content))
+    (row,) = rows(write_log(tmp_path, content))
     assert row["headers"] == [{"key": "\ufffdname", "value": b"value"}, {"key": "plain", "value": None}]
 
 
@@ -157,20 +157,20 @@ def test_name_of_a_header_that_is_no_utf_8_is_read_as_java_reads_it(tmp_path: Pa
 def test_topic_and_partition_are_the_directorys(
     directory: str, topic: str | None, partition: int | None, tmp_path: Path
 ) -> None:
-    (row,) = rows(written(tmp_path / directory, batch(BatchHeader(), [Record(value=b"v")])))
+    (row,) = rows(write_log(tmp_path / directory, batch(BatchHeader(), [Record(value=b"v")])))
     assert (row["topic"], row["partition"]) == (topic, partition)
 
 
 @pytest.mark.parametrize("timestamp", [-1, 0, 1581597478310, LARGEST_MILLISECONDS])
 def test_timestamp_is_the_records_to_the_millisecond(timestamp: int, tmp_path: Path) -> None:
-    (one,) = record_batches(written(tmp_path, batch(BatchHeader(base_timestamp=timestamp), [Record()])))
+    (one,) = record_batches(write_log(tmp_path, batch(BatchHeader(base_timestamp=timestamp), [Record()])))
     assert one["timestamp"][0].as_py() == EPOCH + timedelta(milliseconds=timestamp)
 
 
 @pytest.mark.parametrize("timestamp", [2**63 - 1, -(2**63)])
 def test_timestamp_beyond_arrows_times_never_raises(timestamp: int, tmp_path: Path) -> None:
     content = batch(BatchHeader(base_timestamp=timestamp), [Record(value=b"v")])
-    assert sum(one.num_rows for one in record_batches(written(tmp_path, content))) == 1
+    assert sum(one.num_rows for one in record_batches(write_log(tmp_path, content))) == 1
 
 
 # --- batch columns ---------------------------------------------------------------------------------------------------
@@ -240,11 +240,11 @@ def test_record_batch_holds_no_more_than_asked_for_where_control_records_are_lef
 
 def test_damaged_stretches_are_left_out(tmp_path: Path) -> None:
     first, second = (batch(BatchHeader(number), [Record(value=b"%d" % number)]) for number in range(2))
-    assert [row["value"] for row in rows(written(tmp_path, first + b"\xff" * 50 + second))] == [b"0", b"1"]
+    assert [row["value"] for row in rows(write_log(tmp_path, first + b"\xff" * 50 + second))] == [b"0", b"1"]
 
 
 def test_empty_log_has_no_record_batches(tmp_path: Path) -> None:
-    assert list(record_batches(written(tmp_path, b""))) == []
+    assert list(record_batches(write_log(tmp_path, b""))) == []
 
 
 def test_missing_file_can_not_be_opened(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from kseg.commands.options.types import Number
 from tests import golden, run
 from tests.fork_server import KSEG
 from tests.loops import for_each
-from tests.processes import default_signals, started
+from tests.processes import default_signals, start_process
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
 TORN = "damaged/004-torn-records/00000000000000077901.log"
@@ -290,7 +290,7 @@ def test_kseg_without_a_command_shows_its_help() -> None:
 
 
 def test_interrupt_ends_with_130() -> None:
-    with started([Path(sys.executable).with_name("kseg"), "dump", SAMPLE], golden.ROOT) as process:
+    with start_process([Path(sys.executable).with_name("kseg"), "dump", SAMPLE], golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it is at work now, and waits for the rest to be read
         process.send_signal(signal.SIGINT)
@@ -328,7 +328,7 @@ def test_interrupt_while_kseg_is_imported_is_quiet(module: str) -> None:
 
 def test_interrupt_ends_processes_that_share_the_work_quietly() -> None:
     command = [Path(sys.executable).with_name("kseg"), "verify", "-q", "-o", "json", "-j", "2", "damaged"]
-    with started(command, golden.ROOT) as process:
+    with start_process(command, golden.ROOT) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # it waits for the rest to be read, which a pipe doesn't hold
         os.killpg(process.pid, signal.SIGINT)

@@ -63,7 +63,7 @@ def case_name(case: tuple[str, Path]) -> str:
     return f"{case[0]}: {case[1].relative_to(golden.ROOT)}"
 
 
-def changed(directory: Path, change: Callable[[bytes], bytes], data: bytes, base: str) -> Path:
+def change_log(directory: Path, change: Callable[[bytes], bytes], data: bytes, base: str) -> Path:
     """Return the partition's log after a change."""
     log = directory / "copy-0" / f"{base}.log"
     log.parent.mkdir()
@@ -80,7 +80,7 @@ def errors(directory: Path) -> list[tuple[str, str]]:
 @for_each("change, log", some(cases(), 4), ids=case_name, shards=4)
 def test_change_is_named_and_undone(tmp_path: Path, change: str, log: Path) -> None:
     data = log.read_bytes()
-    copied = changed(tmp_path, CHANGES[change], data, log.name[:20])
+    copied = change_log(tmp_path, CHANGES[change], data, log.name[:20])
     (sentence,) = (sentence for finding, sentence in errors(tmp_path) if finding == "changed-as-text")
     pages = re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", change)  # several may have the characters
     assert pages in re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", sentence)
@@ -93,7 +93,7 @@ def test_salvaged_copy_is_whole(tmp_path: Path) -> None:
     """The status is 0, and names and times of written files are those of the user's file."""
     records = [NewRecord(b"k", b"first line\nsecond line\n") for _ in range(10)]
     data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 100, 10))
-    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    log = change_log(tmp_path, with_crs, data, f"{0:020}")
     ran = run.kseg(["salvage", "copy-0", "--to", "saved", "-o", "json"], tmp_path)
     _, told = map(json.loads, ran.stdout.splitlines())
     assert ran.status == 0
@@ -108,7 +108,7 @@ def test_own_line_ends_are_told_from_added_ones(tmp_path: Path) -> None:
     """Programs leave a value's own CRLFs unchanged; only the CRC shows which these were."""
     records = [NewRecord(None, b"a\r\nb\nc"), NewRecord(None, b"x" * 10 + b"\n")]
     data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 40, 2))
-    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    log = change_log(tmp_path, with_crs, data, f"{0:020}")
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
     assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == data
 
@@ -117,7 +117,7 @@ def test_batches_that_no_change_explains_are_lost(tmp_path: Path) -> None:
     """Only changes that a CRC confirms are undone: a batch with further damage stays lost."""
     batches = [batch_bytes(NewBatch([NewRecord(b"k", b"v\n" * 20)], offset)) for offset in range(10)]
     damaged = b"".join(batches[:4]) + batches[4][:-9] + b"#" + batches[4][-8:] + b"".join(batches[5:])
-    log = changed(tmp_path, with_crs, damaged, f"{0:020}")
+    log = change_log(tmp_path, with_crs, damaged, f"{0:020}")
     ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
     assert ran.status == 1
     assert b"  offsets lost: 4 to 4, 1 of them (damage); next good offset 5\n" in ran.stdout
@@ -141,7 +141,7 @@ NEW_LOGS = [path for path in LOGS if path.read_bytes()[16] == 2 and path.stat().
     ids=case_name,
 )
 def test_change_that_cannot_be_undone_is_named(tmp_path: Path, change: str, log: Path) -> None:
-    changed(tmp_path, LOST[change], log.read_bytes(), log.name[:20])
+    change_log(tmp_path, LOST[change], log.read_bytes(), log.name[:20])
     assert change in " ".join(sentence for _, sentence in errors(tmp_path))
     ran = run.kseg(["dump", "--files", f"copy-0/{log.name[:20]}.log"], tmp_path)
     assert change.encode() in ran.stderr
@@ -186,7 +186,7 @@ def test_half_of_a_log_that_was_changed_is_undone(tmp_path: Path, change: str, i
     """A transfer continued in another mode: intact batches stay, whatever precedes them."""
     first, second = b"".join(BATCHES[:HALF]), b"".join(BATCHES[HALF:])
     data = CHANGES[change](first) + second if is_first else first + CHANGES[change](second)
-    log = changed(tmp_path, lambda _: data, b"", f"{0:020}")
+    log = change_log(tmp_path, lambda _: data, b"", f"{0:020}")
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
     assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == first + second
 
@@ -194,7 +194,7 @@ def test_half_of_a_log_that_was_changed_is_undone(tmp_path: Path, change: str, i
 def test_change_is_found_behind_a_damaged_batch(tmp_path: Path) -> None:
     """The first batch was damaged before the copy; the others are saved."""
     damaged = BATCHES[0][:-3] + b"#" + BATCHES[0][-2:]
-    log = changed(tmp_path, with_crs, damaged + b"".join(BATCHES[1:]), f"{0:020}")
+    log = change_log(tmp_path, with_crs, damaged + b"".join(BATCHES[1:]), f"{0:020}")
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 1
     assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == b"".join(BATCHES[1:])
 
@@ -204,7 +204,7 @@ def test_batches_with_line_ends_of_windows_stay(tmp_path: Path) -> None:
     mixed = batch_bytes(NewBatch([NewRecord(b"k", (b"a\r\nb\nc\nd\r\n" * 20))], 1))
     windows = [batch_bytes(NewBatch([NewRecord(b"k", b"line\r\n" * 9)], offset)) for offset in range(2, 9)]
     whole = [BATCHES[0], *(batch for batch in windows if with_crs(batch) == batch)]
-    changed(tmp_path, with_crs, b"".join([BATCHES[0], mixed, *windows]), f"{0:020}")
+    change_log(tmp_path, with_crs, b"".join([BATCHES[0], mixed, *windows]), f"{0:020}")
     run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
     saved = (tmp_path / "saved" / "copy-0" / f"{0:020}.log").read_bytes()
     assert len(whole) > 3
@@ -216,14 +216,14 @@ def test_large_batch_before_a_change_stays(tmp_path: Path) -> None:
     large = batch_bytes(NewBatch([NewRecord(b"k", bytes(17 << 20))], 0))
     data = b"".join([large, *BATCHES[1:]])
     assert b"\n" not in large
-    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    log = change_log(tmp_path, with_crs, data, f"{0:020}")
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
     assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == data
 
 
 def test_zeros_behind_a_changed_log_are_no_loss(tmp_path: Path) -> None:
     """A preallocated segment, copied with its holes."""
-    log = changed(tmp_path, with_crs, b"".join(BATCHES), f"{0:020}")
+    log = change_log(tmp_path, with_crs, b"".join(BATCHES), f"{0:020}")
     os.truncate(log, 1 << 30)
     assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
     assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == b"".join(BATCHES)
@@ -231,7 +231,7 @@ def test_zeros_behind_a_changed_log_are_no_loss(tmp_path: Path) -> None:
 
 def test_no_place_for_the_copy_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It isn't a loss: with another TMPDIR nothing is lost."""
-    changed(tmp_path, encodebytes, b"".join(BATCHES), f"{0:020}")
+    change_log(tmp_path, encodebytes, b"".join(BATCHES), f"{0:020}")
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
     assert ran.status == 2
@@ -243,6 +243,6 @@ def test_no_place_for_the_copy_is_an_error(tmp_path: Path, monkeypatch: pytest.M
 @for_each("size", [3_000, 30_000], ids=str)
 def test_cut_copy_takes_no_time(tmp_path: Path, size: int) -> None:
     """In a large batch of many lines, changed and cut, nothing distinguishes its CRs. The search stays short."""
-    log = changed(tmp_path, with_crs, batch_bytes(NewBatch([NewRecord(b"k", b"x\n" * size)])), f"{0:020}")
+    log = change_log(tmp_path, with_crs, batch_bytes(NewBatch([NewRecord(b"k", b"x\n" * size)])), f"{0:020}")
     os.truncate(log, log.stat().st_size // 2)
     assert run.kseg(["verify", "copy-0"], tmp_path).status == 1

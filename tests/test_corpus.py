@@ -60,8 +60,8 @@ def compare(
 
     def compare_all(cases: list[GoldenCase], check: Check) -> list[str]:
         failures = []
-        for case in sampled(cases, request.param):
-            ran, wrong = checked(case, check, root)
+        for case in sample_cases(cases, request.param):
+            ran, wrong = check_case(case, check, root)
             counts.add(case.group, request.param, wrong is None)
             if case.needs_internal_topic_decoder:
                 counts.add(f"{case.group}, of them internal topics", request.param, wrong is None)
@@ -76,7 +76,7 @@ def compare(
     return compare_all
 
 
-def sampled(cases: list[GoldenCase], kernel: str) -> list[GoldenCase]:
+def sample_cases(cases: list[GoldenCase], kernel: str) -> list[GoldenCase]:
     """Return some cases of each kind; different ones with each release and with each kernel."""
     return some_of_each(
         cases,
@@ -140,7 +140,7 @@ def arguments_of(case: GoldenCase) -> list[str]:
 
 
 # Any exception is a failure here, and must not end the run of the other cases.
-def checked(case: GoldenCase, check: Check, root: Path) -> tuple[run.Run | None, str | None]:
+def check_case(case: GoldenCase, check: Check, root: Path) -> tuple[run.Run | None, str | None]:
     try:
         ran = run.kseg(arguments_of(case), root)
     except (Exception, SystemExit) as error:  # noqa: BLE001

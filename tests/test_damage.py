@@ -76,20 +76,20 @@ class Log:
         start, end = self.starts[number : number + 2]
         return start, end - start
 
-    def changed(self, number: int, at: int, new: bytes) -> bytes:
+    def change_bytes(self, number: int, at: int, new: bytes) -> bytes:
         """Return the log with other bytes in a batch, `at` bytes from its start."""
         at += self.starts[number]
         return self.content[:at] + new + self.content[at + len(new) :]
 
-    def replaced(self, number: int, new: bytes) -> bytes:
+    def replace_batch(self, number: int, new: bytes) -> bytes:
         """Return the log with other bytes instead of a batch."""
         start, end = self.starts[number : number + 2]
         return self.content[:start] + new + self.content[end:]
 
     def changed_with_right_crc(self, number: int, at: int, new: bytes) -> bytes:
-        """Return the same as `changed`, but with a right CRC: only reading the records finds that damage."""
+        """Return the same as `change_bytes`, but with a right CRC: only reading the records finds that damage."""
         start, end = self.starts[number : number + 2]
-        return self.replaced(number, with_right_crc(self.changed(number, at, new)[start:end]))
+        return self.replace_batch(number, with_right_crc(self.change_bytes(number, at, new)[start:end]))
 
 
 def with_right_crc(content: bytes) -> bytes:
@@ -110,7 +110,7 @@ def singles(request: pytest.FixtureRequest) -> Log:
 
 
 @pytest.fixture(params=COMPRESSED)
-def compressed(request: pytest.FixtureRequest) -> Log:
+def compressed_log(request: pytest.FixtureRequest) -> Log:
     """Return a log of three compressed batches, of each format and codec."""
     return log(request.param)
 
@@ -120,7 +120,7 @@ def compressed(request: pytest.FixtureRequest) -> Log:
 Items = list[kseg.Batch | kseg.Damage]
 
 
-def scanned(path: Path) -> Items:
+def scan_items(path: Path) -> Items:
     """Return the items of a scan, which must account for each byte."""
     with kseg.open_segment(path) as segment:
         items = list(segment.scan())
@@ -135,7 +135,7 @@ def scanned(path: Path) -> Items:
 def scanned_content(content: bytes, directory: Path, name: str = NAME) -> Items:
     path = directory / name
     path.write_bytes(content)
-    return scanned(path)
+    return scan_items(path)
 
 
 def the_damage(items: Items) -> kseg.Damage:
@@ -169,7 +169,7 @@ class Dumped:
         return found
 
 
-def dumped(path: Path, *options: str) -> Dumped:
+def dump_items(path: Path, *options: str) -> Dumped:
     """Return a log's JSON; the sizes of its batches and damages must add up."""
     ran = run_kseg(["dump", "-o", "json", *options, path.name], path.parent)
     result = Dumped(ran.status, [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr)
@@ -180,7 +180,7 @@ def dumped(path: Path, *options: str) -> Dumped:
 def dumped_content(content: bytes, directory: Path, *options: str) -> Dumped:
     path = directory / NAME
     path.write_bytes(content)
-    return dumped(path, *options)
+    return dump_items(path, *options)
 
 
 # --- tails -----------------------------------------------------------------------------------------------------------
@@ -232,14 +232,14 @@ def test_length_that_can_not_be_is_a_bad_length_up_to_the_next_batch(
         "file + 1": len(singles.content) - singles.starts[20] - 11,
     }
     field = length if isinstance(length, int) else named[length]
-    damage = the_damage(scanned_content(singles.changed(20, 8, field.to_bytes(4, "big", signed=True)), tmp_path))
+    damage = the_damage(scanned_content(singles.change_bytes(20, 8, field.to_bytes(4, "big", signed=True)), tmp_path))
     assert place(damage) == ("bad-length", *singles.extent(20), 1021)
     assert f"length field is {field}" in damage.detail
 
 
 @pytest.mark.usefixtures("kernel")
 def test_length_that_can_not_be_in_the_last_batch_loses_the_rest(singles: Log, tmp_path: Path) -> None:
-    damage = the_damage(scanned_content(singles.changed(59, 8, bytes(4)), tmp_path))
+    damage = the_damage(scanned_content(singles.change_bytes(59, 8, bytes(4)), tmp_path))
     assert place(damage) == ("bad-length", *singles.extent(59), None)
 
 
@@ -248,7 +248,7 @@ def test_length_that_can_not_be_in_the_last_batch_loses_the_rest(singles: Log, t
 def test_unknown_magic_is_a_bad_magic_up_to_the_next_batch(
     singles: Log, magic: int, shown: str, tmp_path: Path
 ) -> None:
-    damage = the_damage(scanned_content(singles.changed(20, MAGIC_AT, bytes([magic])), tmp_path))
+    damage = the_damage(scanned_content(singles.change_bytes(20, MAGIC_AT, bytes([magic])), tmp_path))
     assert place(damage) == ("bad-magic", *singles.extent(20), 1021)
     assert damage.detail == f"magic is {shown}, expected 0, 1 or 2"
 
@@ -260,7 +260,7 @@ def test_batch_with_wrong_crc_is_given_as_invalid_if_a_header_or_the_end_follows
 ) -> None:
     start, size = singles.extent(number)
     last = singles.content[start + size - 1]
-    items = scanned_content(singles.changed(number, size - 1, bytes([last ^ 1])), tmp_path)
+    items = scanned_content(singles.change_bytes(number, size - 1, bytes([last ^ 1])), tmp_path)
     invalid = [item for item in items if isinstance(item, kseg.Damage) or not item.is_valid]
     assert [(item.position, item.size) for item in invalid] == [(start, size)]
     assert len(items) == 60
@@ -270,7 +270,7 @@ def test_batch_with_wrong_crc_is_given_as_invalid_if_a_header_or_the_end_follows
 def test_batch_with_wrong_crc_is_dumped_with_its_damage(singles: Log, tmp_path: Path) -> None:
     start, size = singles.extent(20)
     last = singles.content[start + size - 1]
-    dump = dumped_content(singles.changed(20, size - 1, bytes([last ^ 1])), tmp_path)
+    dump = dumped_content(singles.change_bytes(20, size - 1, bytes([last ^ 1])), tmp_path)
     assert [item["isValid"] for item in dump.of("batch")] == [True] * 20 + [False] + [True] * 39
     assert [dump.damage[key] for key in ("kind", "position", "size", "nextOffset")] == ["bad-crc", start, 0, 1021]
     assert len(dump.of("record")) == 60
@@ -281,14 +281,14 @@ def test_detail_of_a_wrong_crc_names_both_checksums(singles: Log, tmp_path: Path
     at = 17 if singles.magic == 2 else 12
     start = singles.starts[20] + at
     right = int.from_bytes(singles.content[start : start + 4], "big")
-    dump = dumped_content(singles.changed(20, at, bytes(4)), tmp_path)
+    dump = dumped_content(singles.change_bytes(20, at, bytes(4)), tmp_path)
     assert dump.damage["detail"] == f"CRC is 0x00000000, expected {right:#010x}"
 
 
 @pytest.mark.usefixtures("kernel")
 def test_wrong_crc_without_a_header_at_its_end_is_a_damage_up_to_the_next_batch(singles: Log, tmp_path: Path) -> None:
     start, size = singles.extent(20)
-    damage = the_damage(scanned_content(singles.changed(20, 8, (size - 12 + 1).to_bytes(4, "big")), tmp_path))
+    damage = the_damage(scanned_content(singles.change_bytes(20, 8, (size - 12 + 1).to_bytes(4, "big")), tmp_path))
     assert place(damage) == ("bad-crc", start, size, 1021)
     assert "there is no header at its end" in damage.detail
 
@@ -325,7 +325,7 @@ def test_search_takes_no_batch_whose_offset_can_not_be_in_the_segment(
     singles: Log, offset: int, tmp_path: Path
 ) -> None:
     start = singles.starts[20]
-    foreign = Message(value=b"foreign", offset=offset, magic=1).encoded()
+    foreign = Message(value=b"foreign", offset=offset, magic=1).encode()
     hole = b"\xff" * 40 + foreign
     items = scanned_content(singles.content[:start] + hole + singles.content[start:], tmp_path)
     assert place(the_damage(items))[1:] == (start, len(hole), 1020)
@@ -344,14 +344,14 @@ def test_file_whose_name_has_no_offset_is_searched_as_well(singles: Log, tmp_pat
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_unknown_codec_is_a_damage_of_its_batch_and_reading_goes_on(
-    compressed: Log, codec: int, tmp_path: Path
+    compressed_log: Log, codec: int, tmp_path: Path
 ) -> None:
-    position, _ = compressed.extent(1)
-    content = compressed.changed_with_right_crc(1, ATTRIBUTES_AT[compressed.magic], bytes([codec]))
+    position, _ = compressed_log.extent(1)
+    content = compressed_log.changed_with_right_crc(1, ATTRIBUTES_AT[compressed_log.magic], bytes([codec]))
     dump = dumped_content(content, tmp_path)
     assert [dump.damage[key] for key in ("kind", "position", "size")] == ["bad-codec", position, 0]
     assert f"unknown codec {codec}" in dump.damage["detail"]
-    assert {item["position"] for item in dump.of("record")} == {0, compressed.starts[2]}
+    assert {item["position"] for item in dump.of("record")} == {0, compressed_log.starts[2]}
 
 
 @pytest.mark.usefixtures("kernel")
@@ -364,19 +364,19 @@ def test_zstd_in_old_formats_is_a_bad_codec_as_in_kafka(case: str, tmp_path: Pat
 
 @pytest.mark.usefixtures("kernel")
 def test_body_that_does_not_decompress_is_a_damage_of_its_batch_and_reading_goes_on(
-    compressed: Log, tmp_path: Path
+    compressed_log: Log, tmp_path: Path
 ) -> None:
-    position, _ = compressed.extent(1)
-    content = compressed.changed_with_right_crc(1, BODY_AT[compressed.magic], b"\xff" * 8)
+    position, _ = compressed_log.extent(1)
+    content = compressed_log.changed_with_right_crc(1, BODY_AT[compressed_log.magic], b"\xff" * 8)
     dump = dumped_content(content, tmp_path)
     assert [dump.damage[key] for key in ("kind", "position", "size")] == ["bad-body", position, 0]
-    assert {item["position"] for item in dump.of("record")} == {0, compressed.starts[2]}
+    assert {item["position"] for item in dump.of("record")} == {0, compressed_log.starts[2]}
 
 
 @pytest.mark.usefixtures("kernel")
 def test_records_in_front_of_a_bodys_damage_are_given(tmp_path: Path) -> None:
     records = [Record(value=b"%d" % number * 50, offset_delta=number) for number in range(1000)]
-    body = gzip.compress(b"".join(record.encoded() for record in records))
+    body = gzip.compress(b"".join(record.encode() for record in records))
     content = batch(BatchHeader(1000, attributes=1, count=1000), body=body[: len(body) // 2])
     dump = dumped_content(content + log(SINGLES[2]).content, tmp_path)
     values = [item["value"] for item in dump.of("record")[:-60]]
@@ -386,19 +386,19 @@ def test_records_in_front_of_a_bodys_damage_are_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_body_beyond_the_limit_is_cut_with_a_message_that_names_the_option(compressed: Log, tmp_path: Path) -> None:
-    dump = dumped_content(compressed.content, tmp_path, "--max-decompressed", "20")
+def test_body_beyond_the_limit_is_cut_with_a_message_that_names_the_option(compressed_log: Log, tmp_path: Path) -> None:
+    dump = dumped_content(compressed_log.content, tmp_path, "--max-decompressed", "20")
     assert [item["kind"] for item in dump.of("damage")] == ["bad-body"] * 3
     assert all("--max-decompressed" in item["detail"] for item in dump.of("damage"))
     assert dump.status == 1
 
 
 def v2_body(*records: Record) -> bytes:
-    return b"".join(record.encoded() for record in records)
+    return b"".join(record.encode() for record in records)
 
 
 RECORDS = [Record(value=b"first"), Record(value=b"second", offset_delta=1), Record(value=b"third", offset_delta=2)]
-SECOND_AT = len(RECORDS[0].encoded())
+SECOND_AT = len(RECORDS[0].encode())
 
 
 @pytest.mark.usefixtures("kernel")
@@ -451,7 +451,7 @@ def test_segment_tells_the_same_problems_batch_by_batch(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kernel")
 def test_summary_on_stderr_counts_what_was_read_and_lost(singles: Log, tmp_path: Path) -> None:
     start, size = singles.extent(20)
-    (tmp_path / NAME).write_bytes(singles.changed(20, 8, bytes(4)))
+    (tmp_path / NAME).write_bytes(singles.change_bytes(20, 8, bytes(4)))
     ran = run_kseg(["dump", NAME], tmp_path)
     lost = f"bad-length at position {start}: "
     counts = f"{len(singles.content)} bytes, {size} of them lost; batch count is 59, record count is 59"
@@ -474,14 +474,14 @@ def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: b
 
 SMALL = Log(
     batch(BatchHeader(1000), RECORDS)
-    + Message(value=b"old", offset=1003, magic=0).encoded()
+    + Message(value=b"old", offset=1003, magic=0).encode()
     + batch(BatchHeader(1004), RECORDS[:2])
-    + Message(key=b"k", value=b"newer", offset=1006, magic=1).encoded()
+    + Message(key=b"k", value=b"newer", offset=1006, magic=1).encode()
     + batch(BatchHeader(1007), RECORDS[:1])
 )
 
 
-def untouched(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
+def untouched_batches(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
     """Return the batches outside bytes first … last - 1 of a log; those after them are moved by `shift` bytes."""
     extents = [whole.extent(number) for number in range(len(whole.starts) - 1)]
     before = {(start, size) for start, size in extents if start + size <= first}
@@ -493,13 +493,15 @@ def test_no_flipped_byte_costs_another_batch(tmp_path: Path) -> None:
     for at in range(len(SMALL.content)):
         content = bytearray(SMALL.content)
         content[at] ^= (0x01, 0x80, 0xFF)[at % 3]
-        assert untouched(SMALL, at, at + 1) <= intact(scanned_content(bytes(content), tmp_path)), f"byte {at}"
+        assert untouched_batches(SMALL, at, at + 1) <= intact(scanned_content(bytes(content), tmp_path)), f"byte {at}"
 
 
 @pytest.mark.usefixtures("kernel")
 def test_no_cut_costs_a_batch_in_front_of_it(tmp_path: Path) -> None:
     for end in range(len(SMALL.content)):
-        assert untouched(SMALL, end, len(SMALL.content)) == intact(scanned_content(SMALL.content[:end], tmp_path))
+        assert untouched_batches(SMALL, end, len(SMALL.content)) == intact(
+            scanned_content(SMALL.content[:end], tmp_path)
+        )
 
 
 @pytest.mark.usefixtures("kernel")
@@ -507,7 +509,7 @@ def test_no_inserted_byte_costs_another_batch(tmp_path: Path) -> None:
     for at in range(len(SMALL.content) + 1):
         new = (b"\0", b"\xff", b"\x02" * 30)[at % 3]
         content = SMALL.content[:at] + new + SMALL.content[at:]
-        assert untouched(SMALL, at, at, len(new)) <= intact(scanned_content(content, tmp_path)), f"at {at}"
+        assert untouched_batches(SMALL, at, at, len(new)) <= intact(scanned_content(content, tmp_path)), f"at {at}"
 
 
 @pytest.mark.usefixtures("kernel")
@@ -523,15 +525,15 @@ def test_no_missing_byte_costs_more_than_its_batch(tmp_path: Path) -> None:
 def test_flipped_length_that_ends_where_another_batch_begins_costs_none_between(tmp_path: Path) -> None:
     whole = log(SINGLES[2])
     (_, first), (second_at, second) = whole.extent(0), whole.extent(1)
-    content = whole.changed(0, 8, (first + second - 12).to_bytes(4, "big"))
+    content = whole.change_bytes(0, 8, (first + second - 12).to_bytes(4, "big"))
     assert (second_at, second) in intact(scanned_content(content, tmp_path))
 
 
 @pytest.mark.usefixtures("kernel")
 def test_flipped_length_that_ends_at_the_files_end_costs_no_batch_behind(tmp_path: Path) -> None:
     whole = log(SINGLES[2])
-    content = whole.changed(20, 8, (len(whole.content) - whole.starts[20] - 12).to_bytes(4, "big"))
-    assert untouched(whole, whole.starts[20], whole.starts[21]) <= intact(scanned_content(content, tmp_path))
+    content = whole.change_bytes(20, 8, (len(whole.content) - whole.starts[20] - 12).to_bytes(4, "big"))
+    assert untouched_batches(whole, whole.starts[20], whole.starts[21]) <= intact(scanned_content(content, tmp_path))
 
 
 Edit = Callable[[bytes], bytes]
@@ -539,15 +541,15 @@ BYTES = st.one_of(st.binary(min_size=1, max_size=40), st.integers(1, 200).map(by
 SHARES = st.floats(0, 1, exclude_max=True)
 
 
-def overwritten(share: float, new: bytes) -> Edit:
+def overwrite(share: float, new: bytes) -> Edit:
     return lambda content: content[: int(share * len(content))] + new + content[int(share * len(content)) + len(new) :]
 
 
-def inserted(share: float, new: bytes) -> Edit:
+def insert(share: float, new: bytes) -> Edit:
     return lambda content: content[: int(share * len(content))] + new + content[int(share * len(content)) :]
 
 
-def left_out(share: float, size: int) -> Edit:
+def omit(share: float, size: int) -> Edit:
     return lambda content: content[: int(share * len(content))] + content[int(share * len(content)) + size :]
 
 
@@ -557,9 +559,9 @@ def cut(share: float) -> Edit:
 
 EDITS = st.lists(
     st.one_of(
-        st.builds(overwritten, SHARES, BYTES),
-        st.builds(inserted, SHARES, BYTES),
-        st.builds(left_out, SHARES, st.integers(1, 300)),
+        st.builds(overwrite, SHARES, BYTES),
+        st.builds(insert, SHARES, BYTES),
+        st.builds(omit, SHARES, st.integers(1, 300)),
         st.builds(cut, SHARES),
     ),
     min_size=1,
@@ -575,8 +577,8 @@ def test_any_bytes_are_accounted_for(content: bytes) -> None:
     with TemporaryDirectory() as directory:
         path = Path(directory) / NAME
         path.write_bytes(content)
-        assert dumped(path).status in (0, 1)
-        scanned(path)
+        assert dump_items(path).status in (0, 1)
+        scan_items(path)
 
 
 @pytest.mark.usefixtures("kernel")
@@ -589,8 +591,8 @@ def test_any_damage_is_accounted_for(edits: list[Edit]) -> None:
     with TemporaryDirectory() as directory:
         path = Path(directory) / name
         path.write_bytes(content)
-        assert dumped(path).status in (0, 1)
-        items = scanned(path)
+        assert dump_items(path).status in (0, 1)
+        items = scan_items(path)
         with kseg.open_segment(path) as segment:
             records = list(segment.records(control=None, on_damage="skip"))
     batches = [item for item in items if isinstance(item, kseg.Batch) and item.is_valid]
@@ -604,10 +606,8 @@ def test_damage_of_one_place_costs_no_other_batch(share: float, new: bytes) -> N
     whole = log(MIXED)
     at = int(share * len(whole.content))
     with TemporaryDirectory() as directory:
-        found = scanned_content(
-            overwritten(share, new)(whole.content)[: len(whole.content)], Path(directory), whole.name
-        )
-    assert untouched(whole, at, at + len(new)) <= intact(found)
+        found = scanned_content(overwrite(share, new)(whole.content)[: len(whole.content)], Path(directory), whole.name)
+    assert untouched_batches(whole, at, at + len(new)) <= intact(found)
 
 
 def test_names_of_golden_files_give_the_offsets_that_the_search_relies_on() -> None:

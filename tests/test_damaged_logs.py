@@ -150,7 +150,7 @@ class Case:
         """The run of an export."""
         return self.kseg("export LOGS OUT/export")
 
-    def salvaged(self, *, drop_unreadable: bool) -> tuple[Salvage, Path]:
+    def salvage(self, *, drop_unreadable: bool) -> tuple[Salvage, Path]:
         """Return the saved data of the directory, and its place."""
         target = self.root / f"saved-{drop_unreadable}"
         return salvage([self.whole], target, drop_unreadable=drop_unreadable), target
@@ -201,7 +201,7 @@ def check_a_dump_has_a_damage_where_its_status_says_so(case: Case) -> None:
 
 def check_every_intact_batch_is_saved(case: Case) -> None:
     expected = [raw for path in case.logs for raw in intact_batches(path.read_bytes())]
-    plan, target = case.salvaged(drop_unreadable=False)
+    plan, target = case.salvage(drop_unreadable=False)
     kept = [raw for path in sorted(target.rglob("*.log")) for raw in intact_batches(path.read_bytes())]
     assert sorted(set(kept)) == sorted(set(expected))
     unplaced = sum(extent.batch_count for extent in plan.unplaced)
@@ -211,7 +211,7 @@ def check_every_intact_batch_is_saved(case: Case) -> None:
 
 
 def check_what_is_saved_without_unreadable_batches(case: Case) -> None:
-    check_only_what_the_guide_names_remains(*case.salvaged(drop_unreadable=True), may_remain() - INNER)
+    check_only_what_the_guide_names_remains(*case.salvage(drop_unreadable=True), may_remain() - INNER)
 
 
 def check_only_what_the_guide_names_remains(plan: Salvage, target: Path, allowed: set[str]) -> None:
@@ -290,7 +290,7 @@ def contents(root: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
-def copied(damage: dict[str, Any], restored: Path, root: Path) -> Case:
+def copy_case(damage: dict[str, Any], restored: Path, root: Path) -> Case:
     """Return a copy of a damaged directory, and one of only its logs: faults of other files don't damage logs."""
     case = Case(damage, root, restored)
     shutil.copytree(restored / "damaged" / str(case), case.whole)
@@ -305,7 +305,7 @@ def copied(damage: dict[str, Any], restored: Path, root: Path) -> Case:
 def test_damaged_directory_is_read_by_all_commands(
     number: int, damage: dict[str, Any], restored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = copied(damage, restored, tmp_path)
+    case = copy_case(damage, restored, tmp_path)
     inputs = [tmp_path / "whole", tmp_path / "logs"]
     before = [contents(path) for path in inputs]
     wrong = []

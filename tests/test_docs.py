@@ -143,7 +143,7 @@ BUILT = "pip() { :; }; make() { :; }"
 PART = "--- what is pasted next ---"
 
 
-def pasted(page: str) -> list[tuple[str, list[str] | None]]:
+def pasted_lines(page: str) -> list[tuple[str, list[str] | None]]:
     """Return the shell lines of a page for pasting, part by part, each with its shown output, if any."""
     text = (ROOT / page).read_text(encoding="utf-8")
     parts: list[tuple[str, list[str] | None]] = []
@@ -168,7 +168,7 @@ def test_first_pages_run_as_they_are_pasted(page: str, restored: Path, tmp_path:
     (tmp_path / ".venv/bin/kseg").symlink_to(Path(sys.executable).with_name("kseg"))
     (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / ".venv/bin/python").chmod(0o755)
-    parts = pasted(page)
+    parts = pasted_lines(page)
     lines = [BUILT, *(f"{code}\n[ $? = 0 ] || echo fails\necho {PART}" for code, _ in parts)]
     ran = subprocess.run(
         ["/bin/bash", "-c", "\n".join(lines)],

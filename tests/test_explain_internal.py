@@ -59,7 +59,7 @@ def flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def parsed(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dict[str, Any]:
+def parse_record(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dict[str, Any]:
     """Return the values of a record by Kafka's schemas, by path."""
     if topic == "__cluster_metadata":
         return dict(flat(parse_framed(METADATA_RECORDS, value).fields, f"{stem}.value"))
@@ -86,7 +86,7 @@ def test_fields_of_internal_records_are_those_that_are_parsed(path: Path) -> Non
         batch = Batch.parse(content[item.position : item.position + item.size], item.position, is_valid=True)
         for number, record in enumerate(() if batch.is_control else batch.records()):
             records += 1
-            for place, value in parsed(topic, record.key, record.value, stem_of(batch, number)).items():
+            for place, value in parse_record(topic, record.key, record.value, stem_of(batch, number)).items():
                 if place in told:
                     assert told[place].value == value
                     opened += 1
@@ -107,7 +107,7 @@ def is_left_out(place: str, told: dict[str, ExplainedField]) -> bool:
     return not any(path.startswith(place) for path in told)
 
 
-def explained(directory: Path, key: bytes | None, value: bytes | None) -> list[ExplainedField]:
+def explain_record(directory: Path, key: bytes | None, value: bytes | None) -> list[ExplainedField]:
     """Return the leaves of one record of `__consumer_offsets`, each byte in one of them."""
     path = write_segment(directory / "__consumer_offsets-0", [NewBatch([NewRecord(key, value)])])
     (item,) = explain_file(path)
@@ -127,7 +127,7 @@ def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
         group = {"protocolType": protocol, "members": [member]}
         value = b"\0\3" + build_message(message_schema("GroupMetadataValue"), 3, group)
         key = b"\0\2" + build_message(message_schema("GroupMetadataKey"), 2, {"group": "g"})
-        found = explained(tmp_path / protocol, key, value)
+        found = explain_record(tmp_path / protocol, key, value)
         assert [leaf.value for leaf in found if leaf.path.endswith(".subscription.topics[0]")] == wanted
 
 
@@ -144,7 +144,7 @@ def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
 def test_bytes_that_fit_no_message_stay_as_they_are_and_say_why(
     key: bytes, value: bytes | None, reason: str, tmp_path: Path
 ) -> None:
-    found = explained(tmp_path, key, value)
+    found = explain_record(tmp_path, key, value)
     assert reason in [leaf.meaning for leaf in found if leaf.name == "rest"]
     assert [leaf for leaf in found if leaf.problem] == [], "anybody may write into a topic: the file is intact"
 
@@ -153,12 +153,12 @@ def test_bytes_that_fit_no_message_stay_as_they_are_and_say_why(
 def test_any_bytes_are_shown_exactly_once(
     key: bytes, value: bytes, number: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    explained(tmp_path_factory.mktemp("logs"), number.to_bytes(2, "big") + key, b"\0\1" + value)
+    explain_record(tmp_path_factory.mktemp("logs"), number.to_bytes(2, "big") + key, b"\0\1" + value)
 
 
 def test_a_large_count_of_elements_costs_nothing(tmp_path: Path) -> None:
     group = b"\0\3" + b"\0\1c" + bytes(4) + b"\xff\xff" * 2 + bytes(8) + b"\x7f\xff\xff\xff" + bytes(1000)
-    found = explained(tmp_path, b"\0\2\0\1g", group)
+    found = explain_record(tmp_path, b"\0\2\0\1g", group)
     assert found[-2].meaning == "2147483647 elements, but 1000 bytes are left"
 
 

@@ -19,9 +19,9 @@ import pytest
 
 from kseg.store import objects
 from tests import golden
-from tests.export.object_store import CountingStore, meant, serving
+from tests.export.object_store import CountingStore, redirect_to, serving
 from tests.loops import for_each
-from tests.run import bounded, kseg
+from tests.run import kseg, run_bounded
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication
@@ -65,7 +65,7 @@ class EndlessStore:
 def test_listing_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "PAGE", 4)
     store = EndlessStore()
-    with serving(store) as url, meant(url):
+    with serving(store) as url, redirect_to(url):
         for command in ("ls s3://BUCKET/logs", "export --dry-run s3://BUCKET/logs out"):
             for name in ENDLESS if command.startswith("ls") else ["same-token"]:
                 ran = kseg(command.replace("BUCKET", name).split(), tmp_path)
@@ -77,7 +77,7 @@ def test_listing_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 def test_listing_that_names_nothing_and_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "SECONDS", 1)
     monkeypatch.setitem(ENDLESS, "no-keys", lambda number: page([], str(number)))
-    with serving(EndlessStore()) as url, meant(url):
+    with serving(EndlessStore()) as url, redirect_to(url):
         ran = kseg(["ls", "s3://no-keys"], tmp_path)
     assert (ran.status, ran.stdout) == (3, b"")
     assert ran.stderr == b"kseg: s3://no-keys: can't be read: the store sent nothing for 1 s\n"
@@ -247,7 +247,7 @@ def test_store_that_redirects_or_talks_without_an_end_is_a_line(
     answer: Callable[..., Iterable[bytes]], command: str, status: int, broken_store: BreakingStore, tmp_path: Path
 ) -> None:
     broken_store.break_from(1, answer)
-    ran = bounded(command.split(), tmp_path, memory=2 << 30)
+    ran = run_bounded(command.split(), tmp_path, memory=2 << 30)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (status, b"", 1), ran
     assert ran.stderr.startswith((b"kseg: s3://", b"kseg: http://127.0.0.1:")), ran
     assert len(ran.stderr) < 1000
@@ -299,7 +299,7 @@ os._exit(main(["ls", "s3://tier"]))
 
 def test_interrupt_ends_a_run_whose_store_says_nothing() -> None:
     """The system chooses the thread. If it wasn't the main one, nothing ended the wait for two minutes."""
-    with meant("http://127.0.0.1:9"):
+    with redirect_to("http://127.0.0.1:9"):
         ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60)
     assert (ran.returncode, ran.stdout) == (130, b"")
 
@@ -334,9 +334,9 @@ def test_message_names_no_secret_of_a_url(tmp_path: Path) -> None:
         "webhdfs://user:hunter2@127.0.0.1:1/x",
         "s3://bucket/x?endpoint_override=127.0.0.1:1&secret_key=hunter2",
     ):
-        with meant("http://127.0.0.1:1") as patch:
+        with redirect_to("http://127.0.0.1:1") as patch:
             patch.setenv("AWS_MAX_ATTEMPTS", "1")
-            ran = bounded(["export", url, "out"], tmp_path)
+            ran = run_bounded(["export", url, "out"], tmp_path)
         assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
         assert b"***" in ran.stderr
         assert b"hunter2" not in ran.stderr
@@ -386,7 +386,7 @@ def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: Breaki
 def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_path: Path) -> None:
     """It is read in pieces whatever size it claims: all pieces were queued at once."""
     broken_store.break_from(1, of_size(1 << 60), 2)
-    ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=4 << 30)
+    ran = run_bounded(["export", "s3://logs", "out"], tmp_path, memory=4 << 30)
     log = b"s3://logs/t-0/00000000000000000000.log"
     said = log + b": can't be read: this machine allows no file of 1152921504606846976 bytes"
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", b"kseg: " + said + b"\n")
@@ -421,7 +421,7 @@ def test_answer_with_other_bytes_than_were_asked_for_is_none(broken_store: Break
 
 
 def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
-    with meant("localhost:9000"):
+    with redirect_to("localhost:9000"):
         ran = kseg(["ls", "s3://tier"], tmp_path)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     said = b"kseg: s3://tier: the store's endpoint 'localhost:9000' isn't a URL; put http:// or https:// before it\n"
@@ -434,7 +434,7 @@ def broken_store() -> Iterator[BreakingStore]:
     import botocore.session
 
     store = BreakingStore(CountingStore())
-    with serving(store) as url, meant(url) as patch:
+    with serving(store) as url, redirect_to(url) as patch:
         patch.setenv("AWS_MAX_ATTEMPTS", "1")
         client = botocore.session.get_session().create_client("s3", endpoint_url=url)
         client.create_bucket(Bucket="tier")

@@ -37,14 +37,14 @@ def redpanda(number: int) -> bytes:
     return struct.pack("<I", calc_crc32c(rest)) + rest + body
 
 
-def tarred(number: int) -> bytes:
+def make_tar(number: int) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz" if number % 2 else "w") as archive:
         archive.addfile(tarfile.TarInfo(f"orders-{number}/{NAME}"))
     return stream.getvalue()
 
 
-def zipped(number: int) -> bytes:
+def make_zip(number: int) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(f"orders-{number}/{NAME}", LOG)
@@ -55,15 +55,15 @@ CONTENTS: dict[str, Callable[[int], bytes]] = {
     "a Git LFS pointer to 1": pointer,
     "a git-annex pointer": lambda number: f"/annex/objects/SHA256E-s946--{number:064x}.log\n".encode(),
     "a Redpanda batch": redpanda,
-    "gzip|a tar archive": tarred,
-    "a zip archive": zipped,
+    "gzip|a tar archive": make_tar,
+    "a zip archive": make_zip,
     "a page of XML or HTML": lambda number: (b"<?xml version='1.0'?>", b"<!DOCTYPE html>", b"<Error>")[number % 3] * 9,
     "text: '[2026-11-25": lambda number: b"[2026-11-25 20:10:02,876] INFO started (kafka.Server)\n" * (number + 1),
     "a Parquet file": lambda number: b"PAR1" + bytes(100 * number) + b"PAR1",
 }
 
 
-def told(directory: Path) -> list[dict[str, str]]:
+def list_findings(directory: Path) -> list[dict[str, str]]:
     ran = run.kseg(["verify", ".", "-o", "json"], directory)
     return [each for each in map(json.loads, ran.stdout.splitlines()) if each.get("severity") == "error"]
 
@@ -73,7 +73,7 @@ def test_content_is_named(tmp_path: Path, what: str, number: int) -> None:
     log = tmp_path / "orders-0" / NAME
     log.parent.mkdir()
     log.write_bytes(CONTENTS[what](number))
-    (finding,) = told(tmp_path)
+    (finding,) = list_findings(tmp_path)
     assert finding["id"] == "foreign-content"
     assert any(each in finding["sentence"] for each in what.split("|"))
     ran = run.kseg(["dump", "--files", f"orders-0/{NAME}"], tmp_path)
@@ -86,7 +86,7 @@ def test_text_before_a_log_hides_nothing(tmp_path: Path) -> None:
     log = tmp_path / "orders-0" / NAME
     log.parent.mkdir()
     log.write_bytes(b"Warning: Permanently added '10.0.0.1' (ED25519) to the list of known hosts.\n" + LOG)
-    (finding,) = told(tmp_path)
+    (finding,) = list_findings(tmp_path)
     assert (finding["id"], 'looks like text: "Warning: Perm' in finding["sentence"]) == ("bad-length", True)
     assert run.kseg(["salvage", "orders-0", "--to", "saved"], tmp_path).status == 1
     assert (tmp_path / "saved" / "orders-0" / NAME).read_bytes() == LOG
@@ -125,7 +125,7 @@ def test_directory_that_no_broker_starts_on_is_told(tmp_path: Path, name: str) -
     partition = edits.copy_partition(tmp_path, "4.3.1/zstd-0")
     (partition.parent / name).mkdir()
     shutil.copy(golden.ROOT / "logs" / "4.3.1" / "meta.properties", partition.parent)
-    found = [each["sentence"] for each in told(tmp_path) if each["id"] == "foreign-directory"]
+    found = [each["sentence"] for each in list_findings(tmp_path) if each["id"] == "foreign-directory"]
     assert found == [f"its name isn't a topic with a partition number: it is {NAMES[name]}"]
 
 
@@ -144,11 +144,11 @@ def test_archive_within_an_archive_is_named(tmp_path: Path, form: str) -> None:
     if form == "tar":
         with tarfile.open(outer, "w") as archive:
             inner = tarfile.TarInfo("disks/disk1.tar.gz")
-            inner.size = len(tarred(1))
-            archive.addfile(inner, io.BytesIO(tarred(1)))
+            inner.size = len(make_tar(1))
+            archive.addfile(inner, io.BytesIO(make_tar(1)))
     else:
         with zipfile.ZipFile(outer, "w") as packed:
-            packed.writestr("disks/disk1.tar.gz", tarred(1))
+            packed.writestr("disks/disk1.tar.gz", make_tar(1))
     ran = run.kseg(["ls", outer.name], tmp_path)
     assert (ran.status, ran.stderr.splitlines()[0].decode()) == (
         2,
@@ -161,11 +161,11 @@ def test_emptied_files_are_one_finding(tmp_path: Path, number: int) -> None:
     """A failed copy leaves names without bytes. Logs that a broker left empty have no finding."""
     names = ("4.3.1/zstd-0", "4.3.1/append-zstd-0", "2.3.1/txn-1", "4.1.0/roll-index-0", "3.3.2/headers-0")
     partition = edits.copy_partition(tmp_path, names[number % 5])
-    before = {each["id"] for each in told(tmp_path)}
+    before = {each["id"] for each in list_findings(tmp_path)}
     for file in partition.iterdir():
         if number < 5 or file.suffix != ".index":
             file.write_bytes(b"")
-    found = [each for each in told(tmp_path) if each["id"] not in before]
+    found = [each for each in list_findings(tmp_path) if each["id"] not in before]
     first, *others = (each for each in found if each["id"] != "unreadable-text")  # partition.metadata: no start at all
     assert (first["id"], others) == ("emptied-files", [])
     assert first["sentence"].startswith("empty: ")
@@ -179,5 +179,5 @@ def test_empty_log_before_others_is_named(tmp_path: Path) -> None:
     log.write_bytes(b"")
     second = batch_bytes(NewBatch([NewRecord(None, b"v")], 20))
     log.with_name(f"{20:020}.log").write_bytes(second)
-    (finding,) = told(tmp_path)
+    (finding,) = list_findings(tmp_path)
     assert finding["sentence"].endswith(f"are missing before the segment's first batch; {NAME} is empty")

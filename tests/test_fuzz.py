@@ -10,7 +10,7 @@ import pytest
 from kseg.kernel import KERNEL_VARIABLE
 from tests import golden
 from tests.fuzz.cases import EVERY, KINDS, LOG_NAME, Case, Series, kind_of
-from tests.fuzz.minimize import minimized
+from tests.fuzz.minimize import minimize
 from tests.fuzz.mutations import mutated_log
 from tests.fuzz.pieces import Batch, Entry, cut, of_tokens, records_of, right, taken_apart, tokens_of, with_length
 from tests.fuzz.properties import BrokenError, check_page, check_terminal
@@ -85,7 +85,7 @@ def test_find_is_made_small() -> None:
     pieces = golden_pieces()[:300]
     wanted = pieces[150]
     case = Case({LOG_NAME: b"".join(pieces), "other": b"text"}, is_partition=True)
-    smaller = minimized(case, lambda case: wanted[30:40] in case.files.get(LOG_NAME, b""), 2000)
+    smaller = minimize(case, lambda case: wanted[30:40] in case.files.get(LOG_NAME, b""), 2000)
     assert smaller.size < 200
 
 

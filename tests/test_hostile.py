@@ -24,7 +24,7 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
-from tests.run import bounded, kseg
+from tests.run import kseg, run_bounded
 
 NAME = f"{0:020}.log"
 SMALL = batch(BatchHeader(3), [Record(value=b"small")])
@@ -127,7 +127,7 @@ def test_batch_inside_a_large_false_length_is_found(as_kafka: bool, tmp_path: Pa
 def test_large_batch_with_a_flipped_value_keeps_its_length(magic: int, as_kafka: bool, tmp_path: Path) -> None:
     value = bytes(9 << 20)
     message = Message(value=value, offset=1, magic=magic)
-    made = batch(BatchHeader(1), [Record(value=value)]) if magic == 2 else message.encoded()
+    made = batch(BatchHeader(1), [Record(value=value)]) if magic == 2 else message.encode()
     run, _ = items(write(tmp_path, made[:-1] + b"\x01" + SMALL), as_kafka=as_kafka)
     assert isinstance(run, Run)
     assert list(run.rows) == [0, len(made), 0]
@@ -146,7 +146,7 @@ def test_batch_for_which_there_is_no_memory_is_one_line_and_status_2(tmp_path: P
     for _ in range(256):
         crc = crc32c(bytes(1 << 20), crc)
     write(tmp_path, start[:17] + crc.to_bytes(4, "big") + start[21:], size)
-    ran = bounded(["dump", NAME], tmp_path, memory=250 << 20)
+    ran = run_bounded(["dump", NAME], tmp_path, memory=250 << 20)
     assert ran.status == 2
     assert ran.stderr == f"kseg: {NAME}: at position 0: there isn't enough memory for {size} bytes\n".encode()
 
@@ -168,7 +168,7 @@ BOMB = ZstdCompressor().compress(bytes(2 << 20))
 """Zeros that exceed their free size twofold: one MiB is free for every body."""
 
 
-def unpacked(directory: Path, count: int) -> list[int]:
+def unpacked_sizes(directory: Path, count: int) -> list[int]:
     """Return decompressed bytes of each bomb of a log."""
     write(directory, b"".join(batch(BatchHeader(n, attributes=Codec.ZSTD), body=BOMB) for n in range(count)))
     sizes = []
@@ -182,13 +182,13 @@ def unpacked(directory: Path, count: int) -> list[int]:
 
 def test_bombs_become_no_larger_than_their_size_allows_once_many_came_to_nothing(tmp_path: Path) -> None:
     count = 300 + FAILURES_FREE // LARGEST_RATIO_FREE
-    sizes = unpacked(tmp_path, count)
+    sizes = unpacked_sizes(tmp_path, count)
     assert sizes[0] > LARGEST_RATIO_FREE
     assert sizes[-1] <= LARGEST_RATIO * len(BOMB)
 
 
 def test_few_bombs_each_have_their_mebibyte(tmp_path: Path) -> None:
-    assert set(unpacked(tmp_path, 20)) == {LARGEST_RATIO * len(BOMB) + LARGEST_RATIO_FREE}
+    assert set(unpacked_sizes(tmp_path, 20)) == {LARGEST_RATIO * len(BOMB) + LARGEST_RATIO_FREE}
 
 
 @pytest.mark.parametrize("size", [2, 7])
@@ -267,7 +267,7 @@ def write_back_and_forth(directory: Path, entries: int) -> None:
 
     There is no .index.
     """
-    write(directory, b"".join(Message(value=b"", offset=n).encoded() for n in range(BATCHES)))
+    write(directory, b"".join(Message(value=b"", offset=n).encode() for n in range(BATCHES)))
     offsets = [BATCHES - 1, 1] * (entries // 2)
     (directory / TIME_INDEX).write_bytes(b"".join(struct.pack(">qi", n, offset) for n, offset in enumerate(offsets)))
 
@@ -298,7 +298,7 @@ def test_index_of_a_few_entries_back_and_forth_is_compared_whole(tmp_path: Path)
 
 def test_explain_reads_no_more_fields_than_anybody_does_but_tells_every_byte(tmp_path: Path) -> None:
     count = MOST_FIELDS // 7
-    body = Record(value=b"v").encoded() * count
+    body = Record(value=b"v").encode() * count
     path = write(tmp_path, batch(BatchHeader(0, count=count), body=body))
     [item] = explain_file(path)
     leaves = [leaf for field in item.fields for leaf in field.leaves()]
@@ -309,7 +309,7 @@ def test_explain_reads_no_more_fields_than_anybody_does_but_tells_every_byte(tmp
 
 def test_explain_says_where_it_ends_a_bomb(tmp_path: Path) -> None:
     compressed = ZstdCompressor().compress(
-        Record(value=bytes(MOST_DECOMPRESSED)).encoded() + random.Random(1).randbytes(1 << 16)
+        Record(value=bytes(MOST_DECOMPRESSED)).encode() + random.Random(1).randbytes(1 << 16)
     )
     path = write(tmp_path, batch(BatchHeader(0, attributes=Codec.ZSTD, count=1), body=compressed))
     [item] = explain_file(path)

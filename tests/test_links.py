@@ -36,11 +36,11 @@ def state(folder: Path) -> dict[str, tuple[int, int, bytes | None]]:
     return found
 
 
-def untouched(root: Path) -> dict[str, tuple[int, int, bytes | None]]:
+def read_tree(root: Path) -> dict[str, tuple[int, int, bytes | None]]:
     return state(root / INPUT) | state(root / OUTSIDE)
 
 
-def refused(root: Path, line: list[str], words: bytes) -> None:
+def expect_refusal(root: Path, line: list[str], words: bytes) -> None:
     """Assert that the command ends with 2 and one line, and has changed nothing at all."""
     before = state(root)
     ran = run.kseg(line, root)
@@ -88,7 +88,7 @@ OWN_NAMES = ("_delta_log", "metadata", "catalog.db", "catalog.db-journal")
 FIRST = [("delta", "_delta_log"), ("iceberg", "metadata"), ("iceberg", "catalog.db-journal"), ("parquet", "_kseg")]
 
 
-def exported(root: Path, table_format: str) -> list[str]:
+def export_topics(root: Path, table_format: str) -> list[str]:
     line = ["export", INPUT, "out", "--format", table_format]
     assert run.kseg(line, root).status == 0
     return line
@@ -97,7 +97,7 @@ def exported(root: Path, table_format: str) -> list[str]:
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_an_export_writes_through_no_link_that_it_finds(table_format: str, root: Path) -> None:
     """Each file and folder of an export is replaced by a link; the libraries' own files by each kind of link."""
-    line, out = exported(root, table_format), root / "out"
+    line, out = export_topics(root, table_format), root / "out"
     there = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     names = [*there, *({*OWN_NAMES} - {*there})]
     assert len(there) > 3
@@ -110,7 +110,7 @@ def test_an_export_writes_through_no_link_that_it_finds(table_format: str, root:
             path.rename(moved)
         make(path, root / target)
         options = ["--overwrite"] if how == "out of the tree" else []
-        refused(root, [*line, *options], b"is a symbolic link, and kseg doesn't write through links")
+        expect_refusal(root, [*line, *options], b"is a symbolic link, and kseg doesn't write through links")
         path.unlink()
         between.unlink(missing_ok=True)
         if name in there:
@@ -121,15 +121,15 @@ def test_an_export_writes_through_no_link_that_it_finds(table_format: str, root:
 def test_the_first_export_writes_through_no_link_either(table_format: str, name: str, root: Path) -> None:
     (root / "out").mkdir(exist_ok=True)
     (root / "out" / name).symlink_to(root / INPUT)
-    refused(root, ["export", INPUT, "out", "--format", table_format], b"is a symbolic link")
+    expect_refusal(root, ["export", INPUT, "out", "--format", table_format], b"is a symbolic link")
     (root / "out" / name).unlink()
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_an_export_takes_no_pipe_for_a_file(table_format: str, root: Path) -> None:
-    line = exported(root, table_format)
+    line = export_topics(root, table_format)
     os.mkfifo(root / "out/_kseg/pipe")
-    refused(root, line, b"is neither a file nor a directory")
+    expect_refusal(root, line, b"is neither a file nor a directory")
 
 
 # --- new directories and files ----------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_nothing_new_is_made_through_a_link(name: str, place: str, root: Path) -
     (root / "target").symlink_to(root / PLACES[place])
     (root / "another").symlink_to("target")
     for target in ("target", "another"):
-        refused(root, NEW[name].replace("TARGET", target).split(), target.encode())
+        expect_refusal(root, NEW[name].replace("TARGET", target).split(), target.encode())
 
 
 @for_each("name", NEW)
@@ -171,7 +171,7 @@ def test_a_folder_on_the_way_that_leads_into_the_input_is_the_input(name: str, r
     if not (root / "way").exists():
         (root / "way").symlink_to(root / INPUT)
     if name != "build":
-        refused(root, NEW[name].replace("TARGET", "way/new").split(), b"which kseg reads; give")
+        expect_refusal(root, NEW[name].replace("TARGET", "way/new").split(), b"which kseg reads; give")
 
 
 STATEMENTS = (
@@ -187,4 +187,4 @@ def test_sql_reaches_nothing_through_a_link_in_its_directory(statement: str, roo
     for name, target in (("link", f"{OUTSIDE}/precious"), ("folder", OUTSIDE)):
         (root / "out" / name).unlink(missing_ok=True)
         (root / "out" / name).symlink_to(root / target)
-    refused(root, ["query", statement, INPUT, "--allow-files", "out"], b"file system operations are disabled")
+    expect_refusal(root, ["query", statement, INPUT, "--allow-files", "out"], b"file system operations are disabled")

@@ -118,8 +118,8 @@ def test_batch_larger_than_what_is_read_at_once_is_one_batch(tmp_path: Path) -> 
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("magic", [0, 1])
 def test_old_message_beyond_the_trusted_size_is_one_batch(magic: int, tmp_path: Path) -> None:
-    large = Message(value=bytes(9 << 20), offset=1, magic=magic).encoded()
-    small = Message(value=b"small", offset=2, magic=magic).encoded()
+    large = Message(value=bytes(9 << 20), offset=1, magic=magic).encode()
+    small = Message(value=b"small", offset=2, magic=magic).encode()
     assert [size for _, size in read(write(tmp_path, large + small))] == [len(large), len(small)]
 
 
@@ -270,7 +270,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 SLOW_SIZE = 64 << 10
 MOST_READ = 100
 """Most times that a file's size may be read, for any bytes."""
-INTACT = Message(offset=5, magic=0).encoded()
+INTACT = Message(offset=5, magic=0).encode()
 
 
 def false_header(claimed: int) -> bytes:

@@ -29,7 +29,7 @@ def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
     assert list((tmp_path / "some").iterdir()) == [tmp_path / "some" / "file"]
 
 
-def replaced(folder: Path, by: Path) -> None:
+def replace_by_link(folder: Path, by: Path) -> None:
     """Move a folder away, and make its name a link."""
     folder.rename(folder.with_name("moved"))
     folder.symlink_to(by)
@@ -44,7 +44,7 @@ def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: 
         (new / "file").write_bytes(b"content")
         (unfinished,) = parent.iterdir()
         (other / unfinished.name).mkdir()
-        replaced(parent, other)
+        replace_by_link(parent, other)
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([unfinished.name, "moved", "other", "some"])
     assert (other / unfinished.name).is_dir()
 
@@ -57,7 +57,7 @@ def test_an_unfinished_directory_that_is_replaced_by_a_link_leads_nowhere(tmp_pa
     parent = tmp_path / "some"
     with pytest.raises(SwappedError, match="some: another program replaced it"), new_directory(parent / "new") as new:  # noqa: PT012
         (unfinished,) = parent.iterdir()
-        replaced(unfinished, other)
+        replace_by_link(unfinished, other)
         (new / "file").write_bytes(b"content")
         (new / "more").mkdir()
     assert [path.name for path in other.iterdir()] == ["file"]
@@ -69,7 +69,7 @@ def test_a_file_goes_where_its_folder_was_when_the_command_began(tmp_path: Path)
     for each in (parent, other):
         each.mkdir()
     file = NewFile(parent / "new")
-    replaced(parent, other)
+    replace_by_link(parent, other)
     with pytest.raises(SwappedError, match="some: another program replaced it while kseg was writing"):
         file.write(b"content")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["moved", "other", "some"]

@@ -8,7 +8,7 @@ import pytest
 
 from kseg.errors import OpenError
 from kseg.system.files import open_ranged, read_regular
-from kseg.system.placed_path import PlacedPath, Placement, as_path, folder_of, path_named, within
+from kseg.system.placed_path import PlacedPath, Placement, as_path, folder_of, path_of_name, within
 
 
 class Bytes:
@@ -81,8 +81,8 @@ def test_what_keeps_a_path_placed(archive: PlacedPath) -> None:
 
 
 def test_urls_keep_their_slashes() -> None:
-    assert str(path_named("s3://bucket/prod") / "x") == "s3://bucket/prod/x"
-    assert path_named("./bucket") == Path("bucket")
+    assert str(path_of_name("s3://bucket/prod") / "x") == "s3://bucket/prod/x"
+    assert path_of_name("./bucket") == Path("bucket")
 
 
 def test_a_file_stands_for_bytes_elsewhere_until_it_is_filled(archive: PlacedPath) -> None:

@@ -12,9 +12,9 @@ from subprocess import PIPE
 import pytest
 
 from tests import golden
-from tests.fork_server import ENDING, forked
-from tests.processes import started
-from tests.run import bounded, kseg, process
+from tests.fork_server import ENDING, fork_process
+from tests.processes import start_process
+from tests.run import kseg, process, run_bounded
 from tests.sandbox import make_programs
 
 
@@ -29,14 +29,14 @@ def _run_in_background() -> Iterator[None]:
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 @pytest.mark.usefixtures("_run_in_background")
 def test_signals_end_a_program_where_they_are_ignored(number: signal.Signals, tmp_path: Path) -> None:
-    with started(["cat", "/dev/zero"], tmp_path) as process:
+    with start_process(["cat", "/dev/zero"], tmp_path) as process:
         process.send_signal(number)
         process.communicate()
     assert process.returncode == -number
 
 
 def test_program_does_not_outlive_the_test_that_fails(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError), started(["cat", "/dev/zero"], tmp_path) as process:
+    with pytest.raises(AssertionError), start_process(["cat", "/dev/zero"], tmp_path) as process:
         assert process is None
     assert process.returncode == -signal.SIGKILL
 
@@ -100,8 +100,8 @@ def test_forked_program_that_raises_shows_a_traceback(tmp_path: Path) -> None:
 
 
 def test_forked_program_runs_kseg(tmp_path: Path) -> None:
-    assert bounded(["--version"], tmp_path).stdout.startswith(b"kseg ")
-    assert bounded(["dump", "nowhere.log"], tmp_path) == kseg(["dump", "nowhere.log"], tmp_path)
+    assert run_bounded(["--version"], tmp_path).stdout.startswith(b"kseg ")
+    assert run_bounded(["dump", "nowhere.log"], tmp_path) == kseg(["dump", "nowhere.log"], tmp_path)
 
 
 def test_limits_hold_for_a_forked_program(tmp_path: Path) -> None:
@@ -116,7 +116,10 @@ def test_forked_programs_run_at_the_same_time_and_end_with_their_context(tmp_pat
     nothing = os.open(os.devnull, os.O_RDWR)
     streams = (nothing, nothing, nothing)
     program = "while True: pass"
-    with forked([], tmp_path, streams, program=program) as one, forked([], tmp_path, streams, program=program) as other:
+    with (
+        fork_process([], tmp_path, streams, program=program) as one,
+        fork_process([], tmp_path, streams, program=program) as other,
+    ):
         assert one.poll() is None
         one.send_signal(signal.SIGKILL)
         assert one.wait() == -signal.SIGKILL
@@ -130,7 +133,7 @@ def test_forked_programs_end_however_early_their_context_does(tmp_path: Path) ->
     with Path(os.devnull).open("rb+") as nothing:
         streams = (nothing.fileno(),) * 3
         for _ in range(50):
-            with forked([], tmp_path, streams, program="while True: pass", limits=limits) as process:
+            with fork_process([], tmp_path, streams, program="while True: pass", limits=limits) as process:
                 pass
             assert process.returncode == -signal.SIGKILL
 
@@ -140,7 +143,7 @@ def test_processes_that_outlive_a_forked_program_end_with_its_context(tmp_path: 
     reader, writer = os.pipe()
     with Path(os.devnull).open("rb+") as nothing, os.fdopen(reader, "rb") as held:
         streams = (nothing.fileno(), writer, nothing.fileno())
-        with forked([], tmp_path, streams, program=program, limits={resource.RLIMIT_CPU: 20}) as process:
+        with fork_process([], tmp_path, streams, program=program, limits={resource.RLIMIT_CPU: 20}) as process:
             os.close(writer)
             assert process.wait() == 0
             os.set_blocking(reader, False)
@@ -153,9 +156,9 @@ ENDLESS = "print('runs', flush=True)\nwhile True: pass"
 FORKING = f"""
 import sys
 from pathlib import Path
-from tests.fork_server import forked
+from tests.fork_server import fork_process
 
-with forked([], Path.cwd(), (0, 1, 2), program={ENDLESS!r}):
+with fork_process([], Path.cwd(), (0, 1, 2), program={ENDLESS!r}):
     sys.stdin.read()
 """
 

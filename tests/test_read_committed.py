@@ -12,18 +12,18 @@ from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.loops import for_each, some
 from tests.run import kseg as run_kseg
-from tests.transactional import TRANSACTIONAL, committed, mutated, snapshot
+from tests.transactional import TRANSACTIONAL, committed_offsets, mutate_partition, snapshot
 
 MUTATIONS = 204
 
 
-def dumped(partition: Path) -> list[int]:
+def dump_offsets(partition: Path) -> list[int]:
     """Return the offsets that `dump` prints."""
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
     return list(map(int, ran.stdout.split()))
 
 
-def looked_up(partition: Path, wanted: int) -> int | None:
+def look_up(partition: Path, wanted: int) -> int | None:
     """Return the first offset from an offset on that `lookup` finds."""
     ran = run_kseg(
         ["lookup", ".", "--offset", str(wanted), "--isolation", "read_committed", "-o", "json", "-q"], partition
@@ -32,7 +32,7 @@ def looked_up(partition: Path, wanted: int) -> int | None:
     return None if answer["record"] is None else int(answer["record"]["offset"])
 
 
-def exported(partition: Path, target: Path, size: int) -> list[int]:
+def export_offsets(partition: Path, target: Path, size: int) -> list[int]:
     """Return the offsets that `export` writes, with files of about this size."""
     report = exports.export([partition], target, isolation=Isolation.READ_COMMITTED, target_size=size)
     (part,) = report.partitions
@@ -42,13 +42,13 @@ def exported(partition: Path, target: Path, size: int) -> list[int]:
 
 @for_each("seed", some(range(MUTATIONS), 4))  # not a multiple of the three partitions that seeds choose from
 def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tmp_path: Path) -> None:
-    partition, changes, random = mutated(seed, tmp_path)
-    truth = committed(partition)
-    assert dumped(partition) == truth, changes
-    assert exported(partition, tmp_path / "out", random.choice((900, 1 << 28))) == truth, changes
+    partition, changes, random = mutate_partition(seed, tmp_path)
+    truth = committed_offsets(partition)
+    assert dump_offsets(partition) == truth, changes
+    assert export_offsets(partition, tmp_path / "out", random.choice((900, 1 << 28))) == truth, changes
     for wanted in random.sample(range(truth[0] - 2, truth[-1] + 3), 3):
         first = next((offset for offset in truth if offset >= wanted), None)
-        assert looked_up(partition, wanted) == first, (wanted, changes)
+        assert look_up(partition, wanted) == first, (wanted, changes)
 
 
 # --- messages --------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tm
 def test_healthy_partitions_have_no_notes_but_the_open_transaction(name: str, tmp_path: Path) -> None:
     partition = copy_partition(tmp_path, name)
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
-    assert list(map(int, ran.stdout.split())) == committed(partition)
+    assert list(map(int, ran.stdout.split())) == committed_offsets(partition)
     assert all(b"not yet readable: a transaction of producer" in line for line in ran.stderr.splitlines())
 
 
@@ -78,7 +78,7 @@ def test_stale_transaction_index_is_not_believed_and_every_report_says_so(tmp_pa
     note = b"00000000000000000006.txnindex: no abort of producer"
     arguments = ["--isolation", "read_committed"]
     dump = run_kseg(["dump", ".", *arguments, "--template", "{offset}"], partition)
-    assert list(map(int, dump.stdout.split())) == committed(partition)
+    assert list(map(int, dump.stdout.split())) == committed_offsets(partition)
     assert note in dump.stderr
     assert note in run_kseg(["lookup", ".", "--offset", "31", *arguments], partition).stderr
     target = str(tmp_path / "out")
@@ -105,9 +105,9 @@ def test_transaction_index_tells_of_an_abort_whose_marker_says_commit_with_a_wro
     assert kind < position + size
     content[kind] = COMMIT
     log.write_bytes(content)
-    assert dumped(log.parent) == [3]
+    assert dump_offsets(log.parent) == [3]
     log.with_suffix(".txnindex").unlink()
-    assert dumped(log.parent) == [0, 1, 3]
+    assert dump_offsets(log.parent) == [0, 1, 3]
 
 
 def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path
     exports.write_indexes(log)
     (_, (position, size), _) = v2_batches(log)
     spoil(log, position, size)
-    assert dumped(log.parent) == [3]
+    assert dump_offsets(log.parent) == [3]
     log.with_suffix(".txnindex").unlink()
-    assert dumped(log.parent) == []
+    assert dump_offsets(log.parent) == []
 
 
 def transaction_whose_commit_is_lost(directory: Path) -> Path:
@@ -148,8 +148,8 @@ def test_snapshot_after_damage_tells_that_a_transaction_ended_there(tmp_path: Pa
     partition = transaction_whose_commit_is_lost(tmp_path)
     for offset in (4, 6, 8):
         (partition / f"{offset:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
-    assert dumped(partition) == [0, 1, 3, 4, 5, 6, 7]
-    assert [looked_up(partition, offset) for offset in (0, 4, 7)] == [0, 4, 7]
+    assert dump_offsets(partition) == [0, 1, 3, 4, 5, 6, 7]
+    assert [look_up(partition, offset) for offset in (0, 4, 7)] == [0, 4, 7]
     ran = run_kseg(["dump", ".", "--isolation", "read_committed"], partition)
     assert ENDED_IN_DAMAGE in ran.stderr
     assert b"a transaction is open" not in ran.stderr
@@ -159,7 +159,7 @@ def test_snapshot_after_damage_tells_that_a_transaction_ended_there(tmp_path: Pa
 def test_any_later_snapshot_tells_it(offset: int, tmp_path: Path) -> None:
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{offset:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
-    assert dumped(partition) == [0, 1, 3, 4, 5, 6, 7]
+    assert dump_offsets(partition) == [0, 1, 3, 4, 5, 6, 7]
 
 
 def test_transaction_that_the_snapshot_after_damage_has_open_stays_so(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_transaction_that_the_snapshot_after_damage_has_open_stays_so(tmp_path: 
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{4:020}.snapshot").write_bytes(snapshot((5, 0, 1, 1, 1, -1, 0, 0)))
     (partition / f"{8:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
-    assert dumped(partition) == []
+    assert dump_offsets(partition) == []
 
 
 def test_snapshot_tells_of_a_lost_end_of_the_log_too(tmp_path: Path) -> None:
@@ -175,9 +175,9 @@ def test_snapshot_tells_of_a_lost_end_of_the_log_too(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "orders-0", [first, marker(COMMIT, first)])
     _, (position, size) = v2_batches(log)
     spoil(log, position, size)
-    assert dumped(log.parent) == []
+    assert dump_offsets(log.parent) == []
     (log.parent / f"{2:020}.snapshot").write_bytes(snapshot((5, 0, 0, 0, 0, -1, 0, -1)))
-    assert dumped(log.parent) == [0]
+    assert dump_offsets(log.parent) == [0]
 
 
 def test_only_records_of_a_transaction_that_may_have_been_aborted_are_left_out(
@@ -187,7 +187,7 @@ def test_only_records_of_a_transaction_that_may_have_been_aborted_are_left_out(
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{4:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
     (partition / f"{0:020}.txnindex").write_bytes(b"\0" * 33)
-    assert dumped(partition) == [3, 4, 5, 6, 7]
+    assert dump_offsets(partition) == [3, 4, 5, 6, 7]
 
 
 def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_pat
     spoil(log, position, size)
     write_segment(log.parent, [NewBatch([NewRecord(None, b"plain")], 3)], 3)
     (log.parent / f"{3:020}.snapshot").write_bytes(snapshot((5, 0, 1, 2, 0, -1, 0, 2)))
-    assert dumped(log.parent) == [0]
+    assert dump_offsets(log.parent) == [0]
 
 
 def commit_lost_before_an_abort(directory: Path) -> Path:
@@ -225,7 +225,7 @@ def test_index_tells_where_an_abort_begins_if_the_commit_before_is_lost(tmp_path
     assert ENDED_IN_DAMAGE in ran.stderr
     assert b"the abort at offset 6 has first offset 3" in ran.stderr
     log.with_suffix(".txnindex").unlink()
-    assert dumped(log.parent) == [7]
+    assert dump_offsets(log.parent) == [7]
 
 
 @pytest.mark.parametrize("first", [0, 2, 4, 6])
@@ -248,7 +248,7 @@ def test_marker_whose_crc_is_wrong_may_have_ended_a_transaction(tmp_path: Path) 
     log = commit_lost_before_an_abort(tmp_path)
     (_, (position, size), *_) = v2_batches(log)
     spoil(log, position + size - 13, 4)
-    assert dumped(log.parent) == [0, 1, 7]
+    assert dump_offsets(log.parent) == [0, 1, 7]
 
 
 @pytest.mark.parametrize(("number", "first", "wanted"), [(4, 4, [0, 1]), (1, 1, [7])])
@@ -259,7 +259,7 @@ def test_index_is_not_believed_where_no_damage_lies_between(
     log = commit_lost_before_an_abort(tmp_path)
     spoil(log, *list(v2_batches(log))[number])
     log.with_suffix(".txnindex").write_bytes(ABORTED_TRANSACTION.pack(0, 5, first, 6, 7))
-    assert dumped(log.parent) == wanted
+    assert dump_offsets(log.parent) == wanted
 
 
 def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
@@ -282,12 +282,12 @@ def test_transaction_that_began_below_the_log_start_is_open_if_both_snapshots_ha
     """Producer 9 began at offset 3, whose segment is gone; producer 5's transaction at 10 is committed."""
     committed_batch = NewBatch([NewRecord(None, b"a")], 10, 5, 0, is_transactional=True)
     log = write_segment(tmp_path / "orders-0", [committed_batch, marker(COMMIT, committed_batch)], 10)
-    assert dumped(log.parent) == [10]
+    assert dump_offsets(log.parent) == [10]
     for offset, wanted in ((10, [10]), (12, [])):
         (log.parent / f"{offset:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, 3)))
-        assert dumped(log.parent) == wanted
+        assert dump_offsets(log.parent) == wanted
     (log.parent / f"{12:020}.snapshot").write_bytes(snapshot((9, 0, 0, 3, 0, -1, 0, -1)))
-    assert dumped(log.parent) == [10]
+    assert dump_offsets(log.parent) == [10]
 
 
 def test_export_of_which_all_is_held_back_says_why(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_export_of_which_all_is_held_back_says_why(tmp_path: Path) -> None:
 
 def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_path: Path) -> None:
     partition = copy_partition(tmp_path, "4.3.1/compacted-txn-0")
-    first = committed(partition)[0]
+    first = committed_offsets(partition)[0]
     (partition.parent / "log-start-offset-checkpoint").write_text(f"0\n1\ncompacted-txn 0 {first + 9}\n")
     ran = run_kseg(["lookup", ".", "--offset", str(first), "--isolation", "read_committed"], partition)
     assert ran.status == 0

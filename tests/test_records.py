@@ -118,7 +118,7 @@ def test_sizes_and_next_offset_follow_from_the_fields(record: kseg.Record) -> No
 @pytest.mark.usefixtures("kernel")
 def test_record_without_headers_has_none_and_messages_have_no_sequence(tmp_path: Path) -> None:
     plain = batch(BatchHeader(), [Record(b"", b"")])
-    first, second = records_of(tmp_path, plain + Message(None, b"v", offset=1, magic=0).encoded())
+    first, second = records_of(tmp_path, plain + Message(None, b"v", offset=1, magic=0).encode())
     assert (first.headers, first.key, first.value, first.sequence) == ((), b"", b"", -1)
     assert (second.headers, second.key, second.value, second.sequence) == ((), None, b"v", -1)
     assert (second.timestamp, second.timestamp_type) == (-1, TimestampType.NO_TIMESTAMP_TYPE)

@@ -31,7 +31,7 @@ def records_of(path: Path) -> list[kseg.Record]:
         return list(segment.records(control=None))
 
 
-def written(directory: Path, content: bytes) -> Path:
+def write_segment(directory: Path, content: bytes) -> Path:
     path = directory / f"{0:020}.log"
     path.write_bytes(content)
     return path
@@ -179,7 +179,7 @@ def test_computed_checksum_is_the_stored_one_of_every_healthy_batch() -> None:
 def test_computed_checksum_differs_from_the_stored_one_where_a_byte_was_changed(case: str, tmp_path: Path) -> None:
     healthy = batches_of(classes(case))[0]
     changed = healthy.raw[:-2] + bytes([healthy.raw[-2] ^ 1]) + healthy.raw[-1:]
-    (one,) = batches_of(written(tmp_path, changed))
+    (one,) = batches_of(write_segment(tmp_path, changed))
     assert not one.is_valid
     assert one.crc == healthy.crc
     assert one.compute_crc() != one.crc
@@ -228,18 +228,18 @@ def test_oldest_messages_have_no_time() -> None:
 def test_relative_offsets_stand_as_they_are_where_the_wrappers_is_0(tmp_path: Path) -> None:
     import gzip
 
-    inner = b"".join(Message(value=b"v", offset=offset).encoded() for offset in range(3))
-    wrapper = Message(value=gzip.compress(inner), offset=0, attributes=1).encoded()
-    assert [record.offset for record in records_of(written(tmp_path, wrapper))] == [0, 1, 2]
+    inner = b"".join(Message(value=b"v", offset=offset).encode() for offset in range(3))
+    wrapper = Message(value=gzip.compress(inner), offset=0, attributes=1).encode()
+    assert [record.offset for record in records_of(write_segment(tmp_path, wrapper))] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("magic", "offsets"), [(0, [0, 1, 4]), (1, [96, 97, 100])])
 def test_inner_offsets_are_absolute_in_v0_and_relative_in_v1(magic: int, offsets: list[int], tmp_path: Path) -> None:
     import gzip
 
-    inner = b"".join(Message(value=b"v", offset=offset, magic=magic).encoded() for offset in (0, 1, 4))
-    wrapper = Message(value=gzip.compress(inner), offset=100, magic=magic, attributes=1).encoded()
-    assert [record.offset for record in records_of(written(tmp_path, wrapper))] == offsets
+    inner = b"".join(Message(value=b"v", offset=offset, magic=magic).encode() for offset in (0, 1, 4))
+    wrapper = Message(value=gzip.compress(inner), offset=100, magic=magic, attributes=1).encode()
+    assert [record.offset for record in records_of(write_segment(tmp_path, wrapper))] == offsets
 
 
 # --- batches ---------------------------------------------------------------------------------------------------------
@@ -298,21 +298,21 @@ def test_null_is_reported_from_empty_in_every_format(case: str) -> None:
 def test_headers_keep_order_doubles_nulls_and_empties(tmp_path: Path) -> None:
     headers = [(b"same", b"1"), (b"", b""), (b"same", None), ("日本".encode(), b"\xff\x00")]
     content = batch(BatchHeader(), [Record(value=b"v", headers=headers), Record(value=b"w", offset_delta=1)])
-    first, second = records_of(written(tmp_path, content))
+    first, second = records_of(write_segment(tmp_path, content))
     assert first.headers == (("same", b"1"), ("", b""), ("same", None), ("日本", b"\xff\x00"))
     assert second.headers == ()
 
 
 def test_every_record_in_front_of_damage_is_given(tmp_path: Path) -> None:
     records = [Record(value=b"first"), Record(value=b"second", offset_delta=1)]
-    body = b"".join(record.encoded() for record in records)
-    (one,) = batches_of(written(tmp_path, batch(BatchHeader(count=3), body=body + b"\x7e")))
+    body = b"".join(record.encode() for record in records)
+    (one,) = batches_of(write_segment(tmp_path, batch(BatchHeader(count=3), body=body + b"\x7e")))
     assert [record.value for record in one.records(on_damage="skip")] == [b"first", b"second"]
     assert one.problem() is not None
 
 
 def test_what_only_a_caller_can_do_is_not_in_what_commands_print(tmp_path: Path) -> None:
-    (one,) = batches_of(written(tmp_path, batch(BatchHeader(count=3), body=b"\x7e")))
+    (one,) = batches_of(write_segment(tmp_path, batch(BatchHeader(count=3), body=b"\x7e")))
     with pytest.raises(kseg.DamagedError) as caught:
         list(one.records())
     assert str(caught.value).endswith('on_damage="skip" continues after it')
@@ -332,14 +332,14 @@ IN_BATCHES = {
 BETWEEN_BATCHES = {"000-torn-header": "torn-tail", "055-magic-3": "bad-magic", "199-hole-zeros": "bad-length"}
 
 
-def damaged(case: str) -> Path:
+def damaged_segment(case: str) -> Path:
     (path,) = (golden.ROOT / "damaged" / case).glob("*.log")
     return path
 
 
 @pytest.mark.parametrize("case", [*IN_BATCHES, *BETWEEN_BATCHES])
 def test_records_of_a_segment_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
-    path = damaged(case)
+    path = damaged_segment(case)
     damages: list[kseg.Damage] = []
     given: list[kseg.Record] = []
     with kseg.open_segment(path) as segment:
@@ -356,7 +356,7 @@ def test_records_of_a_segment_end_at_damage_unless_it_is_to_be_skipped(case: str
 
 @pytest.mark.parametrize("case", IN_BATCHES)
 def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
-    wrong = [one for one in batches_of(damaged(case)) if one.problem() is not None]
+    wrong = [one for one in batches_of(damaged_segment(case)) if one.problem() is not None]
     assert wrong
     for one in wrong:
         damages: list[kseg.Damage] = []
@@ -371,7 +371,7 @@ def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) 
 
 def test_damage_is_reported_between_the_records_around_it() -> None:
     met: list[kseg.Record | kseg.Damage] = []
-    with kseg.open_segment(damaged("066-codec-5")) as segment:
+    with kseg.open_segment(damaged_segment("066-codec-5")) as segment:
         for record in segment.records(on_damage=met.append):
             met.append(record)
     positions = [each.position for each in met]
@@ -405,7 +405,7 @@ def is_wrong_checksum(met: kseg.Record | kseg.Damage) -> bool:
 
 @pytest.mark.parametrize("case", ["024-crc-zero", "082-flip-crc", "021-flip-records"])
 def test_a_batch_whose_checksum_is_wrong_is_damage(case: str) -> None:
-    path = damaged(case)
+    path = damaged_segment(case)
     wrong = [one for one in batches_of(path) if not one.is_valid]
     damages: list[kseg.Damage] = []
     with kseg.open_segment(path) as segment:
@@ -423,7 +423,7 @@ def test_a_batch_whose_checksum_is_wrong_is_damage(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["012-zero-tail", "013-zero-tail", "014-zero-tail"])
 def test_zeros_of_a_preallocated_file_are_no_damage(case: str) -> None:
-    assert records_of(damaged(case))
+    assert records_of(damaged_segment(case))
 
 
 def test_segments_of_every_damaged_file_give_all_their_records_or_raise() -> None:
@@ -458,5 +458,5 @@ def test_batch_shows_itself_in_a_line() -> None:
     )
     wrapper = batches_of(classes("2.0.1/v1-gzip-create"))[0]
     assert "codec=gzip" in repr(wrapper)
-    strange = next(one for one in batches_of(damaged("066-codec-5")) if one.codec == 5)
+    strange = next(one for one in batches_of(damaged_segment("066-codec-5")) if one.codec == 5)
     assert "codec=5, is_valid=True)" in repr(strange)

@@ -18,7 +18,7 @@ import pytest
 
 from tests import golden
 from tests.export import exports
-from tests.fork_server import Forked, forked
+from tests.fork_server import Forked, fork_process
 from tests.loops import TAKES_ALL, for_each
 from tests.process_groups import SIGNALS, interruptible, members, wait_for_end
 from tests.run import Run, process
@@ -122,7 +122,7 @@ class Place(NamedTuple):
     work: Path
     temporary: Path
 
-    def left(self) -> set[str]:
+    def new_names(self) -> set[str]:
         """Return new names."""
         made = {str(path.relative_to(self.work)) for path in self.work.rglob("*")} - self.before
         return made | {path.name for path in self.temporary.iterdir()}
@@ -131,7 +131,7 @@ class Place(NamedTuple):
         """Return whether a signal came too late: the new directory is complete, and nothing else is new."""
         target = line.split()[-1]
         return (self.work / target).exists() and all(
-            f"{path}/".startswith(f"{target}/") or f"{target}/".startswith(f"{path}/") for path in self.left()
+            f"{path}/".startswith(f"{target}/") or f"{target}/".startswith(f"{path}/") for path in self.new_names()
         )
 
     def clear(self) -> None:
@@ -189,7 +189,7 @@ def points(place: Place, line: str, wanted: int, *, imports_late: bool = False) 
     ran = run(place, line, imports_late=imports_late)
     assert ran.status in (0, 1), ran.stderr
     count = int(ran.stderr.splitlines()[-1])
-    assert all(path.startswith(("new", "some")) for path in place.left())
+    assert all(path.startswith(("new", "some")) for path in place.new_names())
     place.clear()
     return iter(sorted({1 + number * (count - 1) // (wanted - 1) for number in range(wanted)}))
 
@@ -216,7 +216,7 @@ def assert_ended_runs_leave_nothing(
         assert ended.status == 128 + number, (at, number, ended.stderr)
         assert b"Traceback" not in ended.stderr
         if not place.is_whole(line):
-            assert place.left() == set(), (at, number)
+            assert place.new_names() == set(), (at, number)
         place.clear()
 
 
@@ -235,13 +235,13 @@ def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) ->
     left = 0
     for at in killing_points(place, line):
         assert run(place, line, at, "once", signal.SIGKILL).status == -signal.SIGKILL
-        left += len(place.left())
+        left += len(place.new_names())
         if "export" not in line:
             shutil.rmtree(place.work / line.split()[-1], ignore_errors=True)  # it was complete
         assert run(place, line).status in (0, 1)
-        assert {path for path in place.left() if not path.startswith(("new", "some"))} == set(), at
-        assert not any("-kseg-" in path for path in place.left())
-        assert not any("attempts" in path and path.endswith(".attempt") for path in place.left())
+        assert {path for path in place.new_names() if not path.startswith(("new", "some"))} == set(), at
+        assert not any("-kseg-" in path for path in place.new_names())
+        assert not any("attempts" in path and path.endswith(".attempt") for path in place.new_names())
         place.clear()
     assert left > 0
 
@@ -257,7 +257,7 @@ def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
         shutil.rmtree(place.work / "new")
         first.communicate()
     assert first.returncode == 0
-    assert place.left() == {"new", *(f"new/{path.name}" for path in (place.work / "new").iterdir())}
+    assert place.new_names() == {"new", *(f"new/{path.name}" for path in (place.work / "new").iterdir())}
 
 
 @pytest.mark.parametrize("name", [".new-20261101", ".new-kseg-notes.txt", ".new-kseg-abcdefg", "new-kseg-abcdefgh"])
@@ -317,7 +317,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shared(place: Place, large: Path) -> Place:
+def shared_place(place: Place, large: Path) -> Place:
     for name in MANY:
         shutil.copytree(large, place.work / name, copy_function=os.link)
     remember(place)
@@ -331,13 +331,13 @@ def remember(place: Place) -> None:
 
 
 @contextmanager
-def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
+def start_command(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
     """Run a command with worker processes in a group of their own; yield it, and its stderr."""
     partitions = MANY[:5] if name == "export" else MANY  # each takes long
     arguments = SHARING[name].replace("PARTITIONS", " ".join(partitions)).split()
     with TemporaryFile() as stderr, Path(os.devnull).open("rb+") as nothing:
         streams = (nothing.fileno(), nothing.fileno(), stderr.fileno())
-        with forked(
+        with fork_process(
             arguments, place.work, streams, environment=place.environment, with_arrow=name == "export"
         ) as process:
             while process.poll(0.002) is None and len(members(process.pid)) < 3:
@@ -345,7 +345,7 @@ def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
             yield process, stderr
 
 
-def ended(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
+def wait_and_read(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
     """Return the exit status, and its output."""
     status = process.wait()
     stderr.seek(0)
@@ -355,24 +355,24 @@ def ended(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 @pytest.mark.parametrize("name", SHARING)
 @for_each("number, to_all", list(itertools.product(SIGNALS, (False, True))))
-def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, number: int, to_all: bool) -> None:
-    with started(shared, name) as (process, stderr):
+def test_processes_that_share_the_work_end_with_it(shared_place: Place, name: str, number: int, to_all: bool) -> None:
+    with start_command(shared_place, name) as (process, stderr):
         (os.killpg if to_all else os.kill)(process.pid, number)
-        status, said = ended(process, stderr)
+        status, said = wait_and_read(process, stderr)
         wait_for_end(process.pid)
     assert (status, said.strip()) == (128 + number, b"")
-    assert shared.left() == set()
+    assert shared_place.new_names() == set()
 
 
 @pytest.mark.parametrize("name", SHARING)
 def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name: str) -> None:
     write_two(place)
-    whole = traced(place, name, 0, 0)
+    whole = run_traced(place, name, 0, 0)
     count = int(whole.stderr.splitlines()[-1])
     turns = POINTS if name == "export" else 2 * POINTS  # its processes don't fork: they take long to start
     for turn in range(turns):
         number, at = SIGNALS[turn % len(SIGNALS)], 1 + turn * (count - 1) // turns
-        ran = traced(place, name, at, number)
+        ran = run_traced(place, name, at, number)
         if turn > turns // 2 and ran.status == whole.status and int(ran.stderr.splitlines()[-1]) < at:
             place.clear()
             continue  # fewer if processes report at the same time
@@ -380,17 +380,19 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
             place.clear()
             continue
         assert (ran.status, b"Traceback" in ran.stderr) == (128 + number, False), (turn, number, ran.stderr)
-        assert place.left() == set()
+        assert place.new_names() == set()
 
 
 def test_a_signal_at_any_line_of_closing_a_pipe_ends_the_run(place: Place) -> None:
     write_two(place)
     close = "_ConnectionBase.close"
-    count = int(traced(place, "salvage", 0, 0, close).stderr.splitlines()[-1])
+    count = int(run_traced(place, "salvage", 0, 0, close).stderr.splitlines()[-1])
     assert count > 10
     for at in range(1, count + 1):
-        ran = traced(place, "salvage", at, signal.SIGTERM, close)
-        assert (ran.status, b"kseg:" in ran.stderr, place.left()) == (128 + signal.SIGTERM, False, set()), ran.stderr
+        ran = run_traced(place, "salvage", at, signal.SIGTERM, close)
+        assert (ran.status, b"kseg:" in ran.stderr, place.new_names()) == (128 + signal.SIGTERM, False, set()), (
+            ran.stderr
+        )
 
 
 def write_two(place: Place) -> None:
@@ -399,7 +401,7 @@ def write_two(place: Place) -> None:
     remember(place)
 
 
-def traced(place: Place, name: str, at: int, number: int, function: str = "") -> Run:
+def run_traced(place: Place, name: str, at: int, number: int, function: str = "") -> Run:
     """Run BETWEEN_LINES on the two partitions; without a signal, its last line on stderr is the number of lines."""
     line = SHARING[name].replace("PARTITIONS", " ".join(MANY[:2]))
     ran = process(
@@ -417,34 +419,38 @@ def traced(place: Place, name: str, at: int, number: int, function: str = "") ->
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 @pytest.mark.parametrize("name", SHARING)
-def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, name: str) -> None:
-    with started(shared, name) as (process, _):
+def test_processes_that_share_the_work_end_where_it_was_killed(shared_place: Place, name: str) -> None:
+    with start_command(shared_place, name) as (process, _):
         process.send_signal(signal.SIGKILL)
         wait_for_end(process.pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 @pytest.mark.parametrize("name", sorted(set(SHARING) - {"export"}))
-def test_a_run_one_of_whose_processes_was_killed_says_so_and_leaves_nothing(shared: Place, name: str) -> None:
-    assert_tells_of_a_killed_process(shared, name)
-    assert shared.left() == set()
+def test_a_run_one_of_whose_processes_was_killed_says_so_and_leaves_nothing(shared_place: Place, name: str) -> None:
+    assert_tells_of_a_killed_process(shared_place, name)
+    assert shared_place.new_names() == set()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
-def test_an_export_one_of_whose_processes_was_killed_leaves_only_what_the_next_one_takes_up(shared: Place) -> None:
-    assert_tells_of_a_killed_process(shared, "export")
-    assert not [name for name in shared.left() if name.endswith(".parquet")]
-    with started(shared, "export") as (process, _):
+def test_an_export_one_of_whose_processes_was_killed_leaves_only_what_the_next_one_takes_up(
+    shared_place: Place,
+) -> None:
+    assert_tells_of_a_killed_process(shared_place, "export")
+    assert not [name for name in shared_place.new_names() if name.endswith(".parquet")]
+    with start_command(shared_place, "export") as (process, _):
         assert process.wait() == 0
-    assert not [name for name in shared.left() if name.endswith(".attempt") or name.startswith("new/_kseg/jobs/")]
+    assert not [
+        name for name in shared_place.new_names() if name.endswith(".attempt") or name.startswith("new/_kseg/jobs/")
+    ]
 
 
 def assert_tells_of_a_killed_process(shared: Place, name: str) -> None:
     """Assert that a command ends with 2 and the reason, if one of its processes is killed."""
-    with started(shared, name) as (process, stderr):
+    with start_command(shared, name) as (process, stderr):
         others = [each for each in members(process.pid) if each != process.pid]
         os.kill(others[-1], signal.SIGKILL)
-        status, said = ended(process, stderr)
+        status, said = wait_and_read(process, stderr)
     assert status == 2
     assert b"a worker process was killed" in said
 
@@ -469,4 +475,4 @@ def test_a_pager_ends_with_it(place: Place, number: int) -> None:
         assert process.wait() == 128 + number
     os.close(leader)
     wait_for_end(process.pid)
-    assert place.left() == set()
+    assert place.new_names() == set()

@@ -11,7 +11,7 @@ import pytest
 from kseg.reading.log_file import LogFile
 from tests.kernel.made import BatchHeader, Record, batch
 from tests.loops import TAKES_ALL, for_each
-from tests.run import Run, bounded, process
+from tests.run import Run, process, run_bounded
 
 TEBIBYTE = 1 << 40
 NAME = f"{0:020}"
@@ -62,7 +62,7 @@ READING = {
 
 @for_each("line", READING)
 def test_log_of_a_tebibyte_that_is_a_hole_is_read_in_no_time(line: str, zeros: Path) -> None:
-    ran = bounded(line.split(), zeros)
+    ran = run_bounded(line.split(), zeros)
     assert ran.status == READING[line], ran.stderr
     assert b"memory" not in ran.stderr
 
@@ -81,7 +81,7 @@ def records(ran: Run) -> list[str]:
 @pytest.mark.parametrize("position", [TEBIBYTE // 2, TEBIBYTE // 2 + 4096 - 7, TEBIBYTE - len(SECOND)])
 def test_batch_behind_a_hole_is_found(position: int, tmp_path: Path) -> None:
     write(tmp_path, LOG, {0: FIRST, position: SECOND}, TEBIBYTE)
-    ran = bounded(["dump", "-o", "json", LOG], tmp_path)
+    ran = run_bounded(["dump", "-o", "json", LOG], tmp_path)
     assert records(ran) == ["first", "second"]
     damages = [row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "damage"]
     assert (damages[0]["position"], damages[0]["size"]) == (len(FIRST), position - len(FIRST))
@@ -92,13 +92,13 @@ def test_batch_whose_offset_stands_in_a_hole_is_found(tmp_path: Path) -> None:
     assert made[:8] == bytes(8)
     position = (1 << 30) - 8  # its length begins a block
     write(tmp_path, LOG, {position + 8: made[8:]}, 2 << 30)
-    assert records(bounded(["dump", "-o", "json", LOG], tmp_path)) == ["first"]
+    assert records(run_bounded(["dump", "-o", "json", LOG], tmp_path)) == ["first"]
 
 
 def test_batch_with_a_hole_in_its_value_is_whole(tmp_path: Path) -> None:
     made = batch(BatchHeader(0), [Record(value=bytes(8 << 20))])
     write(tmp_path, LOG, {0: made[:4096], len(made) - 4096: made[-4096:]}, len(made))
-    ran = bounded(["verify", "."], tmp_path)
+    ran = run_bounded(["verify", "."], tmp_path)
     assert b"bad-crc" not in ran.stdout
     with LogFile(tmp_path / LOG) as log_file:
         assert log_file.stored_size < 1 << 20
@@ -119,7 +119,7 @@ def test_holes_of_what_is_copied_stay_holes(line: str, tmp_path: Path) -> None:
     pieces = {0: FIRST, len(FIRST): made[:4096], len(FIRST) + len(made) - 4096: made[-4096:]}
     size = len(FIRST) + len(made)
     source = write(tmp_path / "orders-0", LOG, pieces, size + (64 << 20))
-    ran = bounded(line.split(), tmp_path)
+    ran = run_bounded(line.split(), tmp_path)
     assert ran.status == 0, ran
     (copied,) = (tmp_path / "new").rglob(LOG)
     found = copied.stat()
@@ -137,7 +137,7 @@ def test_islands_in_a_hole_cost_no_more_than_they_hold(tmp_path: Path) -> None:
         for number in range(1, 1000):
             file.seek(number << 30)
             file.write(island)
-    ran = bounded(["salvage", "--dry-run", "."], tmp_path)
+    ran = run_bounded(["salvage", "--dry-run", "."], tmp_path)
     assert ran.status == 1
     assert b"memory" not in ran.stderr
 
@@ -178,7 +178,7 @@ SOME_PAIRS = [
 def test_file_beside_a_log_that_is_a_hole_of_50_gb_costs_little(line: str, name: str, tmp_path: Path) -> None:
     (tmp_path / LOG).write_bytes(FIRST)
     write(tmp_path, name, {0: INDEXES[name]}, FIFTY_GB // 34 * 34)
-    ran = bounded(line.replace("NAME", name).split(), tmp_path)
+    ran = run_bounded(line.replace("NAME", name).split(), tmp_path)
     assert ran.status in (0, 1), ran.stderr
     assert b"memory" not in ran.stderr
 
@@ -187,7 +187,7 @@ def test_entries_behind_a_hole_of_a_transaction_index_are_read(tmp_path: Path) -
     (tmp_path / LOG).write_bytes(FIRST)
     entry = struct.pack(">hqqqq", 7, 1, 2, 3, 4)
     write(tmp_path, f"{NAME}.txnindex", {34 * 10_000_000: entry}, 34 * 10_000_001)
-    ran = bounded(["verify", "."], tmp_path)
+    ran = run_bounded(["verify", "."], tmp_path)
     assert b"producer 1: no transaction from 2 is aborted at 3" in ran.stdout
 
 

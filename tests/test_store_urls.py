@@ -13,7 +13,7 @@ from kseg.store.location import parse_url
 from kseg.store.remote_files import check_destination
 from kseg.store.settings import settings_of
 from tests import golden
-from tests.export.object_store import CountingStore, meant, serving
+from tests.export.object_store import CountingStore, redirect_to, serving
 from tests.loops import for_each
 from tests.run import kseg, process
 
@@ -35,7 +35,7 @@ def _no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def line_of(arguments: list[str], directory: Path, **variables: str) -> str:
     """Return the single line of a run that ends with status 2; `URL`: the subject of the message."""
-    with meant(NOWHERE) as patch:
+    with redirect_to(NOWHERE) as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
         ran = process(arguments, directory)
@@ -121,7 +121,7 @@ def test_url_without_a_bucket_is_shown_as_it_was_given(command: str, tmp_path: P
 
 def test_schemes_may_have_capitals(tmp_path: Path) -> None:
     logs = golden.ROOT / "docs/test-1-0"
-    with serving(CountingStore()) as url, meant(url):
+    with serving(CountingStore()) as url, redirect_to(url):
         client = botocore.session.get_session().create_client("s3", endpoint_url=url)
         client.create_bucket(Bucket="logs")
         for path in logs.iterdir():
@@ -152,7 +152,7 @@ def web_server(_: dict[str, Any], start_response: "StartResponse") -> list[bytes
 
 
 def test_page_of_html_is_no_empty_bucket(tmp_path: Path) -> None:
-    with serving(web_server) as url, meant(url) as patch:
+    with serving(web_server) as url, redirect_to(url) as patch:
         patch.setenv("STORAGE_EMULATOR_HOST", url)
         for place, command in itertools.product(("s3://b", "gs://b/x"), ("ls", "verify", "export --dry-run")):
             ran = kseg([*command.split(), place, *(["out"] if "export" in command else [])], tmp_path)
@@ -164,7 +164,7 @@ def test_page_of_html_is_no_empty_bucket(tmp_path: Path) -> None:
 
 
 def test_archive_in_a_bucket_is_no_directory_without_partitions(tmp_path: Path) -> None:
-    with serving(CountingStore()) as url, meant(url):
+    with serving(CountingStore()) as url, redirect_to(url):
         client = botocore.session.get_session().create_client("s3", endpoint_url=url)
         client.create_bucket(Bucket="backups")
         client.put_object(Bucket="backups", Key="disk.tar.gz", Body=b"x")
@@ -261,7 +261,7 @@ def test_tier_is_exported_by_a_file_url_as_by_its_path(tmp_path: Path) -> None:
 def test_mark_of_an_empty_folder_is_a_directory(tmp_path: Path) -> None:
     shutil.copytree(golden.ROOT / "docs", tmp_path / "disk")
     (tmp_path / "disk" / "test-1-1").mkdir()
-    with serving(CountingStore()) as url, meant(url):
+    with serving(CountingStore()) as url, redirect_to(url):
         client = botocore.session.get_session().create_client("s3", endpoint_url=url)
         client.create_bucket(Bucket="disk")
         client.put_object(Bucket="disk", Key="disk/test-1-1/", Body=b"")

@@ -18,7 +18,7 @@ from kseg.text import groups, metadata, transactions
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 from tools.generators.streams import ObjectKind, objects
 
 OBJECTS = objects()
@@ -166,7 +166,7 @@ def test_numbers_that_json_lacks_are_texts_as_in_java(tmp_path: Path) -> None:
     ]
     log = write_segment(tmp_path / "__cluster_metadata-0", [NewBatch(records)])
     frame = request(49, 1, {"entries": [{"entity": entity, "ops": quotas}]})
-    (tmp_path / "frames").write_bytes(framed(frame))
+    (tmp_path / "frames").write_bytes(frame_message(frame))
     lines = {
         name: run.kseg([*arguments, "-o", "json"], tmp_path).stdout.decode().splitlines()
         for name, arguments in {

@@ -16,7 +16,7 @@ from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 from tests.terminal import HARMFUL, Screen, in_terminal, plain
 
 STYLE = "\x1b[35;1;7m"
@@ -44,7 +44,7 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "meta.properties").write_text(
         f"version=1\nnode.id=1\nn{STYLE}=1\ncluster.id={EVERY.replace(chr(0), '')}\n"
     )
-    (directory / "frames").write_bytes(framed(_produce()) + framed(b"\x9b\x1b" * 30))
+    (directory / "frames").write_bytes(frame_message(_produce()) + frame_message(b"\x9b\x1b" * 30))
     return directory
 
 
@@ -135,12 +135,12 @@ CASES = [
 ]
 
 
-def shown(arguments: tuple[str, ...]) -> str:
+def escape_line(arguments: tuple[str, ...]) -> str:
     """Return a command line with escaped control characters."""
     return ascii(run.command(arguments))
 
 
-@for_each("arguments", CASES, ids=shown, shards=2)
+@for_each("arguments", CASES, ids=escape_line, shards=2)
 def test_nothing_of_a_file_controls_the_terminal(arguments: tuple[str, ...], disk: Path) -> None:
     printed = in_terminal(disk, *arguments, columns=400)  # fails on invalid UTF-8
     assert printed
@@ -176,7 +176,7 @@ def test_raw_gives_a_terminal_the_bytes(disk: Path) -> None:
     assert EVERY in in_terminal(disk, "groups", ".", "-o", "csv", "--raw")
 
 
-@for_each("arguments", [case for case in CASES if "json" in case], ids=shown)
+@for_each("arguments", [case for case in CASES if "json" in case], ids=escape_line)
 def test_json_on_a_terminal_is_json_of_a_pipe(arguments: tuple[str, ...], disk: Path) -> None:
     arguments = (*arguments, *(("-q",) if arguments[0] in ("dump", "ls", "verify") else ()))
     printed = in_terminal(disk, *arguments)
@@ -209,7 +209,7 @@ def test_a_character_may_come_in_pieces() -> None:
         assert kept.content.decode() == wanted
 
 
-@for_each("arguments", [case for case in CASES if "table" in case], ids=shown)
+@for_each("arguments", [case for case in CASES if "table" in case], ids=escape_line)
 def test_a_pager_gets_nothing_of_a_file_either(arguments: tuple[str, ...], disk: Path, tmp_path: Path) -> None:
     in_terminal(disk, *arguments, KSEG_PAGER=f"sh -c 'cat >>{tmp_path}/paged'")
     paged = (tmp_path / "paged").read_bytes().decode()

@@ -183,7 +183,7 @@ def test_the_local_zone_has_its_summer_time(seasons: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize("zone", ["XYZ+99:99", "XYZ-24", "Nowhere/Town", ":/etc/passwd", "", "../x"])
 def test_a_local_zone_that_means_nothing_is_utc(zone: str, seasons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", zone)
-    ran = run.bounded(["dump", "t-0", "--template", "{time}", "--tz", "local"], seasons)
+    ran = run.run_bounded(["dump", "t-0", "--template", "{time}", "--tz", "local"], seasons)
     assert (ran.status, ran.stdout) == (0, b"2026-01-01T23:30:00.000Z\n2026-07-01T23:30:00.000Z\n")
 
 

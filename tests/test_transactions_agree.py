@@ -19,7 +19,7 @@ from tests.log.edits import copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.loops import for_each
 from tests.run import kseg as run
-from tests.transactional import TRANSACTIONAL, mutated, snapshot
+from tests.transactional import TRANSACTIONAL, mutate_partition, snapshot
 
 CASES = 300
 ASKED = 12
@@ -34,14 +34,14 @@ def _is_marker(batch: bytes) -> bool:
     return len(batch) > BATCH_HEADER_SIZE and bool(batch[_ATTRIBUTES] & CONTROL_MASK)
 
 
-def damaged(seed: int, tmp_path: Path) -> Path:
+def damaged_partition(seed: int, tmp_path: Path) -> Path:
     """Return a partition with destroyed, doubled or swapped markers.
 
     In every third one the files next to its logs are damaged too.
     """
     random = Random(seed)
     if seed % 3 == 0:
-        partition, _, _ = mutated(seed, tmp_path)
+        partition, _, _ = mutate_partition(seed, tmp_path)
     else:
         partition = copy_partition(tmp_path, random.choice(TRANSACTIONAL))
     for path in random.sample(sorted(partition.glob("*.txnindex")), seed % 2):
@@ -74,7 +74,7 @@ def damaged(seed: int, tmp_path: Path) -> Path:
     return partition
 
 
-def told(partition: Path) -> tuple[list[Transaction], int | None]:
+def list_transactions(partition: Path) -> tuple[list[Transaction], int | None]:
     """Return the list of `txns`, and the first offset of the oldest transaction that isn't known to have ended."""
     found = list(PartitionTransactions(PartitionLog(partition)).transactions())
     return found, min((each.first_offset or 0 for each in found if each.is_open), default=None)
@@ -110,8 +110,8 @@ def committed_offsets(partition: Path, found: list[Transaction], stable: int | N
 
 @for_each("seed", range(CASES))
 def test_the_list_and_what_is_committed_agree(seed: int, tmp_path: Path) -> None:
-    partition = damaged(seed, tmp_path)
-    found, stable = told(partition)
+    partition = damaged_partition(seed, tmp_path)
+    found, stable = list_transactions(partition)
     listed = PartitionLog(partition)
     read = read_committed(listed.segments, listed)
     left_out = [each for each in found if not each.is_open and each.outcome is not Outcome.COMMITTED]
@@ -126,8 +126,8 @@ def test_the_list_and_what_is_committed_agree(seed: int, tmp_path: Path) -> None
 
 @for_each("seed", range(0, CASES, CASES // ASKED))
 def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path) -> None:
-    partition = damaged(seed, tmp_path)
-    found, stable = told(partition)
+    partition = damaged_partition(seed, tmp_path)
+    found, stable = list_transactions(partition)
     truth = committed_offsets(partition, found, stable)
     isolation = ["--isolation", "read_committed"]
     dumped = run(["dump", ".", *isolation, "--template", "{offset}"], partition)

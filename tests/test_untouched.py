@@ -49,7 +49,7 @@ def files(root: Path) -> dict[str, int]:
     return {str(path): path.lstat().st_mtime_ns for path in (root, *root.rglob("*"))}
 
 
-def refused(root: Path, line: str, path: str, target: str) -> None:
+def expect_refusal(root: Path, line: str, path: str, target: str) -> None:
     before = files(root)
     arguments = line.replace("PATH", str(root / path)).replace("TARGET", target)
     ran = run.kseg(arguments.split(), root)
@@ -72,22 +72,22 @@ WITHIN = [
 
 @for_each("name, target", list(itertools.product(BY_PARTITION, WITHIN)), ids=" to ".join)
 def test_a_place_within_the_input_is_refused(root: Path, name: str, target: str) -> None:
-    refused(root, BY_PARTITION[name], "disk/logs/test-1-0", str(root / target))
+    expect_refusal(root, BY_PARTITION[name], "disk/logs/test-1-0", str(root / target))
 
 
 @for_each("name, path", list(itertools.product(BY_LOG_DIRECTORY, ["disk/logs", "disk", "link"])), ids=" of ".join)
 def test_a_place_within_a_disk_that_is_read_is_refused(root: Path, name: str, path: str) -> None:
-    refused(root, BY_LOG_DIRECTORY[name], path, str(root / "disk/logs/new"))
+    expect_refusal(root, BY_LOG_DIRECTORY[name], path, str(root / "disk/logs/new"))
 
 
 @for_each("name", BY_PARTITION)
 def test_a_link_to_the_input_counts_as_the_input(root: Path, name: str) -> None:
-    refused(root, BY_PARTITION[name], "deep/link", str(root / "disk/logs/test-1-0/new"))
+    expect_refusal(root, BY_PARTITION[name], "deep/link", str(root / "disk/logs/test-1-0/new"))
 
 
 @for_each("name", ["salvage", "reindex", "export", "export, planned"])
 def test_what_a_glob_matches_is_the_input(root: Path, name: str) -> None:
-    refused(root, BY_PARTITION[name], "d*/lo?s/test-[0-9]-0", str(root / "disk/logs/test-1-0/new"))
+    expect_refusal(root, BY_PARTITION[name], "d*/lo?s/test-[0-9]-0", str(root / "disk/logs/test-1-0/new"))
 
 
 def test_another_mount_of_the_input_counts_as_the_input(root: Path) -> None:
@@ -107,20 +107,20 @@ def test_another_mount_of_the_input_counts_as_the_input(root: Path) -> None:
 
 
 def test_the_second_of_several_inputs_counts(root: Path) -> None:
-    refused(root, "salvage PATH disk/logs/test-1-0 --to TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
-    refused(root, "export PATH disk/l*s TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
+    expect_refusal(root, "salvage PATH disk/logs/test-1-0 --to TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
+    expect_refusal(root, "export PATH disk/l*s TARGET", "alone/test-1-0", str(root / "disk/logs/new"))
 
 
 @pytest.mark.parametrize("line", ["salvage PATH", "reindex PATH", "slice PATH"])
 def test_the_place_of_cluster_metadata_counts(root: Path, line: str) -> None:
     (root / "metadata").mkdir()
     line += f" --cluster-metadata {root}/metadata --to TARGET"
-    refused(root, line, "alone/test-1-0", str(root / "metadata/new"))
+    expect_refusal(root, line, "alone/test-1-0", str(root / "metadata/new"))
 
 
 def test_an_export_into_what_holds_its_input_is_refused(root: Path) -> None:
-    refused(root, "export PATH TARGET", "disk/logs", str(root / "disk"))
-    refused(root, "export PATH TARGET", "disk/logs", str(root / "disk/logs"))
+    expect_refusal(root, "export PATH TARGET", "disk/logs", str(root / "disk"))
+    expect_refusal(root, "export PATH TARGET", "disk/logs", str(root / "disk/logs"))
 
 
 @pytest.mark.parametrize("name", BY_PARTITION)

@@ -16,7 +16,7 @@ from tests.log.edits import ABORTED_TRANSACTION, copy_partition
 TRANSACTIONAL = ("2.3.1/txn-1", "2.8.2/compacted-txn-0", "4.3.1/compacted-txn-0")
 
 
-def committed(partition: Path) -> list[int]:
+def committed_offsets(partition: Path) -> list[int]:
     """Return the offsets that a consumer gets, only by the batches of the log."""
     begun: dict[int, int] = {}
     pending: dict[int, list[int]] = {}
@@ -54,7 +54,7 @@ def snapshot(*producers: Sequence[int]) -> bytes:
     return (1).to_bytes(2, "big") + crc32c(rest).to_bytes(4, "big") + rest
 
 
-def truncated(random: Random, content: bytes) -> bytes:
+def truncate(random: Random, content: bytes) -> bytes:
     """Cut the content somewhere, or empty it."""
     return content[: random.choice((0, random.randrange(len(content) + 1)))]
 
@@ -117,7 +117,7 @@ def change(random: Random, path: Path) -> str:
     if random.randrange(6) == 0:
         path.unlink()
         return f"{path.name} removed"
-    kinds: list[Mutation] = [havoc, truncated, *BY_SUFFIX.get(suffix, ())]
+    kinds: list[Mutation] = [havoc, truncate, *BY_SUFFIX.get(suffix, ())]
     if suffix in (".txnindex", ".snapshot", ".index", ".timeindex"):
         kinds += [lambda random, content: stale(random, content, suffix)] * 2
     kind = random.choice(kinds)
@@ -125,7 +125,7 @@ def change(random: Random, path: Path) -> str:
     return f"{path.name} {getattr(kind, '__name__', 'changed')}"
 
 
-def mutated(seed: int, directory: Path) -> tuple[Path, list[str], Random]:
+def mutate_partition(seed: int, directory: Path) -> tuple[Path, list[str], Random]:
     """Return a golden partition with up to three changed files next to its logs; and the seed's generator."""
     random = Random(seed)
     partition = copy_partition(directory, TRANSACTIONAL[seed % len(TRANSACTIONAL)])

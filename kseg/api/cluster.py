@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from kseg.api.partition import Directories, Partition
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster import cluster as model
-from kseg.cluster.directories import identity_of, once, only_below
+from kseg.cluster.directories import identity_of, limit_to_contents, report_once
 from kseg.cluster.joined_log import joined_logs
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all, shown_settings
 from kseg.cluster.taken import Taken, taken_of
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.log.partition import PartitionLog, cleaned_topics
 from kseg.log.selected_records import SelectedLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
@@ -32,12 +32,12 @@ class JoinedDirectories(Directories):
         """Find the log directories. Problems below them are kept, and each is a warning."""
         super().__init__(tuple(paths), choice)
         self._problems: list[OpenError] = []
-        self._cluster = model.Cluster(self._paths, once(only_below(self._take_problem)))
+        self._cluster = model.Cluster(self._paths, report_once(limit_to_contents(self._take_problem)))
 
     @cached_property
-    def _beside(self) -> MetadataBeside:
+    def _adjacent_metadata(self) -> AdjacentMetadata:
         """The metadata found next to the copies, which describe topics."""
-        return MetadataBeside(cluster=self._cluster)
+        return AdjacentMetadata(cluster=self._cluster)
 
     def _take_problem(self, problem: OpenError) -> None:
         self._problems.append(problem)
@@ -79,7 +79,7 @@ class JoinedDirectories(Directories):
                 continue
             for log in joined_logs(each, selection, warn, left):
                 yield log
-                left = log.picker.left
+                left = log.picker.remaining_count
             if left == 0:
                 return
 
@@ -168,7 +168,7 @@ class Cluster(JoinedDirectories):
         topics = list(self.topics.values())
         brokers = ", ".join(map(str, self.brokers)) or "unknown"
         return ShortTable(
-            f"Cluster {self.cluster_id or 'without an id'}, brokers {brokers}: {counted(len(topics), 'topic')}",
+            f"Cluster {self.cluster_id or 'without an id'}, brokers {brokers}: {plural(len(topics), 'topic')}",
             ("topic", "partitions", "bytes"),
             [(each.name, len(each.partitions), sum(part.size for part in each.partitions)) for each in topics][
                 :SHOWN_ROWS

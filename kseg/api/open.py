@@ -11,7 +11,7 @@ from kseg.api.cluster import Cluster, JoinedDirectories
 from kseg.api.partition import Partition, Segment
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, warn
 from kseg.cluster.directories import directory_at
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
@@ -60,8 +60,8 @@ class LogDirectory(JoinedDirectories):
 
     def _table(self) -> ShortTable:
         title = (
-            f"{', '.join(map(str, self._paths))}: {counted(len(self._logs), 'partition')} of"
-            f" {counted(len(self.topics), 'topic')}"
+            f"{', '.join(map(str, self._paths))}: {plural(len(self._logs), 'partition')} of"
+            f" {plural(len(self.topics), 'topic')}"
         )
         return ShortTable(
             f"LogDirectory {title}, {self.size:,} bytes",
@@ -152,7 +152,7 @@ def _open_given(
         keys = {key_id: Path(file) for key_id, file in private_keys.items()}
         logs = stack.enter_context(RemoteLogs(keys, warn, choice))
         opened = opening([logs.local(inputs.local(each), remotes) for each in paths])
-        for refused in logs.refused:
+        for refused in logs.unreadable_objects:
             warn(str(refused))
         opened.close_with(stack.pop_all())
         return opened

@@ -14,9 +14,9 @@ from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import joined_logs, whole_log
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
+from kseg.cluster.metadata_copy import CHEAP_METADATA, AdjacentMetadata, TopicIds
 from kseg.cluster.replicas import PartitionReplicas, alone, topic_id_of
-from kseg.errors import KsegError, UsageError, counted
+from kseg.errors import KsegError, UsageError, plural
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
@@ -112,8 +112,8 @@ class Verification:
     def _table(self) -> ShortTable:
         state = "ok" if self.is_well else "not ok"
         return ShortTable(
-            f"Verification: {state}, {counted(len(self.findings), 'finding')},"
-            f" {counted(len(self.problems), 'file')} that can't be read",
+            f"Verification: {state}, {plural(len(self.findings), 'finding')},"
+            f" {plural(len(self.problems), 'file')} that can't be read",
             ("severity", "id", "file", "position", "what"),
             [
                 (str(each.severity), each.id, str(each.file), each.position, each.sentence)
@@ -165,9 +165,9 @@ class Directories(Logs):
         return Cluster(self._paths)
 
     @cached_property
-    def _beside(self) -> MetadataBeside:
+    def _adjacent_metadata(self) -> AdjacentMetadata:
         """The metadata found here that describe topics; large ones aren't read, with a warning."""
-        return MetadataBeside(CHEAP_METADATA, _warn_of_unread, self._log_dirs())
+        return AdjacentMetadata(CHEAP_METADATA, _warn_of_unread, self._log_dirs())
 
     def _log_dirs(self) -> Iterator[Path]:
         """Yield log directories that may have metadata, searched on each call."""
@@ -399,7 +399,7 @@ class Partition(Directories):
     def _tier(self) -> RemoteTier | None:
         from kseg.cluster.remote_tier import find_tier
 
-        return find_tier(self._log, (self._owner or self)._beside)
+        return find_tier(self._log, (self._owner or self)._adjacent_metadata)
 
     def log_end_offset(self) -> int:
         """Return the offset after the last readable batch. Raises OpenError if a log can't be opened."""
@@ -454,7 +454,7 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        beside = (self._owner or self)._beside
+        beside = (self._owner or self)._adjacent_metadata
         return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, beside=beside)
 
     def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
@@ -467,7 +467,7 @@ class Partition(Directories):
         segments = self._log.segments
         last = segments[-SHOWN_ROWS:]
         return ShortTable(
-            f"Partition {self.path}: {counted(len(segments), 'segment')}, {self.size:,} bytes",
+            f"Partition {self.path}: {plural(len(segments), 'segment')}, {self.size:,} bytes",
             ("segment", "base offset", "bytes"),
             [(segment.path.name, segment.base_offset, segment.size) for segment in last],
             len(segments),

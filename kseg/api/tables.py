@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.kernel.record import Record
 from kseg.log.selected_records import SelectedLog, selected_batches, selected_records
 from kseg.log.selection import EVERYTHING, PartitionChoice, Selection, SelectionOptions, selection_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from kseg.decode.decoded import Decoded, Json, ValueDecoder
     from kseg.export.settings import ColumnDecoding
-    from kseg.query.session import Queried
+    from kseg.query.session import QuerySources
 
 
 SHOWN_ROWS = 10
@@ -156,7 +156,7 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
 
     Raises UsageError if pyarrow or a decoder is missing, and OpenError if a schema can't be read.
     """
-    arrow = needed("pyarrow", "pip install 'kseg[arrow]'")
+    arrow = import_library("pyarrow", "pip install 'kseg[arrow]'")
     from kseg.arrow import MAX_BYTES, ArrowOptions, schema_of
 
     columns = ArrowOptions(
@@ -195,17 +195,17 @@ def _decode_batches(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecodi
     decoded = DecodedColumns(decoding)
 
     def add_columns() -> Iterator["pa.RecordBatch"]:
-        yield from map(decoded.added, batches)
-        if decoded.undecoded:
+        yield from map(decoded.add_columns, batches)
+        if decoded.failure_count:
             warn(
-                f"{counted(decoded.undecoded, 'key')} or values can't be decoded, so they are null in the"
+                f"{plural(decoded.failure_count, 'key')} or values can't be decoded, so they are null in the"
                 f" decoded columns"
             )
 
     return add_columns()
 
 
-def needed(module: str, command: str) -> ModuleType:
+def import_library(module: str, command: str) -> ModuleType:
     """Import a library that kseg doesn't require. Raises UsageError with the command that installs it."""
     try:
         return import_module(module)
@@ -315,14 +315,14 @@ class Logs(ABC):
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pd.DataFrame":
         """Return the selected records as a `pandas.DataFrame`, completely in memory."""
-        needed("pandas", "pip install pandas")
+        import_library("pandas", "pip install pandas")
         return self.to_arrow(selection, on_damage=on_damage, **options).read_pandas()
 
     def to_polars(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pl.DataFrame":
         """Return the selected records as a `polars.DataFrame`, completely in memory."""
-        polars = needed("polars", "pip install polars")
+        polars = import_library("polars", "pip install polars")
         table = self.to_arrow(selection, on_damage=on_damage, **options).read_all()
         return cast("pl.DataFrame", polars.from_arrow(table))
 
@@ -432,9 +432,9 @@ def _local_paths(given: list[str], stack: ExitStack) -> tuple[Path, ...]:
     return tuple(as_path(inputs.local(each)) for each in given)
 
 
-def _open_query(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":
+def _open_query(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "QuerySources":
     from kseg.export.settings import DecodedAs, Isolation, LogSelection, OffsetRange, ReadOptions
-    from kseg.query.session import Queried
+    from kseg.query.session import QuerySources
 
     asked = asked_selection(None, options, has_control=False)
     decode = replace(column_decoding(options), decoded_as=DecodedAs.TYPED)
@@ -448,4 +448,4 @@ def _open_query(paths: tuple[Path, ...], choice: PartitionChoice, options: Decod
         decode=decode,
     )
     selection = LogSelection(choice, OffsetRange(asked.from_offset, asked.to_offset), first_time=asked.from_time)
-    return Queried(paths, choice, selection, read)
+    return QuerySources(paths, choice, selection, read)

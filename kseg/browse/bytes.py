@@ -302,7 +302,7 @@ def _text_or_hex(content: Content) -> str:
     return text if text.isprintable() else content.hex()
 
 
-def exported(item: Item, number: int, file: Path, path: Path) -> int:
+def export_item(item: Item, number: int, file: Path, path: Path) -> int:
     """Write an item as `kseg explain -o json` prints it to a new file; return its size in bytes.
 
     Raises UsageError if the file exists or lies within the input, WriteError if it can't be written.

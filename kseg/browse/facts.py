@@ -10,7 +10,7 @@ from kseg.cluster.directories import (
     LogDir,
     read_identity,
 )
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
+from kseg.cluster.metadata_copy import CHEAP_METADATA, AdjacentMetadata, TopicIds, TopicIdSource
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import KsegError, OpenError
 from kseg.explain.field import ExplainedField
@@ -45,7 +45,7 @@ def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     )
 
 
-def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: MetadataBeside, clock: Clock) -> ShownRow:
+def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata, clock: Clock) -> ShownRow:
     """Return the facts of a partition: its ends, checkpoints, and state in the cluster's metadata."""
     checkpoints = partition.checkpoints()
     known = {
@@ -66,10 +66,10 @@ def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: Metada
     )
 
 
-def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: MetadataBeside) -> list[ExplainedField]:
+def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata) -> list[ExplainedField]:
     """Return the facts of a partition that depend on the cluster's metadata, which may be large."""
-    tier = find_tier(partition, MetadataBeside(cluster=cluster))
-    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
+    tier = find_tier(partition, AdjacentMetadata(cluster=cluster))
+    told = TopicIds(cluster).find_evidence(partition) if partition.state is None else None
     is_lost = told is not None and told[1] is not TopicIdSource.FILE
     return [
         fact("log_start_offset", partition.log_start_offset(tier)),
@@ -79,9 +79,9 @@ def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: MetadataBesi
     ]
 
 
-def cheap_metadata(cluster: Cluster) -> MetadataBeside:
+def cheap_metadata(cluster: Cluster) -> AdjacentMetadata:
     """Return metadata that are small enough to be read while the user waits."""
-    return MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
+    return AdjacentMetadata(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
 
 
 def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedField]:
@@ -167,7 +167,7 @@ def _segments_in(directory: Path) -> list[SegmentFiles]:
     return [] if partition is None else [each for each in partition.segments if each.log is not None]
 
 
-def settings_of(partition: PartitionLog | None, beside: MetadataBeside) -> list[ExplainedField]:
+def settings_of(partition: PartitionLog | None, beside: AdjacentMetadata) -> list[ExplainedField]:
     """Return the settings of a partition's topic: its own, and those inherited from its broker."""
     if partition is None:
         return []

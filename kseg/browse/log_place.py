@@ -14,7 +14,7 @@ from kseg import kernel
 from kseg.browse.bytes import BodyBytes, ByteSource, OpenLogBytes
 from kseg.browse.place import BrowsedPlace, Clock, PlaceRow, ReadRows, Scope, ShownRow, explained_at
 from kseg.doctor.kinds import path_word
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import KsegError, OpenError, plural
 from kseg.explain.batch import DAMAGE_WALKED, BatchRecords, RecordBytes, damage_fields, outer_fields
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.internal_records import OpenRecord, internal_opener
@@ -95,7 +95,7 @@ class BatchPlace(BrowsedPlace):
         """Return a record as a line: offset, key, value."""
         place = self._places[number]
         if place.is_rest:
-            return PlaceRow(f"unreadable: {counted(place.end - place.start, 'byte')}", is_wrong=True, is_open=False)
+            return PlaceRow(f"unreadable: {plural(place.end - place.start, 'byte')}", is_wrong=True, is_open=False)
         fields = self._fields(number)
         is_wrong = any(field.problem is not None for field in fields)
         most_of_value = max(width, _SHOWN_VALUE)
@@ -133,7 +133,7 @@ class BatchPlace(BrowsedPlace):
         first = _leaf(self._fields(0), "offset")
         return self.batch.base_offset - first.value if first is not None and isinstance(first.value, int) else 0
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the fields of a record."""
         place, fields = self._places[number], self._fields(number)
         position = self._records.first_position + place.start
@@ -426,7 +426,7 @@ class LogPlace(BrowsedPlace):
         raw = self._log_file.read(position, BATCH_HEADER_SIZE)
         return parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position) if len(raw) > LOG_OVERHEAD else None
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the fields of a batch or of a damage."""
         position = self._positions[number]
         damage, source = self._damages.get(position), OpenLogBytes(self._log_file)
@@ -443,7 +443,7 @@ class LogPlace(BrowsedPlace):
         header = self._header(position)
         size = 0 if header is None else header.size
         if size > LARGEST_SHOWN:
-            raise KsegError(f"a batch of {counted(size, 'byte')} is too large to show", self.path, position)
+            raise KsegError(f"a batch of {plural(size, 'byte')} is too large to show", self.path, position)
         raw = self._log_file.read(position, size)
         if len(raw) < size or not raw:
             raise KsegError("the log was cut since; press r to read it again", self.path, position)
@@ -488,7 +488,7 @@ class LogPlace(BrowsedPlace):
         if self.size == old:
             return "changed without a new size"
         verb = "grew" if self.size > old else "was cut"
-        return f"the log {verb} from {old} to {counted(self.size, 'byte')}"
+        return f"the log {verb} from {old} to {plural(self.size, 'byte')}"
 
     def _forget_from(self, size: int) -> None:
         """Forget the rows that a new end of the log makes doubtful, including the last one, perhaps a torn tail."""

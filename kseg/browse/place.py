@@ -124,7 +124,7 @@ class BrowsedPlace:
         """Return a row for a list of this width; 0 for the narrowest."""
         raise NotImplementedError
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return a row's contents. Raises KsegError if it can't be read."""
         raise NotImplementedError
 
@@ -140,7 +140,7 @@ class BrowsedPlace:
         """Return the row that leads to a file or directory; None if none does."""
         return None
 
-    def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
+    def find_named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
         """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
         return None
 

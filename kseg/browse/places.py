@@ -27,9 +27,9 @@ from kseg.cluster.directories import (
     is_partition,
     pass_over,
 )
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.doctor.kinds import path_word
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
 from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name, parse_partition_directory
@@ -65,13 +65,13 @@ class EntryPlace(BrowsedPlace):
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
             return PlaceRow(
-                escaped_text(f"{item.title}: {counted(item.size, 'byte')}"), item.problem is not None, is_open=False
+                escaped_text(f"{item.title}: {plural(item.size, 'byte')}"), item.problem is not None, is_open=False
             )
         return PlaceRow(
             escaped_text(" ".join(f"{shown_value(leaf, self.clock.zone):>{_WIDTH}}" for leaf in values)), is_open=False
         )
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return an entry's fields."""
         return ShownRow(self._items.item(number), FileBytes(self.path))
 
@@ -91,7 +91,7 @@ class EntryPlace(BrowsedPlace):
         old = self._items.size
         self._items.close()
         self._items = EntryItems(self.path)
-        return f"the file's size changed from {old} to {counted(self._items.size, 'byte')}"
+        return f"the file's size changed from {old} to {plural(self._items.size, 'byte')}"
 
     def close(self) -> None:
         """Close the file."""
@@ -139,7 +139,7 @@ class PiecesPlace(BrowsedPlace):
             escaped_text(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False
         )
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return a piece's fields."""
         return ShownRow(self._known[number], FileBytes(self.path))
 
@@ -157,7 +157,7 @@ class PiecesPlace(BrowsedPlace):
         if size == old:
             return ""
         self._begin()
-        return f"the file's size changed from {old} to {counted(size, 'byte')}"
+        return f"the file's size changed from {old} to {plural(size, 'byte')}"
 
 
 def _is_wrong(field: ExplainedField) -> bool:
@@ -220,7 +220,7 @@ class DirectoryPlace(BrowsedPlace):
         """Return the row that leads to a path."""
         return next((at for at, each in enumerate(self._rows) if each == path or each in path.parents), None)
 
-    def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
+    def find_named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
         """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
         if not self.has_names:
             return None
@@ -257,7 +257,7 @@ class DisksPlace(DirectoryPlace):
         """Return a log directory."""
         return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the facts of a log directory."""
         return facts_of_log_dir(self._found[number])
 
@@ -313,10 +313,10 @@ class LogDirPlace(DirectoryPlace):
         if directories is None:
             return PlaceRow(escaped_text(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
         is_wrong = any(map(self.is_wrong, directories))
-        text = f"{name}  {counted(len(directories), 'partition')}, {self._sizes.text(directories)}"
+        text = f"{name}  {plural(len(directories), 'partition')}, {self._sizes.text(directories)}"
         return PlaceRow(escaped_text(text), is_wrong)
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the facts of a topic or a file."""
         directories = self._of_row(number)
         if directories is None:
@@ -360,7 +360,7 @@ class TopicPlace(DirectoryPlace):
     heading = "partitions"
 
     def __init__(
-        self, topic: str, path: Path, directories: list[Path], cluster: Cluster, beside: MetadataBeside
+        self, topic: str, path: Path, directories: list[Path], cluster: Cluster, beside: AdjacentMetadata
     ) -> None:
         self._directories, self._cluster, self._beside = directories, cluster, beside
         super().__init__(topic, path)
@@ -374,7 +374,7 @@ class TopicPlace(DirectoryPlace):
         path = self._rows[number]
         return PlaceRow(escaped_text(f"{path.name}  {self._sizes.text([path])}"), self.is_wrong(path))
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the facts of a partition."""
         partition = partition_at(self._rows[number])
         if partition is None:
@@ -424,7 +424,7 @@ class PartitionPlace(DirectoryPlace):
             is_open,
         )
 
-    def shown(self, number: int) -> ShownRow:
+    def read_row(self, number: int) -> ShownRow:
         """Return the facts of a file."""
         return facts_of_file(self._rows[number], self.clock, self._next_base(number))
 

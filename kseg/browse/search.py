@@ -13,7 +13,7 @@ from kseg.cluster.replicas import alone
 from kseg.errors import KsegError
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
-from kseg.log.segment_search import SegmentStep, Wanted, first_match
+from kseg.log.segment_search import SearchTarget, SegmentStep, first_match
 from kseg.log.segments import FoundFile, SegmentFiles
 from kseg.log.selection import parse_pattern
 from kseg.reading.batch import record_lists
@@ -104,7 +104,7 @@ def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
     """Return the same in a single file outside of a partition in use: a snapshot, a deleted log."""
     with LogFile(log) as log_file:
         found = FoundFile(log.parent, log.name, log_file.size, 0)
-        wanted = Wanted(0, target) if is_time else Wanted(target)
+        wanted = SearchTarget(0, target) if is_time else SearchTarget(target)
         match = first_match(log_file, SegmentStep(SegmentFiles(0, found)), wanted)
     if match is None:
         raise NotThereError("the file has no such record and no later one")

@@ -76,7 +76,7 @@ class MetadataChanges:
         self.committed_end: int | None = None
 
     @cached_property
-    def found(self) -> ClusterMetadata:
+    def end_state(self) -> ClusterMetadata:
         """The state at the log's end, once all changes were given."""
         start = 0 if self.base is None else self.base.end_offset
         first = self._partition.base_offsets[0] if self._partition.segments else start
@@ -92,7 +92,7 @@ class MetadataChanges:
                 self.count += 1
                 offsets.append(change.offset)
                 yield change
-        self.committed_end = _committed_end(self._places, self.found)
+        self.committed_end = _committed_end(self._places, self.end_state)
         if self.committed_end is not None:
             self.uncommitted = sum(offset >= self.committed_end for offset in offsets)
 
@@ -102,7 +102,7 @@ class MetadataChanges:
         hole_count = 0
         for batch, record in metadata_records(self._partition, start, Until(), self._replay):
             if batch.base_offset != batch_offset:
-                yield from _joined(unit)
+                yield from _join_creations(unit)
                 batch_offset, unit = batch.base_offset, []
             if len(holes) > hole_count:
                 hole_count = len(holes)
@@ -115,7 +115,7 @@ class MetadataChanges:
             else:
                 for each in self._replay.effective(record):
                     unit += _effect(self._replay, each)
-        yield from _joined(unit)
+        yield from _join_creations(unit)
 
     def _go_on_after(self, hole: Hole) -> int:
         """Take the state of the first snapshot after a hole; return the offset from which on records count."""
@@ -216,7 +216,7 @@ def _quorum(kraft_version: int, voters: Sequence[Thing]) -> dict[Key, Thing]:
     return {(type(each), key_of(each)): each for each in (*feature, *voters)}
 
 
-def _joined(unit: Sequence[Change]) -> Iterator[Change]:
+def _join_creations(unit: Sequence[Change]) -> Iterator[Change]:
     """The changes of a batch; what a new topic was made with is one change with it.
 
     A controller writes the topic, its settings and its partitions in one batch, in whatever order its release does.
@@ -266,7 +266,7 @@ def _broker(replay: MetadataReplay, fields: Fields) -> Sequence[Thing]:
     return _only(replay.brokers.get(fields["brokerId"]))
 
 
-def _fenced(replay: MetadataReplay, fields: Fields) -> Sequence[Thing]:
+def _fencing(replay: MetadataReplay, fields: Fields) -> Sequence[Thing]:
     return _only(replay.brokers.get(fields["id"]))
 
 
@@ -305,8 +305,8 @@ TOUCHED: Mapping[str, Callable[[MetadataReplay, Fields], Sequence[Thing]]] = Map
         "RegisterBrokerRecord": _broker,
         "UnregisterBrokerRecord": _broker,
         "BrokerRegistrationChangeRecord": _broker,
-        "FenceBrokerRecord": _fenced,
-        "UnfenceBrokerRecord": _fenced,
+        "FenceBrokerRecord": _fencing,
+        "UnfenceBrokerRecord": _fencing,
         "RegisterControllerRecord": _controller,
         "UnregisterControllerRecord": _controller,
         "TopicRecord": _topic,

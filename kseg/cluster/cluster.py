@@ -37,7 +37,7 @@ from kseg.cluster.replicas import (
     only_cluster,
     topic_id_at,
 )
-from kseg.errors import FileError, OpenError, UsageError, counted
+from kseg.errors import FileError, OpenError, UsageError, plural
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
@@ -78,20 +78,20 @@ class Cluster:
         return any(map(is_far, self.paths))
 
     @classmethod
-    def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":
-        """Return several parts as one; nothing is listed again. Raises like `found` of each."""
-        return cls.of(found for each in parts for found in each.found)
+    def join(cls, parts: Iterable["Cluster"]) -> "Cluster":
+        """Return several parts as one; nothing is listed again. Raises like `contents` of each."""
+        return cls.of(found for each in parts for found in each.contents)
 
     @classmethod
     def of(cls, found: Iterable[FoundAt]) -> "Cluster":
         """Return the cluster of paths that were already searched; nothing is listed again."""
         found = tuple(found)
         whole = cls((each.path for each in found), pass_over)
-        whole.found = found
+        whole.contents = found
         return whole
 
     @cached_property
-    def found(self) -> tuple[FoundAt, ...]:
+    def contents(self) -> tuple[FoundAt, ...]:
         """The contents of each path. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
         found = [each for each in map(self._find_contents, self.paths) if each is not None]
         if found and not any(each.has_partitions for each in found):
@@ -114,19 +114,19 @@ class Cluster:
         self._refuse(error)
 
     @cached_property
-    def given(self) -> tuple[Path, ...]:
-        """The partition directories that were given by their own paths, each once; raises like `found`."""
+    def given_partitions(self) -> tuple[Path, ...]:
+        """The partition directories that were given by their own paths, each once; raises like `contents`."""
         given: dict[str, Path] = {}
-        for each in self.found:
+        for each in self.contents:
             if each.is_partition:
                 given.setdefault(os.path.realpath(each.here), each.here)
         return tuple(given.values())
 
     @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log directories, each once; raises like `found`."""
+        """The log directories, each once; raises like `contents`."""
         log_dirs: dict[str, LogDir] = {}
-        for each in self.found:
+        for each in self.contents:
             for log_dir in each.log_dirs:
                 log_dirs.setdefault(os.path.realpath(log_dir.path), log_dir)
         return tuple(log_dirs.values())
@@ -134,7 +134,7 @@ class Cluster:
     def metadata_dirs(self) -> Iterator[Path]:
         """Yield the possible places of the metadata: all log directories, also of partitions given by path."""
         yield from (each.path for each in self.log_dirs)
-        yield from (path.absolute().parent for path in self.given)
+        yield from (path.absolute().parent for path in self.given_partitions)
 
     @property
     def cluster_id(self) -> str | None:
@@ -148,7 +148,7 @@ class Cluster:
         for each in self.log_dirs:
             if each.identity.cluster_id is not None:
                 clusters.setdefault(each.identity.cluster_id, each.path)
-        for path in self.given:
+        for path in self.given_partitions:
             if (cluster_id := identity_of(path.absolute().parent).cluster_id) is not None:
                 clusters.setdefault(cluster_id, path)
         return clusters
@@ -192,7 +192,7 @@ class Cluster:
         Raises NoSuchPartitionError like `require`; OpenError like `log_dirs`;
         UsageError if they are of two clusters.
         """
-        given, log_dirs = self.given, self.log_dirs
+        given, log_dirs = self.given_partitions, self.log_dirs
         if len(given) == 1 and not log_dirs:
             joined = [alone(PartitionLog(given[0]))]
         else:
@@ -216,7 +216,7 @@ class Cluster:
         if len(found) > 1:
             where = self.paths[0] if len(self.paths) == 1 else None
             raise UsageError(
-                f"there are {counted(len(found), 'partition')} here; choose one with --topic and --partition", where
+                f"there are {plural(len(found), 'partition')} here; choose one with --topic and --partition", where
             )
         if not found:
             left_out = next(iter(left_out_of(replicas)), None)
@@ -230,7 +230,7 @@ class Cluster:
         Raises NoSuchPartitionError like `require`, and like `log_dirs`.
         """
         self.require(choice)
-        given, log_dirs = self.given, self.log_dirs
+        given, log_dirs = self.given_partitions, self.log_dirs
         chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
         listed = (each for log_dir in log_dirs for each in log_dir.partitions(self._refuse, choice))
         seen = set[str]()
@@ -241,11 +241,11 @@ class Cluster:
                 yield partition
 
     def require(self, choice: PartitionChoice, others: Iterable[str] = ()) -> None:
-        """Raise NoSuchPartitionError if partitions exist, but not all of the chosen ones; also like `found`.
+        """Raise NoSuchPartitionError if partitions exist, but not all of the chosen ones; also like `contents`.
 
         others: names of directories of partitions that exist elsewhere.
         """
-        choice.require([*(directory for each in self.found for directory in each.partitions()), *others])
+        choice.require([*(directory for each in self.contents for directory in each.partitions()), *others])
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
         """Return a topic's partitions by number, those with a copy.
@@ -288,8 +288,8 @@ class Cluster:
         return found
 
     def _owned_directories(self) -> Iterator["_OwnedDirectory"]:
-        given = {os.path.realpath(path) for path in self.given}
-        yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
+        given = {os.path.realpath(path) for path in self.given_partitions}
+        yield from ((path, identity_of(path.absolute().parent), True) for path in self.given_partitions)
         for log_dir in self.log_dirs:
             for path in log_dir.directories:
                 if not given or os.path.realpath(path) not in given:
@@ -297,7 +297,7 @@ class Cluster:
 
     def was_given(self, partition: PartitionLog) -> bool:
         """Return whether a partition was given by its own path."""
-        return partition.path in self.given
+        return partition.path in self.given_partitions
 
     def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
         """Yield all directories of the chosen topics, whatever their state and number. Raises like `log_dirs`."""
@@ -305,11 +305,11 @@ class Cluster:
         return chain(given, self._listed_candidates(choice))
 
     def _given_candidates(self) -> Iterator[Candidate[PartitionLog]]:
-        given = map(PartitionLog, self.given)
+        given = map(PartitionLog, self.given_partitions)
         return (_log_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
 
     def _listed_candidates(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
-        were_given = {os.path.realpath(path) for path in self.given}
+        were_given = {os.path.realpath(path) for path in self.given_partitions}
         topics = PartitionChoice(choice.topics)
         for log_dir in self.log_dirs:
             for partition in log_dir.partitions(self._refuse, topics):

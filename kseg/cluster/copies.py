@@ -95,14 +95,14 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
     with RemoteLogs({}, lambda _: None) as stores:
         local_cluster = Cluster([path for path in paths if not _is_remote(path)], pass_on)
         remote_cluster = Cluster(_mirror_urls(filter(_is_remote, paths), stores, pass_on), pass_on)
-        for error in stores.refused:
+        for error in stores.unreadable_objects:
             pass_on(error)
         candidates = [_of_directory(each, os.fspath) for each in local_cluster.candidates()]
         candidates += [_of_directory(each, str) for each in remote_cluster.candidates()]
         known: dict[StrPath, Candidate[PartitionCopy]] = {}
         for each in candidates:
             known.setdefault(each.path, each)
-        cluster = Cluster.joined((local_cluster, remote_cluster))
+        cluster = Cluster.join((local_cluster, remote_cluster))
         named = ((path, cluster_id) for cluster_id, path in cluster.clusters.items())
         cluster_id = only_cluster(chain(named, ((each.path, each.cluster_id) for each in known.values())))
         joined = joined_of([*known.values()], cluster_id, cluster.metadata)
@@ -113,7 +113,7 @@ def _mirror_urls(urls: Iterable[StrPath], stores: RemoteLogs, refuse: Refuse) ->
     """Yield directories that mirror the objects at URLs."""
     for url in urls:
         try:
-            yield stores.mirrored(os.fspath(url))
+            yield stores.mirror_directory(os.fspath(url))
         except OpenError as error:
             refuse(error)
 

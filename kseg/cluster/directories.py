@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, plural
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     KINDS_BESIDE,
@@ -277,8 +277,8 @@ def _describe_contents(path: Path) -> str:
     directories, files = sorted(names.directories), sorted(names.files)
     if not directories and not files:
         return "it is empty"
-    counts = [counted(len(directories), "directory", "directories")] if directories else []
-    counts += [counted(len(files), "file")] if files else []
+    counts = [plural(len(directories), "directory", "directories")] if directories else []
+    counts += [plural(len(files), "file")] if files else []
     shown = [*directories, *files]
     more = ", …" if len(shown) > _MOST_NAMED else ""
     absent = "" if META_PROPERTIES in files else ", no meta.properties"
@@ -321,7 +321,7 @@ def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
         return []
 
 
-def once(refuse: Refuse) -> Refuse:
+def report_once(refuse: Refuse) -> Refuse:
     """Return a function that passes each path's error on once, even if the path is listed several times."""
     reported_paths: set[object] = set()
 
@@ -333,7 +333,7 @@ def once(refuse: Refuse) -> Refuse:
     return refuse_new
 
 
-def only_below(refuse: Refuse) -> Refuse:
+def limit_to_contents(refuse: Refuse) -> Refuse:
     """Return a function that passes on the errors below the paths, and raises those of the paths themselves."""
 
     def refuse_below(error: OpenError) -> None:

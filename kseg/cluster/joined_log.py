@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, are_gapless
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.kernel.contract import ROW, SIZE, START, VALID, new_rows
 from kseg.log.partition import PartitionLog, remote_tier_of
 from kseg.log.segment_search import SegmentStep, seek_offset
@@ -274,7 +274,7 @@ class _JoinedLog(LogFile):
         super().close()
         lost = [(first, end) for first, end in self._filled_ranges if first >= self._joined_copies.first_kept]
         if lost:
-            offsets = counted(sum(end - first for first, end in lost), "offset")
+            offsets = plural(sum(end - first for first, end in lost), "offset")
             self._joined_copies.say_once(f"{self.path}: has lost {offsets}, which kseg reads from other copies")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:

@@ -144,7 +144,7 @@ class Lister:
         """Return the listing with the cluster's facts about the partition."""
         listing = replace(listing, tier=find_tier(partition, self._topics.beside))
         is_lost = listing.topic_id is None and partition.state is None
-        evidence = self._topic_ids.told_of(partition) if is_lost else None
+        evidence = self._topic_ids.find_evidence(partition) if is_lost else None
         return listing if evidence is None else replace(listing, topic_id=evidence[0], topic_id_source=evidence[1])
 
     def _note_unread(self, path: Path, reason: str) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kseg.cluster.joined_log import first_offset
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import CHEAP_METADATA, AdjacentMetadata
 from kseg.cluster.remote_tier import RemoteCopies, find_tier, find_whole_tier
 from kseg.cluster.replicas import PartitionReplicas, are_gapless
 from kseg.log.lookup import Absence, Lookup, SpecialTime, look_up
@@ -27,13 +27,13 @@ _OF_THE_BEST = (
 class _Tiers(NamedTuple):
     """The remote tiers of partitions, by metadata and checkpoints."""
 
-    beside: MetadataBeside
+    metadata: AdjacentMetadata
 
     def of(self, place: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
         """Return the tier, with the highest offset only if the target needs it."""
         if target in _OF_COPIES:
-            return find_whole_tier(place, self.beside, RemoteCopies(self.beside.log_dirs))
-        return find_tier(place, self.beside)
+            return find_whole_tier(place, self.metadata, RemoteCopies(self.metadata.log_dirs))
+        return find_tier(place, self.metadata)
 
 
 def look_up_in_copies(
@@ -42,7 +42,7 @@ def look_up_in_copies(
     selection: Selection = EVERYTHING,
     *,
     is_time: bool = False,
-    beside: MetadataBeside | None = None,
+    beside: AdjacentMetadata | None = None,
 ) -> Lookup:
     """Look up a target in the best copy; if it lost the record, in a copy that has it.
 
@@ -52,7 +52,7 @@ def look_up_in_copies(
     beside: the cluster's metadata, which know tiers; not read before they are needed. Without it, metadata next to the
     partition are used if they are small. Raises OpenError if a log can't be opened.
     """
-    tiers = _Tiers(beside or MetadataBeside(CHEAP_METADATA))
+    tiers = _Tiers(beside or AdjacentMetadata(CHEAP_METADATA))
     answer = _look_up(partition.best, target, selection, is_time, tiers)
     if selection.is_everything and target in _OF_THE_BEST:
         return answer

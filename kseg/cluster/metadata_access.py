@@ -30,7 +30,7 @@ PERMISSIONS = {2: "DENY", 3: "ALLOW"}
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
-def named(names: dict[int, str], number: int) -> str:
+def name_of_code(names: dict[int, str], number: int) -> str:
     """Return the name of a code; the number of an unknown one."""
     return names.get(number, str(number))
 
@@ -95,13 +95,13 @@ class AccessReplay:
     def add_acl(self, fields: Fields) -> bool:
         """Add an ACL."""
         self._acls[fields["id"]] = Acl(
-            named(ACL_RESOURCES, fields["resourceType"]),
+            name_of_code(ACL_RESOURCES, fields["resourceType"]),
             fields["resourceName"],
-            named(PATTERN_TYPES, fields["patternType"]),
+            name_of_code(PATTERN_TYPES, fields["patternType"]),
             fields["principal"],
             fields["host"],
-            named(OPERATIONS, fields["operation"]),
-            named(PERMISSIONS, fields["permissionType"]),
+            name_of_code(OPERATIONS, fields["operation"]),
+            name_of_code(PERMISSIONS, fields["permissionType"]),
         )
         return True
 
@@ -123,7 +123,9 @@ class AccessReplay:
         user, mechanism = fields["name"], fields["mechanism"]
         secret = b"".join(fields[name] for name in ("salt", "storedKey", "serverKey"))
         digest = sha256(secret).hexdigest()
-        self._scram[user, mechanism] = ScramUser(user, named(MECHANISMS, mechanism), fields["iterations"], digest)
+        self._scram[user, mechanism] = ScramUser(
+            user, name_of_code(MECHANISMS, mechanism), fields["iterations"], digest
+        )
         return True
 
     def remove_scram(self, fields: Fields) -> bool:

@@ -19,7 +19,7 @@ from kseg.cluster.settings import (
     set_for_topics,
     source_of,
 )
-from kseg.errors import FileError, UsageError, counted
+from kseg.errors import FileError, UsageError, plural
 from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog, cleaned_topics
 from kseg.system.placed_path import as_given
 
@@ -79,7 +79,7 @@ class TopicIds:
         """Return the id of a partition's topic; None if unknown. Raises like `lost_by`."""
         return topic_id_of(partition) or self._of_others(partition)
 
-    def told_of(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
+    def find_evidence(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
         """Return the id of a partition's topic with its evidence; None if unknown. Raises like `lost_by`."""
         own = topic_id_of(partition)
         if own is not None:
@@ -152,7 +152,7 @@ class _Topics(NamedTuple):
     end: int | None
 
 
-class MetadataBeside:
+class AdjacentMetadata:
     """The metadata next to partitions' log directories; each directory's metadata are read when needed."""
 
     def __init__(
@@ -296,7 +296,7 @@ class MetadataBeside:
 
         size = place.size + sum(each.size for each in place.metadata_snapshots)
         if self._largest_size is not None and size > self._largest_size:
-            self._tell(place.path, f"{counted(size, 'byte')}, more than the {self._largest_size} that kseg reads here")
+            self._tell(place.path, f"{plural(size, 'byte')}, more than the {self._largest_size} that kseg reads here")
             return None
         try:
             return cluster_metadata_of(place, Until())
@@ -312,7 +312,7 @@ class MetadataBeside:
 class DirectoryUse:
     """The directories that brokers use, as opposed to set-aside ones and those of other topics."""
 
-    def __init__(self, cluster: Cluster, beside: MetadataBeside) -> None:
+    def __init__(self, cluster: Cluster, beside: AdjacentMetadata) -> None:
         """Take the cluster of the directories, and the metadata next to them; nothing is read yet."""
         self._cluster, self._beside = cluster, beside
         self._set_aside: dict[tuple[str, str | None], dict[Path, LeftOut]] = {}

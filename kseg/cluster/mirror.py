@@ -27,7 +27,7 @@ def holds_tier(store: ObjectStore, objects: Iterable[StoredObject]) -> bool:
     return False
 
 
-def parted(url: str) -> tuple[str, str]:
+def split_url(url: str) -> tuple[str, str]:
     """Return the URL of an object's folder, and its name there."""
     folder, _, name = url.rstrip("/").rpartition("/")
     return folder, name
@@ -35,7 +35,7 @@ def parted(url: str) -> tuple[str, str]:
 
 def is_partition(url: str) -> bool:
     """Return whether a URL is a partition's directory: some of a broker's facts about it are in the parent."""
-    folder, name = parted(url)
+    folder, name = split_url(url)
     return not folder.endswith("/") and parse_partition_directory(name) is not None
 
 
@@ -99,7 +99,7 @@ class Mirror:
             if not is_any or name is None or name.topic.startswith("_") or self._choice.takes_topic(name.topic)
         }
 
-    def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
+    def place_files(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
         """Place the existing files of some names, from a store's folder, in a directory."""
         store = open_store(url)
         self.place(store, _existing_objects(store, names), target)

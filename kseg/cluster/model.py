@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.header_fields import CONTROL_KEY_TYPE
@@ -322,6 +322,6 @@ class ClusterMetadata:
             )
         if self.unapplied:
             yield (
-                f"{counted(self.unapplied, 'record belongs', 'records belong')} to unknown objects, or to a"
+                f"{plural(self.unapplied, 'record belongs', 'records belong')} to unknown objects, or to a"
                 " transaction that has not ended"
             )

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, limit_to_contents
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import Copy, CopyStatus
-from kseg.errors import OpenError, UsageError, counted
+from kseg.errors import OpenError, UsageError, plural
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
@@ -177,7 +177,7 @@ def plan_moves(
         UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
     """
     options = settings or MoveSettings()
-    cluster = Cluster(paths, None if refuse is None else only_below(refuse))
+    cluster = Cluster(paths, None if refuse is None else limit_to_contents(refuse))
     broker_id = _only_broker(cluster)
     found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
@@ -204,7 +204,7 @@ def plan_moves(
 
 def _only_broker(cluster: Cluster) -> int:
     """Return the only broker of all log directories, of which there must be at least two."""
-    for found in cluster.found:
+    for found in cluster.contents:
         if found.is_partition:
             raise UsageError(
                 "isn't a broker's log directory; give all log directories of the broker, at least two", found.path
@@ -352,7 +352,7 @@ def _shelf(contents: _Contents, reasons: _Reasons, *, by_capacity: bool) -> Shel
 def _about_to_be_freed(contents: Sequence[_Contents]) -> Iterator[str]:
     sizes = [size for each in contents for size in each.deleted_sizes]
     if sizes:
-        those = f"{counted(len(sizes), 'directory', 'directories')} of {counted(sum(sizes), 'byte')}"
+        those = f"{plural(len(sizes), 'directory', 'directories')} of {plural(sum(sizes), 'byte')}"
         yield f"not counted, since the broker is about to delete them (-delete): {those}"
 
 

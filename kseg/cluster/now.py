@@ -98,7 +98,7 @@ def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[Partition
     """Yield the chosen partitions of the listed log directories, and those around given partitions."""
     for log_dir in cluster.log_dirs:
         yield from log_dir.partitions(pass_over, choice)
-    given = [path.absolute() for path in cluster.given]
+    given = [path.absolute() for path in cluster.given_partitions]
     for path in filter(choice.takes_directory, dict.fromkeys((*given, *_next_to(given, cluster)))):
         with suppress(OpenError):
             yield PartitionLog(path)

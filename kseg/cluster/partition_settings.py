@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
+from kseg.cluster.metadata_copy import AdjacentMetadata, DirectoryUse, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
 from kseg.cluster.settings import (
     CLEANUP_POLICY,
@@ -20,7 +20,7 @@ from kseg.cluster.settings import (
     policies_in,
     whole_number,
 )
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
@@ -32,7 +32,7 @@ _SHARE = re.compile(r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}")
 """The text of a setting that may be a fraction."""
 
 
-def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | None:
+def policies_of(partition: PartitionLog, beside: AdjacentMetadata) -> list[str] | None:
     """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if unknown.
 
     If metadata know the topic, they decide, also if the policy is the default. Otherwise a broker's own topics are
@@ -52,7 +52,7 @@ class TopicCleaning:
     """Settings for the cleaner, partition by partition."""
 
     def __init__(
-        self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside, use: DirectoryUse
+        self, settings: CleaningSettings, given: Collection[str], beside: AdjacentMetadata, use: DirectoryUse
     ) -> None:
         """Read nothing yet.
 
@@ -122,10 +122,10 @@ class IndexIntervals:
         beside: the metadata that have it.
     """
 
-    def __init__(self, given: int | None, beside: MetadataBeside) -> None:
+    def __init__(self, given: int | None, beside: AdjacentMetadata) -> None:
         self._given, self._beside = given, beside
 
-    def told_of(self, partition: PartitionLog) -> IndexInterval | None:
+    def find(self, partition: PartitionLog) -> IndexInterval | None:
         """Return the interval that was given for a partition, or that its topic has; None without either.
 
         Raises OpenError if there are no metadata at the path that was given.
@@ -149,7 +149,7 @@ def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
 class SettingSources:
     """Sources of the settings of some topics, which a verdict's reader sees once."""
 
-    def __init__(self, beside: MetadataBeside, given: Collection[str] = ()) -> None:
+    def __init__(self, beside: AdjacentMetadata, given: Collection[str] = ()) -> None:
         """Take the metadata that have them, and the fields that options give for all topics."""
         self._beside, self._given = beside, given
         self._seen_values: set[tuple[object, ...]] = set()
@@ -190,7 +190,7 @@ def _source_text(source: SettingSource) -> str:
 def _sources_text(found: Counter[str]) -> str:
     if len(found) == 1:
         return next(iter(found))
-    return ", ".join(f"{source} ({counted(count, 'topic')})" for source, count in found.most_common())
+    return ", ".join(f"{source} ({plural(count, 'topic')})" for source, count in found.most_common())
 
 
 _SAME_AS_TOTAL = -2
@@ -221,7 +221,7 @@ class TopicRetention:
         """
         self._settings = settings
         self._given = given
-        self.beside = MetadataBeside(largest_metadata, on_unread, cluster.metadata_dirs(), static)
+        self.beside = AdjacentMetadata(largest_metadata, on_unread, cluster.metadata_dirs(), static)
         self.use = DirectoryUse(cluster, self.beside)
         self.sources = SettingSources(self.beside, given)
         self._copies = RemoteCopies(cluster.metadata_dirs())

@@ -9,7 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.lookup import look_up_in_copies
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import CopyStatus, PartitionReplicas, in_sync_replicas
 from kseg.errors import FileError, UsageError
@@ -123,7 +123,7 @@ class UnreadableOffset(NamedTuple):
     next_good: int | None
 
 
-class PartitionsBeside:
+class AdjacentPartitions:
     """The partitions of some log directories; the ends of logs are read when needed."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -172,8 +172,8 @@ class PartitionsBeside:
         return UnreadableOffset(found.next_good_offset) if found.absence is Absence.DAMAGED else None
 
     @cached_property
-    def _metadata(self) -> MetadataBeside:
-        return MetadataBeside(cluster=self._cluster)
+    def _metadata(self) -> AdjacentMetadata:
+        return AdjacentMetadata(cluster=self._cluster)
 
     def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | UnknownEnd:
         replicas = self._replicas.get(own)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.cluster.cluster import Cluster, dirs_of_cluster
 from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
-from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.metadata_copy import AdjacentMetadata, TopicIds
 from kseg.errors import FileError, UsageError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
-from kseg.system.placed_path import path_named
+from kseg.system.placed_path import path_of_name
 from kseg.tiered.placed_tiers import PlacedPartition, Standing, placed_at
 from kseg.tiered.remote_segment import RemoteSegment
 
@@ -133,7 +133,7 @@ def check_recorded(
         segment = stored_segments[unknown]
         offsets = segment.base_offset, segment.end_offset
         sentence = "__remote_log_metadata has no record of this segment"
-        findings.add("remote-unknown", path_named(placed.place_of(segment)), sentence, offsets=offsets)
+        findings.add("remote-unknown", path_of_name(placed.place_of(segment)), sentence, offsets=offsets)
 
 
 def _check_state(
@@ -143,16 +143,16 @@ def _check_state(
     offsets = recorded.base_offset, recorded.end_offset
     what = f"segment {recorded.segment_id}, offsets {offsets[0]} to {offsets[1]},"
     if recorded.state == COPIED and (segment is None or segment.is_unfinished):
-        findings.add("remote-lost", path_named(folder), f"{what} was copied, but doesn't exist", offsets=offsets)
+        findings.add("remote-lost", path_of_name(folder), f"{what} was copied, but doesn't exist", offsets=offsets)
     elif recorded.state == DELETED and segment is not None:
-        findings.add("remote-deleted", path_named(folder), f"{what} was deleted, but still exists", offsets=offsets)
+        findings.add("remote-deleted", path_of_name(folder), f"{what} was deleted, but still exists", offsets=offsets)
     elif recorded.state in _STARTED and now - recorded.changed_ms > LONG_MS:
         minutes = (now - recorded.changed_ms) // 60_000
         sentence = f"{what} has an unfinished {_STARTED[recorded.state]} that started {minutes} minutes ago"
-        findings.add("remote-started", path_named(folder), sentence, offsets=offsets)
+        findings.add("remote-started", path_of_name(folder), sentence, offsets=offsets)
 
 
-def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "RemoteCopies") -> RemoteTier | None:
+def find_whole_tier(partition: PartitionLog, beside: AdjacentMetadata, copies: "RemoteCopies") -> RemoteTier | None:
     """Return the tier of a partition with the highest offset that was copied to it; None if it has none.
 
     A partition that was joined with its tier always has one.
@@ -169,7 +169,7 @@ def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "Re
     return tier._replace(highest_offset=highest)
 
 
-def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | None:
+def find_tier(partition: PartitionLog, beside: AdjacentMetadata) -> RemoteTier | None:
     """Return the tier of a partition; None if it has none, or its small files can't be read."""
     try:
         return remote_tier_of(partition, _is_tiered(partition, beside))
@@ -177,7 +177,7 @@ def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | N
         return None
 
 
-def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
+def _is_tiered(partition: PartitionLog, beside: AdjacentMetadata) -> bool | None:
     topic = partition.topic
     if topic is None or beside.partition_count(partition, topic) is None:
         return None

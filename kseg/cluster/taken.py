@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kseg.cluster.replicas import LeftOut, PartitionReplicas, left_out_of
-from kseg.errors import counted
+from kseg.errors import plural
 
 MOST_TOLD = 20
 """The most omitted directories and lineages that get a line each; further ones are counted."""
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
         owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
         if self.leader_epoch is None:
             return f"{self.name}: {owner}"
-        further = counted(self.copies - 1, "further copy", "further copies")
+        further = plural(self.copies - 1, "further copy", "further copies")
         end = "" if self.log_end is None else f", log end {self.log_end}"
         return f"{self.name}: {owner}, leader epoch {self.leader_epoch}{end}; {further}"
 
@@ -71,16 +71,16 @@ class Taken(NamedTuple):
     def _parts(self) -> Iterator[str]:
         if self.brokers:
             cluster = "" if self.cluster_id is None else f" of cluster {self.cluster_id}"
-            yield counted(len(self.brokers), "broker") + cluster
+            yield plural(len(self.brokers), "broker") + cluster
         if self.metadata_offset is not None and self.metadata_offset >= 0:
             yield f"metadata up to offset {self.metadata_offset}"
-        copies = f" in {counted(self.copies, 'copy', 'copies')}" if self.copies > self.partitions else ""
-        yield counted(self.partitions, "partition") + copies
+        copies = f" in {plural(self.copies, 'copy', 'copies')}" if self.copies > self.partitions else ""
+        yield plural(self.partitions, "partition") + copies
         if self.abandoned:
             yield f"{self.abandoned} with an abandoned lineage (`kseg diff`)"
         aside = sum(1 for each in self.left_out if each.offsets is None)
         if aside:
-            yield f"{counted(aside, 'directory', 'directories')} omitted"
+            yield f"{plural(aside, 'directory', 'directories')} omitted"
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary for programs."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, find_log_dirs, pass_over
 from kseg.cluster.metadata_copy import TopicIds
-from kseg.cluster.mirror import Mirror, holds_tier, is_partition, parted
+from kseg.cluster.mirror import Mirror, holds_tier, is_partition, split_url
 from kseg.errors import FileError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
@@ -91,7 +91,7 @@ class RemoteLogs:
         self._stack.close()
 
     @property
-    def refused(self) -> list[OpenError]:
+    def unreadable_objects(self) -> list[OpenError]:
         """Objects that can't be files here."""
         return self._mirror.refused
 
@@ -113,26 +113,26 @@ class RemoteLogs:
 
     def _of_url(self, url: str) -> PlacedPath:
         """Return the path of a URL's file or directory."""
-        folder, name = parted(url)
+        folder, name = split_url(url)
         if parse_file_name(name).kind is FileKind.UNKNOWN:
             return self.place(url)
         parsed = parse_url(url)
-        if parsed.kind is not StoreKind.HTTP and parse_partition_directory(parted(folder)[1]) is not None:
+        if parsed.kind is not StoreKind.HTTP and parse_partition_directory(split_url(folder)[1]) is not None:
             path = self.place(folder) / name
         else:
             path = self._new_directory(folder, is_far=True) / name
-            self._mirror.place_named(folder, [name], path.parent)
+            self._mirror.place_files(folder, [name], path.parent)
         if not path.exists():
             raise OpenError("isn't there", url)
         return path
 
-    def mirrored(self, url: str) -> PlacedPath:
+    def mirror_directory(self, url: str) -> PlacedPath:
         """Return the directory of a broker's own files at a URL; next to a partition, its log directory's files.
 
         Raises the store's errors.
         """
         store, objects = self._list_objects(url)
-        folder, name = parted(url)
+        folder, name = split_url(url)
         if not objects and leads_inside(url):
             raise OpenError("kseg reads archives on this machine only; copy it here first", url)
         if folder.endswith("/"):  # a bucket, whose name says nothing of a partition
@@ -141,7 +141,7 @@ class RemoteLogs:
             return directory
         above = self._new_directory(folder, is_far=True)
         if is_partition(url):
-            self._mirror.place_named(folder, _OF_A_LOG_DIRECTORY, above)
+            self._mirror.place_files(folder, _OF_A_LOG_DIRECTORY, above)
         directory = Placement(above / name, url.rstrip("/"), above.placement).path
         directory.mkdir()
         self._mirror.place(store, objects, directory)
@@ -174,7 +174,7 @@ class RemoteLogs:
         if root not in self._placed_paths:
             store, objects = self._list_objects(root)
             if isinstance(root, str) and is_remote(root) and not holds_tier(store, objects):
-                self._placed_paths[root] = self.mirrored(root)
+                self._placed_paths[root] = self.mirror_directory(root)
                 return self._placed_paths[root]
             store, partitions = self.partitions_at(root)
             if not partitions:
@@ -289,7 +289,7 @@ class RemoteLogs:
             return partition.segments
         pool = self._new_directory(partition.folder, is_far=not store.is_near)
         return tuple(
-            each if each.log is None else self._files.measured(store, each, pool / str(number))
+            each if each.log is None else self._files.measure(store, each, pool / str(number))
             for number, each in enumerate(partition.segments)
         )
 

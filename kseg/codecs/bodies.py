@@ -68,7 +68,7 @@ def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_F
     return min(limit, LARGEST_RATIO * size + free)
 
 
-def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
+def join_pieces(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
     """Join the pieces. If they fail or become too many, the BodyError has the bytes so far."""
     content = BytesIO()  # returns its bytes without another copy
     try:
@@ -158,7 +158,7 @@ def decompress(
 def _readable_start(codec: BodyCodec, body: memoryview, most: int) -> bytes:
     """Return the bytes of a damaged body before the damage, up to the limit."""
     try:
-        return joined(codec.decompress_pieces(body, most), most, codec.errors())
+        return join_pieces(codec.decompress_pieces(body, most), most, codec.errors())
     except BodyError as error:
         return error.readable or b""
 

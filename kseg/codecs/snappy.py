@@ -5,8 +5,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kseg.codecs.bodies import BodyCodec, BodyError, joined, too_large
-from kseg.errors import counted
+from kseg.codecs.bodies import BodyCodec, BodyError, join_pieces, too_large
+from kseg.errors import plural
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
@@ -31,7 +31,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
         and int.from_bytes(body[only_block - 4 : only_block], "big") == len(body) - only_block
     ):
         return _block(body[only_block:], most)
-    return joined(_decompress_pieces(body, most), most, _errors())
+    return join_pieces(_decompress_pieces(body, most), most, _errors())
 
 
 def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:
@@ -65,7 +65,7 @@ def _block(block: memoryview, most: int) -> bytes:
     if claimed > most:
         raise too_large(most)
     if claimed > _LARGEST_RATIO * len(block):
-        raise BodyError(f"{counted(len(block), 'byte claims', 'bytes claim')} to decompress to {claimed}")
+        raise BodyError(f"{plural(len(block), 'byte claims', 'bytes claim')} to decompress to {claimed}")
     data: bytes = _snappy().uncompress(block)
     return data
 

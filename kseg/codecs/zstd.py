@@ -7,7 +7,7 @@ from importlib import import_module
 from threading import get_ident
 from typing import Any
 
-from kseg.codecs.bodies import BodyCodec, BodyError, KernelLibrary, joined, too_large
+from kseg.codecs.bodies import BodyCodec, BodyError, KernelLibrary, join_pieces, too_large
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _USUAL_RATIO = 8
@@ -65,7 +65,7 @@ def _frame_size(body: memoryview) -> int | None:
 
 
 def _decompress_by_pieces(body: memoryview, most: int) -> bytes:
-    return joined(_decompress_pieces(body, most), most, _errors())
+    return join_pieces(_decompress_pieces(body, most), most, _errors())
 
 
 def _decompress_pieces(body: memoryview, most: int) -> Iterator[bytes]:

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import only_below
-from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.directories import limit_to_contents
+from kseg.cluster.metadata_copy import AdjacentMetadata, TopicIds
 from kseg.cluster.now import settle_now
 from kseg.cluster.partition_settings import SettingSources, as_the_topic_sets
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError
 from kseg.log.cleaner import CompactSettings
-from kseg.log.compaction_plan import Gone
+from kseg.log.compaction_plan import RemovalReason
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
 from kseg.output.progress import Talk
@@ -97,14 +97,14 @@ def compact(options: CompactOptions) -> None:
         raise UsageError("give either --to DIR or --dry-run")
     talk, read = options.talk, (*paths, options.cluster_metadata)
     given_ms = time_or_none(options.cleaner.now, parse_zone(options.cleaner.zone))
-    cluster = Cluster(paths, talk.refuse if directory is None else only_below(talk.refuse))
+    cluster = Cluster(paths, talk.refuse if directory is None else limit_to_contents(talk.refuse))
     if directory is None:
         found = cluster.partitions(choice)
     else:
         found = [cluster.only_partition(choice)]
         check_absent(directory)
         check_outside(directory, read)
-    beside = MetadataBeside(
+    beside = AdjacentMetadata(
         log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
     )
     now = settle_now(given_ms, cluster)
@@ -122,7 +122,7 @@ def compact(options: CompactOptions) -> None:
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
         for note in compaction_notes(partition, done):
             talk.warn(note)
-        without_key += done.gone[Gone.NO_KEY]
+        without_key += done.gone[RemovalReason.NO_KEY]
         write_compacted(partition, done, now, form, quiet=talk.is_quiet)
     flush_stdout()
     talk.note(*now.sentences())

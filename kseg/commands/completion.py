@@ -9,7 +9,7 @@ import click
 
 from kseg.commands.options.command import command
 from kseg.errors import KsegError
-from kseg.output.pager import paged
+from kseg.output.pager import open_pager
 from kseg.output.streams import flush_stdout, write_stdout
 
 
@@ -81,7 +81,7 @@ def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
         name, found, _ = group.resolve_command(root, [options.command_name])
         assert found is not None
         text = click.Context(found, info_name=name, parent=root).get_help()
-    with paged() as out:
+    with open_pager() as out:
         out.write(f"{text}\n")
     flush_stdout()
 

@@ -56,7 +56,7 @@ def explain(options: ExplainOptions) -> None:
         next(Cluster([path]).directories(), None)  # raises an error if there is no file
         raise UsageError("is a directory; give a file in it", path)
     choice = ItemChoice.of(options.offset, options.position, options.batch)
-    seen = SeenItems(choice.chosen(explain_file(path)))
+    seen = SeenItems(choice.choose(explain_file(path)))
     write_file(path, seen, options.output, options.color)
     if path.is_file() and not path.stat().st_size:
         options.talk.note(f"{path}: the file is empty")

@@ -7,7 +7,7 @@ import click
 
 from kseg.commands.options.command import GivenSelection
 from kseg.commands.options.types import Folders
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
@@ -217,7 +217,7 @@ def note_no_match(reports: "Iterable[Report]", options: ExportOptions) -> None:
     from kseg.text.selected import asked_text
 
     zone = parse_zone(options.selected.zone)
-    count = counted(sum(each.records_in for each in accounts), "record")
+    count = plural(sum(each.records_in for each in accounts), "record")
     options.talk.note(f"none of {count} matches {asked_text(selection, zone)}; the export is empty")
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import only_below
+from kseg.cluster.directories import limit_to_contents
 from kseg.cluster.lookup import look_up_in_copies
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.commands.options.command import command
 from kseg.log.lookup import Absence, parse_field, record_bytes
 from kseg.log.selection import PartitionChoice, Selection
@@ -46,10 +46,10 @@ def get(options: GetOptions) -> None:
     For an empty field it prints nothing either, and the status is 0.
     """
     paths, file, wanted = options.paths, options.file, parse_field(options.field)
-    cluster = Cluster(paths, only_below(Talk().refuse))
+    cluster = Cluster(paths, limit_to_contents(Talk().refuse))
     replicas = cluster.only_partition(options.choice)
     new = None if file is None else NewFile(file, (*(place.path for place in replicas.places), *paths))
-    answer = look_up_in_copies(replicas, options.offset, beside=MetadataBeside(cluster=cluster))
+    answer = look_up_in_copies(replicas, options.offset, beside=AdjacentMetadata(cluster=cluster))
     if answer.absence is Absence.BELOW_LOG_START:  # the log may still have it, and `kseg dump` prints it
         only = Selection(from_offset=options.offset, to_offset=options.offset + 1)
         below = look_up_in_copies(replicas, options.offset, only)

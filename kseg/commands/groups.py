@@ -11,9 +11,9 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.now import settle_now
 from kseg.commands.options.command import RowOptions, command
-from kseg.coordinators.groups import chosen_groups, read_groups
+from kseg.coordinators.groups import choose_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.chart import CHART, canvas_of_stdout
 from kseg.output.forms import RowWriter
@@ -117,7 +117,7 @@ def groups(options: GroupsOptions) -> None:
     given_ms = time_or_none(options.now, zone)
     now = settle_now(at_ms if given_ms is None else given_ms, Cluster(options.paths, pass_over))
     view = read_groups(options.paths, at_ms, talk.refuse, now)
-    found = chosen_groups(view.groups, options.pattern, options.choice)
+    found = choose_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
@@ -143,7 +143,7 @@ def groups(options: GroupsOptions) -> None:
         talk.note(f"no {wanted or 'groups'} to show: {view.reading_text()}")
     if view.later_count:
         talk.note(
-            f"{counted(view.later_count, 'key has', 'keys have')} only later records: their earlier state may"
+            f"{plural(view.later_count, 'key has', 'keys have')} only later records: their earlier state may"
             " be compacted away"
         )
     has_no_plan = is_reset and not plan.lines

@@ -150,7 +150,7 @@ def _place_tiers(given: Given, parameters: Sequence[str], talk: Talk) -> Iterato
     with RemoteLogs(dict(given["private_keys"]), _nothing if name in NAMES_PROBLEMS else talk.say, choice) as logs:
         placing = _Placing(logs, remotes, tiers)
         placed = {each: placing.of(given[each]) for each in parameters}
-        refused = [*placing.refused, *logs.refused]
+        refused = [*placing.refused, *logs.unreadable_objects]
         for each in refused:
             talk.warn(str(each))
         if name in IN_OTHER_PROCESSES:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import only_below
+from kseg.cluster.directories import limit_to_contents
 from kseg.cluster.lookup import look_up_in_copies
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import GivenSelection, RedactOptions, command
 from kseg.errors import UsageError
@@ -65,7 +65,7 @@ def lookup(options: LookupOptions) -> None:
 
     The exit status is 1 if the target has no record.
     """
-    cluster = Cluster(options.paths, only_below(Talk().refuse))
+    cluster = Cluster(options.paths, limit_to_contents(Talk().refuse))
     replicas = cluster.only_partition(options.choice)
     zone = parse_zone(options.selected.zone)
     redaction = options.redacting.redaction()
@@ -74,7 +74,7 @@ def lookup(options: LookupOptions) -> None:
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
-    beside, talk = MetadataBeside(cluster=cluster), options.talk
+    beside, talk = AdjacentMetadata(cluster=cluster), options.talk
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, beside=beside)
     told = taken_of([replicas]).sentences(verbose=options.verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):

@@ -13,7 +13,7 @@ from kseg.cluster.model import ClusterMetadata
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
 from kseg.commands.options.command import RowOptions, command
-from kseg.errors import OpenError, UsageError, counted
+from kseg.errors import OpenError, UsageError, plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
@@ -170,10 +170,10 @@ def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
     writer = RowWriter(options.rows.form(zone))
     writer.write(CHANGES, map(ChangeRow.of, changes))
     if writer.form.has_objects and not talk.is_quiet:
-        writer.form.write_object(writer.prepared(SUMMARY).as_object(changes))
+        writer.form.write_object(writer.prepare(SUMMARY).as_object(changes))
     flush_stdout()
     talk.note(summary(changes, wanted.from_ms, zone))
-    _end(options, changes.found, change_notes(changes))
+    _end(options, changes.end_state, change_notes(changes))
 
 
 def _other_state(options: MetadataOptions, other: str, zone: tzinfo) -> ClusterMetadata:
@@ -193,7 +193,7 @@ def _write_differences(options: MetadataOptions, before: ClusterMetadata, after:
     writer.write(DIFFERENCES, map(ChangeRow.of, filter(wanted.takes, changes_between(before, after))))
     flush_stdout()
     moments = (f"offset {each.offset}, {time_text(each.timestamp, zone)}" for each in (before, after))
-    many = counted(writer.count, "difference") if writer.count else "no difference"
+    many = plural(writer.count, "difference") if writer.count else "no difference"
     talk.note(f"{many} between {' and '.join(moments)}")
     told = dict.fromkeys(before.notes())
     _end(options, before, told)

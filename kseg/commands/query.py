@@ -17,7 +17,7 @@ from kseg.times import parse_zone
 
 if TYPE_CHECKING:
     from kseg.query.database import QueryLimits
-    from kseg.query.session import Queried
+    from kseg.query.session import QuerySources
 
 
 LARGEST_SQL = 16 << 20
@@ -72,7 +72,7 @@ class QueryOptions(NamedTuple):
     rows: RowOptions
 
 
-def queried_of(options: QueryOptions) -> "Queried":
+def queried_of(options: QueryOptions) -> "QuerySources":
     """Return the data to query.
 
     Raises UsageError or OpenError for data that can't be queried, UsageError without DuckDB.
@@ -81,12 +81,12 @@ def queried_of(options: QueryOptions) -> "Queried":
 
     require_libraries()
     from kseg.export.settings import LogSelection, OffsetRange
-    from kseg.query.session import Queried
+    from kseg.query.session import QuerySources
 
     selected = options.selected.selection()
     offsets = OffsetRange(selected.from_offset, selected.to_offset)
     selection = LogSelection(options.choice, offsets, first_time=selected.from_time)
-    return Queried(
+    return QuerySources(
         options.paths, options.choice, selection, read_options_of(selected, options.columns), options.verbose
     )
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.metadata_copy import AdjacentMetadata, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import WorkOptions, command
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files
@@ -62,7 +62,7 @@ def reindex(options: ReindexOptions) -> None:
     partitions = list(cluster.directories(options.choice))
     if talk.status > 1 and not partitions:
         return
-    told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
+    told = AdjacentMetadata(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
     intervals = IndexIntervals(options.index_interval_bytes, told)
     topic_ids, is_damaged, written = TopicIds(cluster, options.cluster_metadata), False, 0
     is_fixable = False
@@ -85,7 +85,7 @@ def reindex(options: ReindexOptions) -> None:
                 written += report.written
                 is_fixable |= report.is_fixable
     if not options.dry_run and not talk.is_quiet:
-        write_line(f"{counted(written, 'file')} written to {options.directory}")
+        write_line(f"{plural(written, 'file')} written to {options.directory}")
     flush_stdout()
     if options.dry_run and is_fixable:
         talk.note("`--to DIR` instead of --dry-run writes the rebuilt files")
@@ -119,7 +119,7 @@ def _orders(
 ) -> Iterator[_ReindexOrder]:
     for partition in partitions:
         folder = partition_folder(directory, partition, len(partitions))
-        yield _ReindexOrder(partition, folder, intervals.told_of(partition), topic_ids.lost_by(partition))
+        yield _ReindexOrder(partition, folder, intervals.find(partition), topic_ids.lost_by(partition))
 
 
 def _cost_of(order: _ReindexOrder) -> int:

@@ -12,7 +12,7 @@ from kseg.cluster.now import Now, settle_now
 from kseg.commands.options.command import REDACT_KEY, WorkOptions, command
 from kseg.doctor.examination import plan_examination
 from kseg.doctor.kinds import command_line
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
@@ -123,6 +123,6 @@ def report(options: PageOptions) -> None:
     size = write_report(made, options.output, new, zone)
     flush_stdout()
     if file is not None:
-        talk.note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")
+        talk.note(f"{file}: {human_size(size)}, {plural(len(made.verdicts), 'verdict')}")
     talk.note(*now.sentences())
     talk.end_with(not made.is_well)

@@ -8,7 +8,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.now import LOCK_FILE, settle_now
 from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.options.command import command, is_given
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.log.freeing import Share, ShareOf, plan_freeing, wanted_of
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
@@ -119,7 +119,7 @@ def retain(options: RetainOptions) -> None:
     talk.note(*now.sentences())
     _note_sources(topics, form, talk)
     if partitions and not report.has_deletions:
-        talk.note(f"retention deletes nothing of {counted(len(partitions), 'partition')} at this time")
+        talk.note(f"retention deletes nothing of {plural(len(partitions), 'partition')} at this time")
 
 
 def _disk_size(cluster: Cluster, free: int | Share) -> int:

@@ -8,7 +8,7 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.commands.options.command import TableCommand, command, is_given
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import LiveLine, Talk
 from kseg.output.streams import flush_stdout, write_line
@@ -46,7 +46,7 @@ _COMMAND = "kseg.serve.command"
 _FREE_PORT = ("127.0.0.1", 0)
 
 
-class _CommandBeside(TableCommand):
+class _ChildCommand(TableCommand):
     """A command that takes everything after the first `--` as a child command, before options are parsed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -78,7 +78,7 @@ class ServeOptions(NamedTuple):
     verbose: bool
 
 
-@command(ServeOptions, kind=_CommandBeside)
+@command(ServeOptions, kind=_ChildCommand)
 def serve(options: ServeOptions) -> None:
     """Serve log directories to Kafka's clients, read-only.
 
@@ -125,7 +125,7 @@ def serve(options: ServeOptions) -> None:
     def announce(address: str) -> None:
         write_line(address)
         flush_stdout()
-        many = f"{counted(len(served.partitions), 'partition')} of {counted(len(served.topics), 'topic')}"
+        many = f"{plural(len(served.partitions), 'partition')} of {plural(len(served.topics), 'topic')}"
         talk.note(f"serving {many} at {address}; Ctrl-C ends")
 
     tell_request = talk.note if options.verbose else lambda _: None

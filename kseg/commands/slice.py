@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import only_below
+from kseg.cluster.directories import limit_to_contents
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.commands.options.command import command
 from kseg.errors import UsageError
@@ -52,7 +52,7 @@ def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
     new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
-    cluster = Cluster(options.paths, only_below(Talk().refuse))
+    cluster = Cluster(options.paths, limit_to_contents(Talk().refuse))
     partition = cluster.only_partition(options.choice).best
     read = (*options.paths, options.cluster_metadata)
     check_absent(options.directory)

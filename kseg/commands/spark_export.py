@@ -66,7 +66,7 @@ def spark_export(spark: SparkOptions) -> None:
     """
     _require_spark()
     options, talk = spark.export, spark.export.talk
-    from kseg.spark.submit import Cluster, quoted
+    from kseg.spark.submit import Cluster, quote_command
 
     if spark.check:
         _write_check()
@@ -80,7 +80,7 @@ def spark_export(spark: SparkOptions) -> None:
     cluster = Cluster(spark.master, spark.deploy_mode, spark.settings, spark.packages, archive, spark.ship_env)
     is_here = spark.remote is not None or spark.master.startswith("local")
     if options.dry_run:
-        sent = None if is_here else quoted(cluster, own_arguments(options))
+        sent = None if is_here else quote_command(cluster, own_arguments(options))
         _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), options, sent)
     elif spark.remote is not None:
         _run_by_server(options, spark.remote, spark.tasks)

@@ -7,7 +7,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.now import settle_now
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import RowOptions, command
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
@@ -119,6 +119,6 @@ def txns(options: TxnsOptions) -> None:
     if options.only_open and is_empty and options.explain is None:
         talk.note(nothing_open_text(len(others), len(coordinators), reading.transactional_ids))
     elif found and is_empty:
-        searched = counted(len(coordinators) + len(others), "partition")
+        searched = plural(len(coordinators) + len(others), "partition")
         talk.note(f"no transactions in {searched}")
     talk.end_with(reading.found_bad or bool(reading.unreadable))

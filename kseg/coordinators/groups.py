@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import Refuse, once, pass_over
+from kseg.cluster.directories import Refuse, pass_over, report_once
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.now import Now
-from kseg.cluster.partitions import PartitionsBeside
+from kseg.cluster.partitions import AdjacentPartitions
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
 from kseg.coordinators.departures import Departures
 from kseg.coordinators.home_partition import PartitionCount, internal_count, missing_text
@@ -25,7 +25,7 @@ from kseg.coordinators.members import (
     ShareStates,
 )
 from kseg.decode.internal_records import CONSUMER_PROTOCOL_TYPE, EARLY_SHARE_GROUP_VALUES
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema, version_range
@@ -68,11 +68,11 @@ class GroupsView:
 
     def reading_text(self) -> str:
         """Return the numbers of read partitions and records in words."""
-        read = f"{counted(self.partitions, 'partition')} of {TOPIC} read"
+        read = f"{plural(self.partitions, 'partition')} of {TOPIC} read"
         if not self.records:
             return f"{read}, {'all ' if self.partitions > 1 else ''}empty"
-        commits = counted(sum(len(group.commits) for group in self.groups), "commit")
-        return f"{read}, {counted(self.records, 'record')}, {counted(len(self.groups), 'group')}, {commits}"
+        commits = plural(sum(len(group.commits) for group in self.groups), "commit")
+        return f"{read}, {plural(self.records, 'record')}, {plural(len(self.groups), 'group')}, {commits}"
 
 
 class _Entry(NamedTuple):
@@ -103,7 +103,7 @@ def read_groups(
     Raises:
         OpenError: there is no such directory, or no such topic in it.
     """
-    refuse_once = None if refuse is None else once(refuse)
+    refuse_once = None if refuse is None else report_once(refuse)
     return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once, now)
 
 
@@ -124,7 +124,7 @@ def read_groups_in(
     told = partition_count(metadata, TOPIC, numbers)
     count = PartitionCount(told) if told else internal_count(places.partitions, ids)
     missing = missing_text(TOPIC, len(places.partitions), count) if places.is_all else None
-    beside = PartitionsBeside(cluster)
+    beside = AdjacentPartitions(cluster)
     shares = ShareStates(beside, at_ms)
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]
@@ -144,10 +144,10 @@ def read_groups_in(
 
 def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
     """Return a share group with its partitions' start offsets, as far as they are here."""
-    return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
+    return replace(group, share_partitions=tuple(map(shares.complete, group.share_partitions)))
 
 
-def _complete_group(group: Group, beside: PartitionsBeside | None, now: Now | None) -> Group:
+def _complete_group(group: Group, beside: AdjacentPartitions | None, now: Now | None) -> Group:
     """Return a group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
     presence = group.presence._replace(now=now)
 
@@ -540,7 +540,7 @@ DESCRIBERS: dict[str, Describe] = {
 ALL_GROUPS = "*"
 
 
-def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice) -> list[Group]:
+def choose_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice) -> list[Group]:
     """Return the groups with matching names that read chosen partitions.
 
     Raises UsageError if there are groups, but none of this name, or none that reads a chosen topic.

@@ -6,7 +6,7 @@ from math import gcd
 from typing import NamedTuple
 from zlib import crc32
 
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.log.partition import PartitionLog
 
 COORDINATOR_PARTITIONS = 50
@@ -113,7 +113,7 @@ class Home(NamedTuple):
         yield (
             f"partition {self.partition} of {count}"
             if self.name is None
-            else f"{self.name} of {counted(count, 'partition')}"
+            else f"{self.name} of {plural(count, 'partition')}"
         )
         yield from self.directories
 
@@ -142,14 +142,14 @@ def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_sup
     """Return the source of the number of a coordinator's partitions."""
     if not found:
         return (
-            f"{topic}: {counted(count, 'partition is', 'partitions are')} assumed, Kafka's default; give --partitions"
+            f"{topic}: {plural(count, 'partition is', 'partitions are')} assumed, Kafka's default; give --partitions"
             " to set another number"
         )
     if is_supposed:
         return f"{topic}: not all partitions are here, so kseg assumes {count}; give --partitions to set another number"
     if count > _shown_count(found):
         return (
-            f"{topic}: kseg assumes {counted(count, 'partition')}, by the ids in it; give --partitions"
+            f"{topic}: kseg assumes {plural(count, 'partition')}, by the ids in it; give --partitions"
             f" to set another number"
         )
     return _shown_note(topic, count)
@@ -246,6 +246,6 @@ def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
 
 def _shown_note(topic: str | None, count: int) -> str:
     return (
-        f"{topic}: kseg assumes {counted(count, 'partition')}, by the directories; give --partitions to"
+        f"{topic}: kseg assumes {plural(count, 'partition')}, by the directories; give --partitions to"
         f" set another number"
     )

@@ -8,10 +8,10 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from kseg.cluster.now import Now
-from kseg.cluster.partitions import LogEnd, PartitionsBeside, UnknownEnd, UnreadableOffset
+from kseg.cluster.partitions import AdjacentPartitions, LogEnd, UnknownEnd, UnreadableOffset
 from kseg.coordinators.departures import Departure
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import SHARE_STATE_KEYS, SHARE_STATE_VALUES, version_range
@@ -97,7 +97,7 @@ class LagSum(NamedTuple):
         """Return the sum, a dash without any, and its omissions. what: the noun for an item with a lag."""
         parts = ["-" if self.lag is None else str(self.lag)]
         if self.beyond_end:
-            parts.append(f"{counted(self.beyond_end, what)} beyond the log end")
+            parts.append(f"{plural(self.beyond_end, what)} beyond the log end")
         if self.unknown and (self.beyond_end or self.lag is not None):
             parts.append(f"{self.unknown} of unknown lag")
         return ", ".join(parts)
@@ -250,7 +250,7 @@ class ShareState(NamedTuple):
     delivery_complete_count: int
     leader_epoch: int
 
-    def updated(self, update: "ShareState") -> "ShareState":
+    def apply_update(self, update: "ShareState") -> "ShareState":
         """Return the state after an update. Source: ShareCoordinatorShard.merge."""
         return ShareState(
             self.start_offset if update.start_offset == UNSET else update.start_offset,
@@ -265,13 +265,13 @@ class ShareStates:
     unreadable: their unreadable parts. A partition with one gives no state: newer states may have been there.
     """
 
-    def __init__(self, beside: PartitionsBeside, at_ms: int | None = None) -> None:
+    def __init__(self, beside: AdjacentPartitions, at_ms: int | None = None) -> None:
         """Take the available partitions, and a time: milliseconds since 1970, None for the logs' ends."""
         self._partitions_beside = beside
         self._at_ms = at_ms
         self.unreadable: list[Unreadable] = []
 
-    def completed(self, partition: SharePartition) -> SharePartition:
+    def complete(self, partition: SharePartition) -> SharePartition:
         """Return a share-partition with its state, if there is one and anything was read."""
         state = self._states.get((partition.group, partition.topic_id, partition.partition))
         if state is None or state.start_offset == UNSET:
@@ -338,7 +338,7 @@ def _note(record: Record, latest: dict[bytes, list[Record]]) -> None:
 def _state_after(records: Iterable[Record]) -> ShareState:
     first, *updates = map(_state_in, records)
     for update in updates:
-        first = first.updated(update)
+        first = first.apply_update(update)
     return first
 
 
@@ -456,6 +456,6 @@ def _omitted_details(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommi
     for count, what in ((with_metadata, "metadata"), (with_epochs, "leader epochs")):
         if count:
             yield (
-                f"the CSV holds only offsets: {count} of {counted(len(kept), 'commit has', 'commits have')} {what},"
+                f"the CSV holds only offsets: {count} of {plural(len(kept), 'commit has', 'commits have')} {what},"
                 " which it can't hold"
             )

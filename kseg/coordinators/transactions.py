@@ -327,13 +327,13 @@ class FindingsJudge:
         The coordinators are those in the plan's log directories.
         """
         self._now_ms = now_ms
-        self._cluster = Cluster.joined((plan.cluster,))
+        self._cluster = Cluster.join((plan.cluster,))
         self._replicas: dict[str, dict[str, PartitionReplicas[PartitionLog]]] = {}
         self._log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
         self._judges: dict[tuple[Path, ...], Judge] = {}
         self._recorded: dict[tuple[Path, ...], dict[tuple[Owner, str], RecordedSegment]] = {}
 
-    def judged(self, verified: Verified) -> Verified:
+    def judge(self, verified: Verified) -> Verified:
         """Return the findings with verdicts; of many similar ones, only the printed ones.
 
         Transactions that ended where their markers are lost, or in the copy that answers, are omitted, like in `txns`.
@@ -346,7 +346,7 @@ class FindingsJudge:
             verdicts = self._verdicts(verified.path)
         except OpenError:
             return verified
-        judged = tuple(_judged(verified.findings, verdicts))
+        judged = tuple(_add_verdicts(verified.findings, verdicts))
         return replace(verified, findings=tuple(shown_findings(judged)))
 
     def _recorded_of(self, path: Path) -> dict[tuple[Owner, str], RecordedSegment]:
@@ -410,10 +410,10 @@ def judged_findings(
 ) -> Iterator[Verified]:
     """Yield the findings of each partition and log directory, with verdicts; arguments are as for `verify_paths`."""
     read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
-    return map(FindingsJudge(plan).judged, read)
+    return map(FindingsJudge(plan).judge, read)
 
 
-def _judged(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, Verdict]]) -> Iterable[Finding]:
+def _add_verdicts(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, Verdict]]) -> Iterable[Finding]:
     for finding in findings:
         if finding.id not in TO_BE_JUDGED:
             yield finding

@@ -24,7 +24,7 @@ from kseg.decode.decoded import (
 )
 from kseg.decode.schema_registry import Reference, RegisteredSchema, Registry
 from kseg.decode.simple_values import SchemaId, parse_wire, schema_name, without_id
-from kseg.errors import OpenError, UsageError, counted
+from kseg.errors import OpenError, UsageError, plural
 from kseg.system.files import read_small
 
 MOST_VALUES = 200_000
@@ -88,7 +88,7 @@ class Bounds:
         """Raise NotDecodable if a message of `size` bytes could become more values than its size justifies."""
         if max(self._own, 0) + size * max(self._repeated, 0) > MOST_MADE:
             raise NotDecodable(
-                f"{counted(size, 'byte')} of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
+                f"{plural(size, 'byte')} of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
             )
 
     def _depth(self, schema: object) -> int:
@@ -258,7 +258,7 @@ def value_reader(schema: object, types: Types, read_as: object) -> Callable[[byt
         if stream.tell() < len(data):
             raise NotDecodable(
                 f"the value doesn't match the Avro schema:"
-                f" {counted(len(data) - stream.tell(), 'byte is', 'bytes are')} left"
+                f" {plural(len(data) - stream.tell(), 'byte is', 'bytes are')} left"
                 " after the value"
             )
         return value
@@ -279,12 +279,12 @@ def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> Read
     Raises NotDecodable if the schema, or one that it needs, can't be used.
     """
     types: Types = {}
-    for needed in needed_schemas(registry, schema):
+    for needed in find_references(registry, schema):
         parsed_schema(schema_json(needed.text), types)
     return avro_reader(schema_json(schema.text), types)
 
 
-def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
+def find_references(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
     """Return the schemas that a schema refers to, directly or indirectly, each once and after its own references.
 
     Raises NotDecodable if a schema is missing or needs itself, or if there are more than MOST_NEEDED.
@@ -305,7 +305,7 @@ def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[Registe
 
 
 def _resolve(registry: Registry, reference: Reference) -> RegisteredSchema:
-    needed = registry.referred(reference)
+    needed = registry.resolve_reference(reference)
     if needed is None:
         raise NotDecodable(f"it needs {one_line(reference.subject)} version {reference.version}, which is missing")
     return needed

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
-from kseg.errors import KsegError, UsageError, counted, missing_library
+from kseg.errors import KsegError, UsageError, missing_library, plural
 from kseg.formats.codes import VERSION
 from kseg.kernel.record import Header
 
@@ -46,7 +46,7 @@ Read = Callable[[bytes, Headers], Json | bytes]
 """A function like ValueDecoder that raises NotDecodable."""
 
 
-def named(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
+def decode_header_names(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
     """Return a record's headers with names as text; invalid UTF-8 is replaced as in Java."""
     if len(headers) > _MANY_HEADERS:
         return NamedHeaders(headers)
@@ -188,7 +188,7 @@ def library(module: str, extra: str) -> ModuleType:
         raise UsageError(f"{missing_library(module.split('.')[0], extra)} ({one_line(error)})") from error
 
 
-def named_once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+def unique_members(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     """Return a JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -223,5 +223,5 @@ def key_version(key: bytes | None) -> int:
     if key is None:
         raise DecodeError("the record has no key; Kafka's tool stops here")
     if len(key) < 2:
-        raise DecodeError(f"the key has {counted(len(key), 'byte')}, too few for its type; Kafka's tool stops here")
+        raise DecodeError(f"the key has {plural(len(key), 'byte')}, too few for its type; Kafka's tool stops here")
     return VERSION.read(key)

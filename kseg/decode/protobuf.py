@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, cast
 
-from kseg.decode.avro import needed_schemas
+from kseg.decode.avro import find_references
 from kseg.decode.decoded import Headers, Json, NotDecodable, Part, ValueDecoder, decoder, library, one_line
 from kseg.decode.schema_registry import RegisteredSchema, Registry
 from kseg.decode.simple_values import Indexed, parse_indexed, parse_wire
@@ -299,9 +299,9 @@ def _message_at(file: Descriptor, indexes: Iterable[int]) -> Descriptor:
 
 def _registered_files(registry: Registry, schema: RegisteredSchema) -> FileProtos:
     texts = {MAIN_FILE: schema.text}
-    for referring in (schema, *needed_schemas(registry, schema)):
+    for referring in (schema, *find_references(registry, schema)):
         for reference in referring.references:
-            needed = registry.referred(reference)
+            needed = registry.resolve_reference(reference)
             if needed is not None:
                 texts[reference.name] = needed.text
     serialized = {name: _parse_serialized(name, text) for name, text in texts.items()}

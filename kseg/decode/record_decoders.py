@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.file_names import parse_partition_directory
 from kseg.releases import NEWEST
 from kseg.system.terminal_text import json_bytes_escaped, json_escaped
@@ -110,13 +110,13 @@ class RecordDecoder:
         """Yield lines about failures, and about parts that are newer than kseg knows."""
         if self.first_failure is not None:
             offset, reason = self.first_failure
-            told = counted(
+            told = plural(
                 self.failed, "record can't be decoded and is shown raw", "records can't be decoded and are shown raw"
             )
             yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
         if self.first_newer is not None:
             offset, reason = self.first_newer
-            told = counted(self.newer, "record isn't shown completely", "records aren't shown completely")
+            told = plural(self.newer, "record isn't shown completely", "records aren't shown completely")
             yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 
@@ -195,7 +195,7 @@ def check_decoders(decoding: Decoding) -> None:
 
 
 def _chosen_decoder(decoding: Decoding) -> ReadRecord:
-    from kseg.decode.decoded import decoded_text, json_able, json_bytes, named
+    from kseg.decode.decoded import decode_header_names, decoded_text, json_able, json_bytes
     from kseg.decode.values import PRETTY_JSON, DecoderOptions, value_decoder
 
     needed = DecoderOptions(decoding.schema, decoding.message, decoding.schema_registry)
@@ -214,7 +214,7 @@ def _chosen_decoder(decoding: Decoding) -> ReadRecord:
         return decoded_text(decoded.value, pretty=decoder_name == PRETTY_JSON)
 
     def read(key: bytes | None, value: bytes | None, _: int, headers: "Headers") -> Texts:
-        told = named(headers)
+        told = decode_header_names(headers)
         of_keys = _apply(of_key, key, told)
         of_values = _apply(of_value, value, told)
         key_text, value_text = shown(of_keys, decoding.key_decoder), shown(of_values, decoding.value_decoder)

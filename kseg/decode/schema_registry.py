@@ -75,7 +75,7 @@ class Registry:
         """Return the schema with an id or GUID, preferably in the default context; None if there is none."""
         return self._by_id.get(schema_id)
 
-    def referred(self, reference: Reference) -> RegisteredSchema | None:
+    def resolve_reference(self, reference: Reference) -> RegisteredSchema | None:
         """Return the target of a reference; None if it is missing."""
         if reference.version == LATEST_VERSION:
             return self._latest.get(reference.subject)

@@ -16,11 +16,11 @@ from kseg.decode.decoded import (
     ValueDecoder,
     json_able,
     library,
-    named_once,
     one_line,
+    unique_members,
     without_headers,
 )
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 MAGIC_ID = b"\0"
@@ -88,7 +88,7 @@ def parse_indexed(message: WireMessage) -> Indexed:
     """Return the Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)
     if not 0 <= count <= len(message.after_id):
-        raise NotDecodable(f"the message has {counted(count, 'index', 'indexes')}, more than its bytes can hold")
+        raise NotDecodable(f"the message has {plural(count, 'index', 'indexes')}, more than its bytes can hold")
     indexes = []
     for _ in range(count):
         index, position = _zigzag(message.after_id, position)
@@ -143,7 +143,7 @@ def number(form: str) -> Callable[[bytes], Json]:
 
     def read(data: bytes) -> Json:
         if len(data) != size:
-            raise NotDecodable(f"it has {counted(len(data), 'byte')}, expected {size}")
+            raise NotDecodable(f"it has {plural(len(data), 'byte')}, expected {size}")
         return json_able(struct.unpack(form, data)[0])
 
     return read
@@ -157,7 +157,7 @@ def read_uuid(data: bytes) -> str:
         except ValueError as error:
             raise NotDecodable(f"not a uuid: {one_line(error)}") from error
     if len(data) != 16:
-        raise NotDecodable(f"it has {counted(len(data), 'byte')}; a uuid has 16, or {UUID_TEXT_SIZE} as text")
+        raise NotDecodable(f"it has {plural(len(data), 'byte')}; a uuid has 16, or {UUID_TEXT_SIZE} as text")
     return str(UUID(bytes=data))
 
 
@@ -202,7 +202,7 @@ def _float(text: str) -> float:
     return value
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, object_pairs_hook=named_once)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_float, object_pairs_hook=unique_members)
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 """A shared encoder: constructing it takes longer than using it."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import (
@@ -20,7 +20,7 @@ from kseg.cluster.replicas import (
 )
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, Sides, find_copies
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError, UsageError, counted
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, UsageError, plural
 from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, RemoteTier
@@ -163,7 +163,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
         if each.partition is not None and each.topic != METADATA_TOPIC:
             found.setdefault(each.name, []).append(each)
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
-    copy_of = partial(_copy, MetadataBeside(cluster=cluster))
+    copy_of = partial(_copy, AdjacentMetadata(cluster=cluster))
     partitions = tuple(
         _with_copies(each, map(copy_of, _counted_copies(found.pop(f"{each.topic}-{each.partition}", []))))
         for each in expected
@@ -180,7 +180,7 @@ def _counted_copies(found: Iterable[PartitionReplicas[PartitionLog]]) -> Iterato
     return (copy for each in found for copy in (*each.copies, *each.set_aside) if copy.status in _COUNTED)
 
 
-def _copy(beside: MetadataBeside, copy: Copy[PartitionLog]) -> ClusterCopy:
+def _copy(beside: AdjacentMetadata, copy: Copy[PartitionLog]) -> ClusterCopy:
     partition, agreed = copy.place, copy.agreed_end
     tier = find_tier(partition, beside)
     start, end = partition.log_start_offset(), partition.read_end()
@@ -233,7 +233,7 @@ def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:
         yield Finding(COPY_ABSENT, place, f"no copy of broker {_numbers(partition.absent)} here; {replicas}")
     for first, last in partition.gaps:
         which = f"offset {first}" if first == last else f"offsets {first} to {last}"
-        sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has {which}"
+        sentence = f"none of {plural(len(partition.copies), 'copy', 'copies')} has {which}"
         yield Finding(OFFSETS_IN_NO_COPY, place, sentence, first_offset=first, last_offset=last)
 
 

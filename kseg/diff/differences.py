@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import once, only_below
-from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.directories import limit_to_contents, report_once
+from kseg.cluster.metadata_copy import AdjacentMetadata, TopicIds
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import left_out_of
 from kseg.diff.cursor import FoundDamage
@@ -235,21 +235,21 @@ class Sides:
         if len(self.paths) < 2:
             raise UsageError("give at least two directories or archives to compare")
         self.clusters = [_list_side(path, refuse) for path in self.paths]
-        self.whole = Cluster.joined(each for each in self.clusters if each is not None)
-        self.beside = MetadataBeside(cluster=self.whole)
+        self.whole = Cluster.join(each for each in self.clusters if each is not None)
+        self.beside = AdjacentMetadata(cluster=self.whole)
 
     @property
     def are_single(self) -> bool:
         """True if each is a partition's directory."""
-        return all(each is not None and bool(each.given) for each in self.clusters)
+        return all(each is not None and bool(each.given_partitions) for each in self.clusters)
 
 
 def _list_side(path: Path, refuse: Refuse) -> Cluster | None:
     if path.is_file():
         raise UsageError(refusal_of(path), path)
-    cluster = Cluster([path], once(only_below(refuse)))
+    cluster = Cluster([path], report_once(limit_to_contents(refuse)))
     try:
-        return cluster if cluster.found else None
+        return cluster if cluster.contents else None
     except OpenError as error:
         refuse(error)
         return None
@@ -294,7 +294,7 @@ def find_copies(
 def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Callable[[str], None]) -> list[PartitionLog]:
     """Return the partitions of a side, each once; note its other copies. whole: all sides, for its metadata."""
     of_any_side = choice._replace(allow_missing=True)
-    if side.given:
+    if side.given_partitions:
         return list(side.directories(of_any_side))
     replicas = side.partitions(of_any_side, whole.metadata)
     for left_out in left_out_of(replicas):

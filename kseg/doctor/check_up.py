@@ -30,7 +30,7 @@ from kseg.doctor.kinds import (
     command_line,
     unit_of,
 )
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import SUFFIXES, parse_file_name, parse_partition_directory
 from kseg.log.listing import PartitionListing
@@ -56,7 +56,7 @@ def suspect_sentence(suspect: SuspectTimes, zone: tzinfo = UTC) -> str:
     who = _author(suspect.author)
     first, last = suspect.first_offset, suspect.last_offset
     offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
-    batches = "" if suspect.batches is None else f", {counted(suspect.batches, 'batch', 'batches')}"
+    batches = "" if suspect.batches is None else f", {plural(suspect.batches, 'batch', 'batches')}"
     return f"{who}: {offsets}{batches}: timestamps up to {suspect.largest}, {_reading(suspect, zone)}"
 
 
@@ -85,7 +85,7 @@ def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
     return f"the year {1970 + timestamp // 31_556_952_000}"
 
 
-def pinned(found: Examined) -> tuple[SegmentListing, ...]:
+def find_pinned(found: Examined) -> tuple[SegmentListing, ...]:
     """Return the segments that retention by time keeps because of a future timestamp: that segment and all after it.
 
     None where retention by time doesn't apply, or is unknown.
@@ -125,7 +125,7 @@ def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[
         return "the topic is compacted, so retention by time may not apply", None
     if not _has_age(found):
         return "retention by time doesn't apply here; lookups by time go wrong", None
-    rows = pinned(found)
+    rows = find_pinned(found)
     if not rows:
         return "", None
     size = sum(row.size for row in rows)
@@ -230,7 +230,7 @@ class CheckUpInWork:
         """Add a partition."""
         self._partitions += 1
         self._read += found.verified.size
-        verified = self._judge.judged(found.verified)
+        verified = self._judge.judge(found.verified)
         self._take_findings(verified, found.listing)
         if found.listing is None:
             return
@@ -394,7 +394,7 @@ class _DueSegments:
 
     def sentence(self, source: SettingSource) -> str:
         """Return the size, the number of topics, and the rule; source: of the retention."""
-        segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
+        segments, topics = plural(self._segments.total(), "segment"), plural(len(self._segments), "topic")
         what = f"{segments} of {topics} ({human_size(self.size)})"
         match source:
             case SettingSource.TOPIC:

@@ -274,7 +274,7 @@ def examine_partition(
     )
     listing = replace(list_partition(partition, listing_settings), tier=each.tier)
     # Records written during the reading aren't in the future.
-    found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
+    found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.finish()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings.now, at)) is not None]
     return Examined(
         verified=verified,

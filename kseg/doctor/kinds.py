@@ -299,7 +299,7 @@ class TimesWatch:
         tally = self._tallies.setdefault((name, author), _Tally(path, header.position, first, header.last_offset))
         tally.add(header)
 
-    def found(self) -> list[SuspectTimes]:
+    def finish(self) -> list[SuspectTimes]:
         """Return the results so far."""
         return [
             SuspectTimes(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
 from kseg.dump.forms import Pairs, Problems, absolute_path
-from kseg.errors import FileError, OpenError, counted
+from kseg.errors import FileError, OpenError, plural
 from kseg.formats import checkpoints as checkpoint
 from kseg.formats.checkpoints import TEXT_FILES, Members
 from kseg.formats.codes import NO_TIMESTAMP, Codec
@@ -127,11 +127,11 @@ def _open_log(
 ) -> Iterator[tuple[Check, BatchReader | None]]:
     with EntryFile(path, fields) as index:
         check = kind(index, options.release, found)
-        with _reader_beside(path, options, found) as batches:
+        with _open_adjacent_log(path, options, found) as batches:
             yield check, batches
 
 
-def _beside(path: StrPath, extension: str) -> Path:
+def _adjacent_file(path: StrPath, extension: str) -> Path:
     """Return the file of the same segment with another extension.
 
     A file with the same suffix (`.deleted`) comes first.
@@ -143,12 +143,12 @@ def _beside(path: StrPath, extension: str) -> Path:
 
 
 @contextmanager
-def _reader_beside(path: StrPath, options: "DumpOptions", found: Problems) -> Iterator[BatchReader | None]:
+def _open_adjacent_log(path: StrPath, options: "DumpOptions", found: Problems) -> Iterator[BatchReader | None]:
     """Yield a reader of the log next to an index; without a log, note it and yield None."""
     with ExitStack() as stack:
         reader = None
         try:
-            log = stack.enter_context(LogFile(_beside(path, ".log")))
+            log = stack.enter_context(LogFile(_adjacent_file(path, ".log")))
         except OpenError as error:
             found.add_problem(path, f"kseg couldn't check it, since the log next to it {error.message}")
         else:
@@ -213,7 +213,7 @@ class _IndexCheck(ABC):
         """Return whether the index passes a broker's check at its start; note the objection."""
         failure = self.insanity()
         if failure is None and self.index.trailing:
-            failure = f"{counted(self.index.size, 'byte is', 'bytes are')} not a whole number of entries"
+            failure = f"{plural(self.index.size, 'byte is', 'bytes are')} not a whole number of entries"
         if failure is not None:
             self._add_problem(f"sanity check failed: {failure}")
         return failure is None
@@ -402,7 +402,7 @@ class _Positions:
 def _read_positions(path: StrPath, found: Problems) -> _Positions:
     """Return the entries of the .index next to a .timeindex; without one, note it and return no entries."""
     try:
-        with EntryFile(_beside(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
+        with EntryFile(_adjacent_file(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))
     except OpenError as error:
         found.add_problem(path, f"kseg searched the log from its start, since the .index next to it {error.message}")
@@ -545,7 +545,7 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 
 def _crc_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     if snapshot.size > LARGEST_READ:
-        return f"the size is {counted(snapshot.size, 'byte')}, but the tool reads at most {LARGEST_READ}"
+        return f"the size is {plural(snapshot.size, 'byte')}, but the tool reads at most {LARGEST_READ}"
     computed = snapshot.compute_crc()
     if snapshot.crc == computed:
         return None
@@ -621,7 +621,7 @@ def checked_transactions(
         if count < index.capacity:
             found.add_problem(
                 path,
-                f"{counted(index.capacity - count, 'entry is', 'entries are')} zeros in holes of the file, not printed",
+                f"{plural(index.capacity - count, 'entry is', 'entries are')} zeros in holes of the file, not printed",
             )
         if index.trailing_problem is not None:
             found.add_problem(path, index.trailing_problem)

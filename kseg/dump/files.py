@@ -101,9 +101,9 @@ def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> 
         plan = plan_dump([file_path(path) for path in paths], options, problems)
         table_output = None
         if options.output == "table" and not options.selection.is_followed:
-            from kseg.output.pager import paged
+            from kseg.output.pager import open_pager
 
-            table_output = stack.enter_context(paged())
+            table_output = stack.enter_context(open_pager())
         several = plan.has_several_files, plan.has_several_partitions
         printing = Printing(options, new_output(write_stdout), problems, talk, bar.show, *several, table_output)
         try:
@@ -208,7 +208,7 @@ def _print_log(form: Form, refuse: Callable[[OpenError], None], path: StrPath, r
     try:
         output = form.begin_log(path, is_continued=reader.is_following)
         log = form.rendering(path)
-        with reader.rendered(path, log.rendering, output) as rendered:
+        with reader.open_rendered(path, log.rendering, output) as rendered:
             for damage in rendered.events():
                 if damage is not None:
                     form.damage(damage)

@@ -10,7 +10,7 @@ from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import control_json
 from kseg.dump.forms import Form, LogRendering, Printing
 from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.formats.file_names import FileKind, parse_partition_directory
 from kseg.layouts.record_columns import fields_program
 from kseg.system.placed_path import StrPath
@@ -71,12 +71,12 @@ class KcatForm(Form):
             return
         if script.refused:
             self.problems.is_wrong = True
-            self.problems.note(f"{counted(script.refused, 'record is', 'records are')} not sent, {script.sent} are")
+            self.problems.note(f"{plural(script.refused, 'record is', 'records are')} not sent, {script.sent} are")
         if script.last_timestamp is not None:
             zone = self.options.zone
             first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)
             self.problems.note(
-                f"kcat can't send timestamps: {counted(script.sent, 'record')}, written from {first} to {last}, get"
+                f"kcat can't send timestamps: {plural(script.sent, 'record')}, written from {first} to {last}, get"
                 " the time of sending"
             )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.blocks import Damage
@@ -33,7 +33,7 @@ def damage_text(damage: Damage) -> str:
     """Return a damage in words: its kind, place and size, and where good data continues."""
     where = f"at position {damage.position}"
     lost = "" if damage.kind is DamageKind.ZERO_TAIL else " lost"
-    size = f", {counted(damage.size, 'byte')}{lost}" if damage.size else ""
+    size = f", {plural(damage.size, 'byte')}{lost}" if damage.size else ""
     following = "" if damage.next_offset is None else f"; next good offset {damage.next_offset}"
     return f"{damage.kind} {where}: {damage.detail}{size}{following}"
 
@@ -68,7 +68,7 @@ class LogSummary(NamedTuple):
             return []
         lines = [f"kseg: {path}: {damage_text(damage)}" for damage in self.damages]
         lines.append(
-            f"kseg: {path}: {counted(self.size, 'byte')}, {self.lost} of them lost{self._inside_text()};"
+            f"kseg: {path}: {plural(self.size, 'byte')}, {self.lost} of them lost{self._inside_text()};"
             f" batch count is {self.batches}, record count is {self.records}"
         )
         return lines
@@ -83,7 +83,7 @@ class LogSummary(NamedTuple):
         """Return the places where offsets don't rise, in words, if the rendering notes them."""
         shown = [f"offsets-fall: offset {offset} after {last}" for last, offset in self.gaps[:SHOWN_FALLS]]
         more = len(self.gaps) - len(shown)
-        return [*shown, f"offsets-fall: {counted(more, 'more time')}"] if more else shown
+        return [*shown, f"offsets-fall: {plural(more, 'more time')}"] if more else shown
 
 
 class Rendering(NamedTuple):

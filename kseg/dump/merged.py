@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import new_output
 from kseg.dump.reader import SMALL_BUFFER_SIZE, DirectoryReader
-from kseg.errors import OpenError, UsageError, counted
+from kseg.errors import OpenError, UsageError, plural
 from kseg.layouts.template import TIME_END, marked_program
 from kseg.system.placed_path import StrPath
 
@@ -42,7 +42,7 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
     merged = {place: each for place, each in merged.items() if each.files}
     if len(merged) > MOST_PARTITIONS:
         count = (
-            f"{counted(len(merged), 'partition is', 'partitions are')} more than the {MOST_PARTITIONS} that can be"
+            f"{plural(len(merged), 'partition is', 'partitions are')} more than the {MOST_PARTITIONS} that can be"
             " merged at once"
         )
         raise UsageError(f"--merge: {count}; choose some with --topic and --partition")
@@ -110,7 +110,7 @@ class _MergedStream:
         """Render a log's records, each after the mark and its time; note its problems."""
         form, log = self._form, self._form.rendering(path)
         program = marked_program(log.rendering.program, self._mark, form.merged_heading(path))
-        with reader.rendered(path, log.rendering._replace(program=program), self._output) as rendered:
+        with reader.open_rendered(path, log.rendering._replace(program=program), self._output) as rendered:
             for damage in rendered.events():
                 if damage is not None:
                     form.damage(damage)

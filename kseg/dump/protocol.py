@@ -19,7 +19,7 @@ from kseg.dump.checked_batches import redacted_slices
 from kseg.dump.decoders import control_json
 from kseg.dump.log_steps import new_output
 from kseg.dump.record_forms import damage_object
-from kseg.errors import UnreadableError, UsageError, counted
+from kseg.errors import UnreadableError, UsageError, plural
 from kseg.formats.codes import DamageKind
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas import Field, version_range
@@ -134,14 +134,16 @@ _TORN = "torn-tail"
 _BYTES_SHOWN = 32
 
 
-class Shown(NamedTuple):
+class ShownFrame(NamedTuple):
     """A frame as bytes to print, and whether it has a problem."""
 
     text: bytes
     is_wrong: bool
 
 
-def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
+def frame_json(
+    frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC
+) -> ShownFrame:
     """Return a frame as a line of JSON: bytes in base64, records as objects, redacted if requested."""
     message, wrong, left = frame.message, [], MOST_TEXT
 
@@ -181,7 +183,7 @@ def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
         members["problem"] = problem
     if message.trailing_size:
         members["trailingSize"] = message.trailing_size
-    return Shown(json_line(members), bool(wrong) or problem is not None)
+    return ShownFrame(json_line(members), bool(wrong) or problem is not None)
 
 
 def latency_ms(frame: Frame) -> float | None:
@@ -262,7 +264,9 @@ def _value(each: Field, version: int, value: Any, records: Any) -> object:
 # --- text ------------------------------------------------------------------------------------------------------------
 
 
-def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
+def frame_text(
+    frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC
+) -> ShownFrame:
     """Return a frame as lines: its header, then each field of its body by name, records like `kseg dump`."""
     message = frame.message
     writer = _TextWriter(message, options, redaction)
@@ -273,12 +277,12 @@ def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     if problem is not None:
         writer.line(1, f"can't be read: {problem}")
     if message.trailing_size:
-        writer.line(1, f"note: {counted(message.trailing_size, 'byte')} after the body, which Kafka ignores")
+        writer.line(1, f"note: {plural(message.trailing_size, 'byte')} after the body, which Kafka ignores")
     if message.body is not None and message.schema is not None:
         writer.structure(message.schema.fields, message.body_version, message.body, 1)
     elif message.problem is None:
-        writer.line(1, f"body: {counted(message.body_size, 'byte')}")
-    return Shown(bytes(writer.text), writer.is_wrong or problem is not None)
+        writer.line(1, f"body: {plural(message.body_size, 'byte')}")
+    return ShownFrame(bytes(writer.text), writer.is_wrong or problem is not None)
 
 
 def _heading(frame: Frame) -> str:
@@ -299,7 +303,7 @@ def _heading(frame: Frame) -> str:
 
 
 def _place(frame: Frame, zone: tzinfo) -> str:
-    place = f"{counted(frame.size, 'byte')} at position {frame.position}"
+    place = f"{plural(frame.size, 'byte')} at position {frame.position}"
     if frame.peers is not None:
         ends = frame.peers if frame.message.kind == "request" else (frame.peers.server, frame.peers.client)
         place += f", {ends[0]} > {ends[1]}"
@@ -311,9 +315,7 @@ def damage_text(damage: FrameDamage) -> str:
     """Return a damage in words."""
     where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
     stream = "" if damage.stream is None else f" of the {damage.stream}"
-    return (
-        f"{where}{counted(damage.size, 'byte')} at position {damage.position}{stream} aren't a frame: {damage.detail}"
-    )
+    return f"{where}{plural(damage.size, 'byte')} at position {damage.position}{stream} aren't a frame: {damage.detail}"
 
 
 def _text(text: str) -> str:
@@ -322,7 +324,7 @@ def _text(text: str) -> str:
 
 def _bytes_text(content: bytes) -> str:
     more = " …" if len(content) > _BYTES_SHOWN else ""
-    return f"{counted(len(content), 'byte')}{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
+    return f"{plural(len(content), 'byte')}{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
 
 
 def _scalar(value: object) -> str:
@@ -367,7 +369,7 @@ class _TextWriter:
 
     def _field(self, each: Field, version: int, value: Any, depth: int, mark: str) -> None:
         if isinstance(value, bytes) and each.type == _RECORDS:
-            self.line(depth, f"{each.name}: {counted(len(value), 'byte')}", mark)
+            self.line(depth, f"{each.name}: {plural(len(value), 'byte')}", mark)
             self._records(value, depth + 1)
         elif isinstance(value, dict):
             self.line(depth, f"{each.name}:", mark)
@@ -388,7 +390,7 @@ class _TextWriter:
         self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
         for damage in damages:
             self.line(
-                depth, f"{damage.kind} at position {damage.position}, {counted(damage.size, 'byte')}: {damage.detail}"
+                depth, f"{damage.kind} at position {damage.position}, {plural(damage.size, 'byte')}: {damage.detail}"
             )
         self.is_wrong |= bool(_wrong_damages(self._message, damages))
 
@@ -490,7 +492,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
         yield from capture.items()
         report.unanswered = capture.unanswered
         if capture.unreadable > 1:
-            talk(f"kseg: {report.name}: {counted(capture.unreadable, 'packet')} can't be read")
+            talk(f"kseg: {report.name}: {plural(capture.unreadable, 'packet')} can't be read")
         return
     if options.ports:
         raise UsageError("--port needs a capture; leave it out")
@@ -573,7 +575,7 @@ class _FrameReport:
                 self._say(damage_json(item), damage_text(item))
             case Remark():
                 peers = f"{item.peers.client} > {item.peers.server}"
-                text = f"{peers}: {item.detail}; {counted(item.size, 'byte')}"
+                text = f"{peers}: {item.detail}; {plural(item.size, 'byte')}"
                 self._say(remark_json(item.peers, item.size, item.detail), text)
             case CaptureError():
                 self._is_cut = True
@@ -606,7 +608,7 @@ class _FrameReport:
         if self._passed_over and not tally.frames and not self._options.is_quiet:
             asked = " ".join(f"--api {name}" for name in self._options.apis)
             talk(
-                f"kseg: {self.name}: none of {counted(self._passed_over, 'frame')} matches {asked}; run with --count"
+                f"kseg: {self.name}: none of {plural(self._passed_over, 'frame')} matches {asked}; run with --count"
                 " to list them"
             )
         if self._options.is_json and not self._options.is_quiet:
@@ -626,8 +628,8 @@ class _FrameReport:
             )
         elif not self._options.is_json and (tally.damages or tally.problems or not tally.frames):
             talk(
-                f"kseg: {self.name}: {counted(tally.frames, 'frame')}, {tally.problems} of them can't be read"
-                f" completely; {counted(tally.lost, 'byte')} in no frame"
+                f"kseg: {self.name}: {plural(tally.frames, 'frame')}, {tally.problems} of them can't be read"
+                f" completely; {plural(tally.lost, 'byte')} in no frame"
             )
         flush_stdout()
         return int(bool(tally.damages or tally.problems or self._is_cut or not tally.frames))

@@ -89,7 +89,7 @@ class DirectoryReader:
         self._start = position
 
     @contextmanager
-    def rendered(self, path: StrPath, rendering: Rendering, output: "Output") -> Iterator[RenderedLog]:
+    def open_rendered(self, path: StrPath, rendering: Rendering, output: "Output") -> Iterator[RenderedLog]:
         """Open a log to print its selected part, for `with`. Raises OpenError if it can't be opened.
 
         Args:
@@ -165,12 +165,12 @@ class DirectoryReader:
 
         selector = self.selector
 
-        def counted(log_file: LogFile, start: int) -> int:
+        def count_from(log_file: LogFile, start: int) -> int:
             if self._options.counts_batches:
                 return sum(item.row_count for item in selector.items(log_file, start) if isinstance(item, Run))
             return count_selected(selector, log_file, start)
 
-        return find_tail([as_path(path) for path in logs], count, selector, self._open, counted)
+        return find_tail([as_path(path) for path in logs], count, selector, self._open, count_from)
 
 
 def _rows_from(run: Run, first: int) -> Run:

@@ -8,7 +8,7 @@ from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import class_decoder, control_json, escaped_control_json
 from kseg.dump.forms import Form, LogRendering, Printing, Problems
 from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.kernel.contract import Program
 from kseg.layouts.record_columns import (
     DEFAULT_CSV_FIELDS,
@@ -23,7 +23,7 @@ from kseg.layouts.record_columns import (
 )
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.output.fitting import room_on_terminal
-from kseg.output.rows import CsvWriter, json_line, quoted
+from kseg.output.rows import CsvWriter, json_line, quote_field
 from kseg.output.table import GrowingTable
 from kseg.reading.blocks import Damage
 from kseg.system.placed_path import StrPath
@@ -148,7 +148,7 @@ class CsvForm(RecordForm):
 
     def _field(self, value: "Cell") -> str:
         if isinstance(value, str):
-            return quoted(value, is_safe=self.options.csv.is_safe)
+            return quote_field(value, is_safe=self.options.csv.is_safe)
         return "" if value is None else str(value).lower()
 
 
@@ -206,7 +206,7 @@ class CellsForm(RecordForm):
         """Note the number of records that were too large."""
         if self._left_out:
             longer = f"longer than {LARGEST_LINE} bytes, too long for a table; use -o json to print them"
-            self.problems.lines.append(f"kseg: {path}: {counted(self._left_out, 'record')} left out, {longer}")
+            self.problems.lines.append(f"kseg: {path}: {plural(self._left_out, 'record')} left out, {longer}")
         self._left_out = 0
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.forms import Form, LogRendering, Printing, absolute_path
 from kseg.dump.log_steps import LogSummary, Rendering, new_output
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.layouts import release_lines as layout
@@ -138,7 +138,7 @@ def _decoder(options: "DumpOptions") -> "Decode | None":
 
 def _failures_line(path: StrPath, failures: list[tuple[int, str]]) -> str:
     offset, reason = failures[0]
-    told = counted(
+    told = plural(
         len(failures), "record can't be decoded and is shown raw", "records can't be decoded and are shown raw"
     )
     return f"kseg: {path}: {told}; the first at offset {offset}: {reason}"

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.explain.field import Content, ExplainedField
 from kseg.explain.walk import MOST_FIELDS, part_of
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
@@ -111,7 +111,7 @@ class MessageFields:
             element = field._replace(type=field.type[2:], nullable="none")
             if count > self._end - self._at:
                 raise _UnfitError(
-                    f"{counted(count, 'element')}, but {counted(self._end - self._at, 'byte is', 'bytes are')} left"
+                    f"{plural(count, 'element')}, but {plural(self._end - self._at, 'byte is', 'bytes are')} left"
                 )
             for number in range(count):
                 self._field(element, shape, f"{path}[{number}]")
@@ -178,7 +178,7 @@ class MessageFields:
         """Return the next bytes; `_add` makes a field of them."""
         left = self._end - self._at
         if size > left:
-            raise _UnfitError(f"{counted(size, 'byte is', 'bytes are')} needed, {left} left")
+            raise _UnfitError(f"{plural(size, 'byte is', 'bytes are')} needed, {left} left")
         self._count += 1
         if self._count > MOST_FIELDS:
             raise _UnfitError(f"more than {MOST_FIELDS} fields; kseg skips these")

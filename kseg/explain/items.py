@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError, OpenError, UsageError, counted
+from kseg.errors import KsegError, OpenError, UsageError, plural
 from kseg.explain.batch import DAMAGE_WALKED, batch_fields, damage_fields
 from kseg.explain.field import Bits, Check, ExplainedField
 from kseg.explain.internal_records import OpenRecord, internal_opener
@@ -217,7 +217,7 @@ def _entry_item(kind: _Entries, raw: bytes, at: int, base: int | None) -> Item:
     if base is not None and len(raw) == size:
         field = next(field for field in fields if field.path == _RELATIVE)
         field.meaning += f": offset {base + int.from_bytes(field.raw, 'big', signed=True)}"
-    problem = None if len(raw) == size else f"{counted(len(raw), 'byte')}, an entry has {size}"
+    problem = None if len(raw) == size else f"{plural(len(raw), 'byte')}, an entry has {size}"
     return _read_item(f"entry {at // size}", at, len(raw), fields, problem)
 
 
@@ -301,7 +301,7 @@ class ItemChoice(NamedTuple):
         """True if not all items are chosen."""
         return self != ItemChoice()
 
-    def chosen(self, items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
+    def choose(self, items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
         """Yield the chosen items of a file with their numbers."""
         numbered = enumerate(items)
         number, position, offset = self.number, self.position, self.offset

@@ -27,7 +27,7 @@ from construct import (
     evaluate,
 )
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.explain.field import Bits, Content, ExplainedField
 from kseg.formats.batch import FORMATS
 from kseg.formats.grammar import UVARINT, VARINT, VARLONG
@@ -105,7 +105,7 @@ def _reason(error: ConstructError) -> str:
     return str(error).strip().splitlines()[-1]
 
 
-def unwrapped(grammar: Any) -> tuple[Any, str, str]:
+def unwrap(grammar: Any) -> tuple[Any, str, str]:
     """Return a grammar's content, its name and its meaning."""
     name, meaning = "", ""
     while isinstance(grammar, Renamed | Rebuild | Default):
@@ -139,7 +139,7 @@ def bit_fields(grammar: Any) -> list[tuple[str, int, int, str, bool]]:
     found = []
     left = 8 * grammar.sizeof()
     for subcon in grammar.subcon.subcons:
-        inner, name, meaning = unwrapped(subcon)
+        inner, name, meaning = unwrap(subcon)
         is_flag = inner is Flag
         count = 1 if is_flag else inner.length
         left -= count
@@ -187,7 +187,7 @@ class _Walk:
 
     def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
         """Read a field and add it to `out`, even if it is incomplete; return its value."""
-        grammar, _, own_meaning = unwrapped(grammar)
+        grammar, _, own_meaning = unwrap(grammar)
         meaning = meaning or own_meaning
         match grammar:
             case Struct():
@@ -219,7 +219,7 @@ class _Walk:
         start, children = self.stream.tell(), list[ExplainedField]()
         try:
             for subcon in grammar.subcons:
-                _, name, _ = unwrapped(subcon)
+                _, name, _ = unwrap(subcon)
                 value = self.visit(subcon, _join_path(path, name), "", inner, children)
                 if name:
                     inner[name] = value
@@ -246,7 +246,7 @@ class _Walk:
         start, children = self.stream.tell(), list[ExplainedField]()
         try:
             for subcon in grammar.subcons:
-                _, name, _ = unwrapped(subcon)
+                _, name, _ = unwrap(subcon)
                 is_focus = name == grammar.parsebuildfrom
                 own_path = path if is_focus else f"{path}.{name}"
                 inner[name] = self.visit(subcon, own_path, "" if is_focus else "elements that follow", inner, children)
@@ -268,12 +268,12 @@ class _Walk:
         try:
             value = self.visit(subcon, path, meaning, context, out)
             if size < 0 or end > len(self.raw):
-                raise StreamError(f"the size is {size}, {counted(len(self.raw) - start, 'byte is', 'bytes are')} left")
+                raise StreamError(f"the size is {size}, {plural(len(self.raw) - start, 'byte is', 'bytes are')} left")
             if self.stream.tell() < end:
                 rest = self.stream.tell()
                 out.append(
                     _unreadable(
-                        part_of(self.raw, rest, end), self.position + rest, f"{counted(end - rest, 'byte')} too many"
+                        part_of(self.raw, rest, end), self.position + rest, f"{plural(end - rest, 'byte')} too many"
                     )
                 )
         finally:
@@ -326,7 +326,7 @@ class _Walk:
         raw = self.stream.read(size)
         if len(raw) < size:
             self.stream.seek(start)
-            raise StreamError(f"{counted(size, 'byte is', 'bytes are')} needed, {len(raw)} left")
+            raise StreamError(f"{plural(size, 'byte is', 'bytes are')} needed, {len(raw)} left")
         return raw
 
     def _add_whole(
@@ -377,7 +377,7 @@ def format_rows(name: str) -> list[Row]:
 def _rows(grammar: Any, path: str) -> Iterator[Row]:
     """Yield rows without their positions."""
     for subcon in grammar.subcons:
-        inner, name, meaning = unwrapped(subcon)
+        inner, name, meaning = unwrap(subcon)
         if not name or name.startswith("_"):
             continue
         own = f"{path}{name}"

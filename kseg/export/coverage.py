@@ -19,7 +19,7 @@ class Coverage:
     ranges: tuple[OffsetRange, ...] = ()
 
     @classmethod
-    def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
+    def join(cls, parts: "Sequence[Coverage]") -> "Coverage":
         """Return the ranges of all parts."""
         return cls(tuple(each for part in parts for each in part.ranges))
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, others_here
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import OpenError, UnreadableError, UsageError
 from kseg.export.coverage import Coverage
@@ -590,7 +590,7 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
     `find_tier` decides, from metadata in `log_dirs` and next to the copies, and from checkpoints. Copies in object
     stores are skipped.
     """
-    beside = MetadataBeside(log_dirs=log_dirs)
+    beside = AdjacentMetadata(log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
     found: dict[Key, OffsetRange] = {}
     for key, (best, *others) in copies.items():

@@ -12,13 +12,13 @@ from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName
 from kseg.export.commit.sources import (
-    done_of,
+    drop_deleted_logs,
+    find_exported,
+    find_unchanged,
     is_outdated,
-    told_apart,
-    unchanged,
-    with_files_there,
+    keep_complete,
+    split_by_presence,
     with_known_ids,
-    without_gone,
 )
 from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
@@ -121,15 +121,15 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     place.keep_outside((*named, *(copy.path for copies_of_one in copies.values() for copy in copies_of_one)))
     choice.require_among(numbers_by_topic([*copies, *((each.topic, each.partition) for each in previous.results)]))
     copies = with_known_ids(copies, previous.results)
-    present, absent = told_apart(previous.results, copies)
+    present, absent = split_by_presence(previous.results, copies)
     if form.has_log:
         absent_there = absent
-        kept = without_gone(unchanged(present, previous.read, copies), copies)
+        kept = drop_deleted_logs(find_unchanged(present, previous.read, copies), copies)
     else:
         there = set(place.names())
-        absent_there = with_files_there(absent, there)
-        kept = unchanged(with_files_there(present, there), previous.read, copies)
-    orders = plan_orders(copies, export.selection, export.splitting(), done_of(kept))
+        absent_there = keep_complete(absent, there)
+        kept = find_unchanged(keep_complete(present, there), previous.read, copies)
+    orders = plan_orders(copies, export.selection, export.splitting(), find_exported(kept))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     parquet.check_topics(topics, export.files)
     has_columns = bool(kept or absent or (previous.results and form.has_log))
@@ -163,13 +163,13 @@ def is_meant(error: OpenError, choice: PartitionChoice) -> bool:
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 
-def resumed(plan: ExportPlan, taken: Iterable[Result], export: Export) -> ExportPlan:
+def resume_plan(plan: ExportPlan, taken: Iterable[Result], export: Export) -> ExportPlan:
     """Return the plan with the finished orders of ended runs removed, and their results kept."""
     taken = list(taken)
     if not taken:
         return plan
     kept = (*plan.kept, *taken)
-    orders = plan_orders(plan.copies, export.selection, export.splitting(), done_of(kept))
+    orders = plan_orders(plan.copies, export.selection, export.splitting(), find_exported(kept))
     return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(len(result.files) for result in taken))
 
 

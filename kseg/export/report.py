@@ -15,7 +15,7 @@ from kseg.errors import OpenError
 from kseg.export.commit.formats import PARQUET
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
-from kseg.export.results import LostOffsets, Result, Tally, damaged
+from kseg.export.results import LostOffsets, Result, Tally, find_damaged
 from kseg.export.settings import OffsetRange
 from kseg.export.undecoded import (
     NONE_ACCEPTED,
@@ -231,7 +231,7 @@ def reconcile(
     return tuple(part for key in keys for part in _of_topics(key, by_partition[key], remote.get(key), gone))
 
 
-def compared(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) -> tuple[PartitionReport, ...]:
+def compare_reports(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) -> tuple[PartitionReport, ...]:
     """Return the accounts, with their changes since those of an earlier run."""
     known = {(part.topic, part.partition, part.topic_id): part for part in before}
     found = []
@@ -290,7 +290,7 @@ def _fill(report: PartitionReport, results: list[Result], remote: OffsetRange | 
         report.decoded += tally.decoded
         report.without_time += tally.without_time
         report.gaps += tally.gaps
-        report.unexplained += tally.unexplained()
+        report.unexplained += tally.count_unexplained()
         report.bytes += result.size
         report.seconds = round(report.seconds + result.seconds, 3)
         if result.replica not in report.copies:
@@ -305,10 +305,10 @@ def _fill(report: PartitionReport, results: list[Result], remote: OffsetRange | 
 def _account_for_offsets(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> None:
     tallies = [result.tally for result in results]
     report.damages = [loss for tally in tallies for loss in tally.losses]
-    present = Coverage.joined([tally.intact for tally in tallies])
-    taken, report.has_lost_more = damaged(tallies, present)
+    present = Coverage.join([tally.intact for tally in tallies])
+    taken, report.has_lost_more = find_damaged(tallies, present)
     lost = taken.without(present)
-    gone = Coverage.joined([tally.gone for tally in tallies]).union()
+    gone = Coverage.join([tally.missing_offsets for tally in tallies]).union()
     missing_since = gone.without(present + lost)
     withheld = _withheld(report, tallies, present + lost + missing_since)
     report.lost, report.missed, report.withheld = lost.count, missing_since.count, withheld.count

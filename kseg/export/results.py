@@ -10,7 +10,7 @@ from kseg.export.coverage import Coverage
 from kseg.export.settings import OffsetRange
 from kseg.export.undecoded import DecodedPart
 from kseg.findings.kinds import status_of
-from kseg.log.committed import Withheld
+from kseg.log.committed import HeldBackOffsets
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Tally:
     first_offset: int | None = None
     next_offset: int | None = None
     open_from: int | None = None
-    withheld: Withheld | None = None
+    withheld: HeldBackOffsets | None = None
     losses: list[LostOffsets] = field(default_factory=list)
     holes: list[OffsetRange] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -92,12 +92,12 @@ class Tally:
         return Coverage(tuple(self.holes))
 
     @property
-    def covered(self) -> Coverage:
+    def read_offsets(self) -> Coverage:
         """The offsets that were read, without holes."""
         return Coverage() if self.span is None else self.open_holes.missing(self.span)
 
     @property
-    def gone(self) -> Coverage:
+    def missing_offsets(self) -> Coverage:
         """The offsets that the log no longer had."""
         first = self.first_offset
         return Coverage() if first is None or not self.missed else Coverage((OffsetRange(first, first + self.missed),))
@@ -112,13 +112,13 @@ class Tally:
         """The offsets of records and gaps: without lost or missed ones, and without holes."""
         if self.span is None:
             return Coverage()
-        return (self.lost_offsets + self.open_holes + self.gone).missing(self.span)
+        return (self.lost_offsets + self.open_holes + self.missing_offsets).missing(self.span)
 
     def goes_on_in(self, other: "Tally") -> bool:
         """Return whether another tally begins where this one ends."""
         return self.next_offset is not None and self.next_offset == other.first_offset
 
-    def unexplained(self) -> int:
+    def count_unexplained(self) -> int:
         """Return the number of offsets and records that the counts don't account for; 0 if they are consistent."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
         offsets = span - self.read - self.gaps - self.open_holes.count - self.lost - self.missed
@@ -165,7 +165,7 @@ class Tally:
             "losses": [LostOffsets(**loss) for loss in members["losses"]],
             "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
             "epochs": [(epoch, first) for epoch, first in members.get("epochs", ())],
-            "withheld": None if withheld is None else Withheld(**withheld),
+            "withheld": None if withheld is None else HeldBackOffsets(**withheld),
             "decoded": list(map(DecodedPart.from_json, members.get("decoded", ()))),
         }
         return cls(**{**members, **values})
@@ -322,7 +322,7 @@ class Result:
         )
 
 
-def damaged(tallies: Iterable[Tally], present: Coverage) -> tuple[Coverage, bool]:
+def find_damaged(tallies: Iterable[Tally], present: Coverage) -> tuple[Coverage, bool]:
     """Return the offsets that were damaged in any copy, and whether any damage is followed by no known offset.
 
     present: the offsets that all orders account for. A loss without an end extends to the next of these.
@@ -343,16 +343,18 @@ def _resolve(loss: LostOffsets, present: Coverage) -> OffsetRange | None:
     return None if end is None else OffsetRange(first, end)
 
 
-def explained(tallies: list[Tally], *, is_gapless: bool = False) -> Coverage:
+def find_explained(tallies: list[Tally], *, is_gapless: bool = False) -> Coverage:
     """Return the offsets that the orders account for: from the first offset to the last, except lost ones.
 
     Gaps between orders and before them count too, unless the log is gapless: compaction or retention left them, and
     older records of another copy must not fill them.
     """
-    present = Coverage.joined([tally.intact for tally in tallies])
+    present = Coverage.join([tally.intact for tally in tallies])
     starts = [tally.first_offset for tally in tallies if tally.first_offset is not None]
     if not starts or is_gapless:
         return present
     hull = OffsetRange(0, max([min(starts), *(part.end or 0 for part in present.ranges)]))
-    lacked = damaged(tallies, present)[0] + Coverage.joined([tally.gone + tally.open_holes for tally in tallies])
+    lacked = find_damaged(tallies, present)[0] + Coverage.join(
+        [tally.missing_offsets + tally.open_holes for tally in tallies]
+    )
     return lacked.without(present).missing(hull)

@@ -10,12 +10,12 @@ from kseg.errors import KsegError, OpenError
 from kseg.export.commit.manifest import Key
 from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import ExportPlan
-from kseg.export.commit.sources import by_partition, done_of, told_apart, with_known_ids
+from kseg.export.commit.sources import by_partition, find_exported, split_by_presence, with_known_ids
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.planning import Export
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
-from kseg.export.results import Result, Tally, explained
+from kseg.export.results import Result, Tally, find_explained
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.system.placed_path import StrPath, within
 
@@ -91,13 +91,13 @@ def _results_of_listing(
 
 def _known_parts(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
     """Return what needn't be read of the copies of a rank."""
-    present, _ = told_apart(results, copies)
-    return _explained_parts(present, copies, copy) if copy else done_of(present)
+    present, _ = split_by_presence(results, copies)
+    return _explained_parts(present, copies, copy) if copy else find_exported(present)
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
     """Return whether a result belongs to one of the copies' partitions and all its logs still exist unchanged."""
-    present, _ = told_apart([result], copies)
+    present, _ = split_by_presence([result], copies)
     there = {each.log for known in copies.values() for replica in known for each in replica.segments}
     is_there = all(source.path in there and not source.is_cleaned for source in result.sources)
     return bool(present) and is_there and not result.is_partly_gone
@@ -132,7 +132,7 @@ def _explained_parts(results: Iterable[Result], copies: Copies, copy: int) -> di
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
         tallies = [result.tally for result in own if result.replica == path and result.tally.next_offset is not None]
         read = Coverage(tuple(OffsetRange(tally.first_offset, tally.next_offset) for tally in tallies))
-        found[key] = Done(explained([each.tally for each in own], is_gapless=key in gapless) + read)
+        found[key] = Done(find_explained([each.tally for each in own], is_gapless=key in gapless) + read)
     return found
 
 
@@ -160,8 +160,8 @@ def _list_again(
     results = [result for result in results if (result.topic, result.partition) in keys]
     listed = copies_of(find_replicas(sources, _ignore))
     copies = with_known_ids({key: listed[key] for key in keys if key in listed}, results)
-    present, _ = told_apart(results, copies)
-    of_present = done_of(present)
+    present, _ = split_by_presence(results, copies)
+    of_present = find_exported(present)
     done, lost = {}, list[Result]()
     for key in keys:
         best, known = before[key][0], of_present.get(key, Done())
@@ -209,7 +209,7 @@ def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Resul
         return
     first, last = copy.segments[0].base_offset, copy.segments[-1].base_offset
     end = last if wanted.end is None else min(last, wanted.end)
-    known = done_of(results).get((copy.topic, copy.partition), Done())
+    known = find_exported(results).get((copy.topic, copy.partition), Done())
     note = f"{copy.place}: was removed while kseg was reading it: its contents from offset {end} on are unknown"
     notes = [note]
     for part in (*known.offsets.missing(OffsetRange(max(first, wanted.first or 0), end)).ranges, None):

@@ -12,11 +12,11 @@ from kseg.export.commit.merge import Joined, join_files
 from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import Commits, Committed, ExportPlan, Overtaken
 from kseg.export.commit.runs import ExportRun, OvertakenError
-from kseg.export.commit.sources import changed_keys, gone_topics
+from kseg.export.commit.sources import changed_keys, find_deleted_topics
 from kseg.export.destination import Destination
 from kseg.export.plan import find_remote_parts
-from kseg.export.planning import Export, plan_export, require_same_columns, resumed
-from kseg.export.report import PartitionReport, Report, compared, reconcile
+from kseg.export.planning import Export, plan_export, require_same_columns, resume_plan
+from kseg.export.report import PartitionReport, Report, compare_reports, reconcile
 from kseg.export.results import Result
 from kseg.export.rounds import Progress, Reading, RunResults, read_plan
 from kseg.system.signals import Uninterrupted
@@ -61,12 +61,12 @@ class _Outcome(NamedTuple):
 def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading: Reading) -> _Outcome:
     """Execute the plan, and commit; if other runs commit first, continue from there."""
     export = reading.export
-    plan = resumed(plan, run.resumed, export)
+    plan = resume_plan(plan, run.resumed, export)
     results = read_plan(plan, reading)
     remote = find_remote_parts(plan.copies, export.selection, metadata_dirs_of(export.sources))
     for _ in range(MOST_ATTEMPTS):
         joined = _join_files(plan, results, reading, commits.place)
-        gone = gone_topics(plan.absent, plan.copies, export.sources)
+        gone = find_deleted_topics(plan.absent, plan.copies, export.sources)
         accounts = reconcile([*plan.absent, *results.kept], results.new, remote, gone)
         with Uninterrupted():  # all of it, or nothing
             match commits.commit(run, plan, joined):
@@ -96,7 +96,7 @@ def _report(
     export = reading.export
     return Report(
         reading.job.destination,
-        compared(_with_given_names(accounts, plan.copies), reconcile(plan.previous.results)),
+        compare_reports(_with_given_names(accounts, plan.copies), reconcile(plan.previous.results)),
         joined.new_files,
         time.monotonic() - reading.start,
         plan.refused,

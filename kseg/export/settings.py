@@ -203,7 +203,7 @@ class DecodedColumns:
         self._drops_decoded = decoding.keep_raw is KeptRaw.UNDECODED
 
     @property
-    def undecoded(self) -> int:
+    def failure_count(self) -> int:
         """The number of undecodable keys and values so far."""
         return sum(counts.undecoded for counts in self.parts.values())
 
@@ -212,7 +212,7 @@ class DecodedColumns:
         """Reasons why all values of a schema are null."""
         return [note for cells in self._typed.values() for note in cells.notes]
 
-    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def add_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with its decoded columns, and without bytes that aren't to be kept."""
         whole = batch
         for part, added in self._fields.items():

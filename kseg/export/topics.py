@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, quoted
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, quote
 from kseg.export.commit.protocol import TableName
 from kseg.export.planning import Export, Listing, is_meant, list_sources
 from kseg.export.write import parquet
@@ -94,7 +94,7 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
         if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             yield topic, UsageError("no topic of Kafka has this name; export it to a DEST without {topic}")
         elif other != topic:
-            yield topic, UsageError(f"its table would be {quoted(table)}, which is that of the topic {other}")
+            yield topic, UsageError(f"its table would be {quote(table)}, which is that of the topic {other}")
         else:
             choice = export.selection.partitions._replace(topics=(topic,), allow_missing=True)
             yield (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kseg.errors import FileError, counted, quoted
+from kseg.errors import FileError, plural, quote
 from kseg.formats.file_names import FileKind
 
 CHECKPOINT_VERSION = 0
@@ -160,7 +160,7 @@ def _fields(line: str, names: str, number: int) -> list[str]:
     # White space at the end is ignored; at the beginning it makes an empty field, as in Java's split.
     fields = _WHITE_SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(fields) != len(names.split()) or not fields[0]:
-        raise FileError(f"line {number}: {quoted(line)} isn't `{names}`")
+        raise FileError(f"line {number}: {quote(line)} isn't `{names}`")
     return fields
 
 
@@ -177,18 +177,18 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
     if len(lines) != 2:
-        raise FileError(f"line {min(len(lines) + 1, 3)}: the file has {counted(len(lines), 'line')}, expected 2")
+        raise FileError(f"line {min(len(lines) + 1, 3)}: the file has {plural(len(lines), 'line')}, expected 2")
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):
-        raise FileError(f"line 2: {quoted(topic_id)} isn't a topic id of 22 base64url characters")
+        raise FileError(f"line 2: {quote(topic_id)} isn't a topic id of 22 base64url characters")
     return PartitionMetadata(_integer(version, _INT32, 1), topic_id)
 
 
 def _named_value(line: str, name: str, number: int) -> str:
     match = re.fullmatch(rf"{name}:[ \t]+(\S+)", line)
     if match is None:
-        raise FileError(f"line {number}: {quoted(line)} isn't `{name}: …`")
+        raise FileError(f"line {number}: {quote(line)} isn't `{name}: …`")
     return match[1]
 
 
@@ -245,7 +245,7 @@ _QUORUM_STATE_MEMBERS: dict[int, tuple[tuple[str, str, type | tuple[type, ...]],
 
 def _voter_id(voter: object) -> int:
     if not isinstance(voter, dict):
-        raise FileError(f"line 1: {quoted(voter)} in currentVoters isn't an object")
+        raise FileError(f"line 1: {quote(voter)} in currentVoters isn't an object")
     voter_id: int = _member(voter, "voterId", int)
     return voter_id
 
@@ -286,7 +286,7 @@ def _member(fields: dict[str, Any], name: str, kind: type | tuple[type, ...]) ->
         raise FileError(f"line 1: {name} is missing")
     value = fields[name]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise FileError(f"line 1: {name} is {quoted(value)}")
+        raise FileError(f"line 1: {name} is {quote(value)}")
     return _joined_surrogates(value) if isinstance(value, str) else value
 
 
@@ -337,7 +337,7 @@ _SPECIAL = {char: "\\" + letter for letter, char in _ESCAPED.items()} | {char: "
 def _property(line: str, number: int) -> tuple[str, str]:
     match = _PROPERTY.fullmatch(line)
     if match is None:
-        raise FileError(f"line {number}: {quoted(line)} isn't a property")
+        raise FileError(f"line {number}: {quote(line)} isn't a property")
     return _unescape(match[1], number), _unescape(match[2], number)
 
 
@@ -391,7 +391,7 @@ def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
     """Parse the number as Java's parseInt or parseLong does."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not bounds[0] <= number <= bounds[1]:
-        raise FileError(f"line {line}: {quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
+        raise FileError(f"line {line}: {quote(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
     return number
 
 

@@ -167,7 +167,7 @@ class Checksum(NamedTuple):
     field: FixedField
     covers_from: int
 
-    def stored(self, header: Bytes) -> int:
+    def read_stored(self, header: Bytes) -> int:
         """Return the checksum in a header."""
         return self.field.read(header)
 

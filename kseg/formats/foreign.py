@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.file_names import FileKind, parse_file_name
 
 ARCHIVES = (
@@ -98,7 +98,7 @@ def what_begins_so(first: bytes) -> Marked | None:
     if pointer := _LFS_POINTER.match(first):
         size = int(pointer[1])
         return Marked(
-            f"a Git LFS pointer to {counted(size, 'byte')}, not these bytes; run `git lfs pull` to fetch them", True
+            f"a Git LFS pointer to {plural(size, 'byte')}, not these bytes; run `git lfs pull` to fetch them", True
         )
     if _ANNEX_POINTER.match(first):
         return Marked("a git-annex pointer, not the content; run `git annex get` to fetch it", True)

@@ -21,7 +21,7 @@ from construct import (
     stream_write,
 )
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.header_fields import INT8, INT16, INT32, INT64, UINT32, Bits, Field, FixedFields
 from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, from_zigzag
 
@@ -46,7 +46,7 @@ class _Base128(Construct):  # type: ignore[misc]  # construct has no types
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
                 return value & self.maximum
-        raise IntegerError(f"varint is longer than {counted(self.maximum_size, 'byte')}", path=path)
+        raise IntegerError(f"varint is longer than {plural(self.maximum_size, 'byte')}", path=path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> int:
         if not isinstance(obj, int) or not 0 <= obj <= self.maximum:

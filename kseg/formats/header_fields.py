@@ -55,14 +55,14 @@ class FixedField(NamedTuple):
         start = at + self.position
         return int.from_bytes(content[start : start + self.size], "big", signed=self.code.islower())
 
-    def packed(self, value: int) -> bytes:
+    def pack(self, value: int) -> bytes:
         """Return a value's bytes. Raises OverflowError if it doesn't fit."""
         return value.to_bytes(self.size, "big", signed=self.code.islower())
 
     def write(self, content: bytearray, value: int, at: int = 0) -> None:
         """Put a value into the structure at byte `at`. Raises OverflowError if it doesn't fit."""
         start = at + self.position
-        content[start : start + self.size] = self.packed(value)
+        content[start : start + self.size] = self.pack(value)
 
 
 class FixedFields:

@@ -15,7 +15,7 @@ from construct import (
     this,
 )
 
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.grammar import grammars
 from kseg.formats.header_fields import (
     OFFSET_INDEX_ENTRY_FIELDS,
@@ -95,6 +95,6 @@ def parse_chunk_sizes(content: bytes, count: int) -> tuple[int, ...]:
         return (fields.last,) if count else ()
     size = fields.value_size
     if not 1 <= size <= MOST_VALUE_BYTES:
-        raise FileError(f"the size of a chunk can't take {counted(size, 'byte')}")
+        raise FileError(f"the size of a chunk can't take {plural(size, 'byte')}")
     values = (int.from_bytes(fields["values"][at : at + size]) for at in range(0, size * (count - 1), size))
     return (*(fields.base + value for value in values), fields.last)

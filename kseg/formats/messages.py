@@ -433,7 +433,7 @@ class Structure(Construct):  # type: ignore[misc]
                 read[name] = inner._parsereport(stream, None, name)
         if self.is_flexible:
             yield from self.read_tagged_in_steps(read, stream)
-        value = {name: read[name] if name in read else copied(default) for name, default in self.defaults.items()}
+        value = {name: read[name] if name in read else copy_default(default) for name, default in self.defaults.items()}
         if UNKNOWN_TAGGED_FIELDS in read:
             value[UNKNOWN_TAGGED_FIELDS] = read[UNKNOWN_TAGGED_FIELDS]
         return value
@@ -481,10 +481,10 @@ class Structure(Construct):  # type: ignore[misc]
             stream.write(data)
 
 
-def copied(default: Any) -> Any:
+def copy_default(default: Any) -> Any:
     """Return a copy of a default that its reader may change."""
     if isinstance(default, dict):
-        return {name: copied(value) for name, value in default.items()}
+        return {name: copy_default(value) for name, value in default.items()}
     return [] if isinstance(default, list) else default
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import OpenError, UnreadableError, counted
+from kseg.errors import OpenError, UnreadableError, plural
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -50,7 +50,7 @@ class EntryFile:
     def trailing_problem(self) -> str | None:
         """The problem of the bytes after the last complete entry; None if there are none."""
         return (
-            f"the last {self.trailing} of its {counted(self.size, 'byte is', 'bytes are')} not a complete entry"
+            f"the last {self.trailing} of its {plural(self.size, 'byte is', 'bytes are')} not a complete entry"
             if self.trailing
             else None
         )
@@ -275,7 +275,7 @@ class OffsetIndex:
         """
         if self.trailing:
             return (
-                f"its size is {counted(self.size, 'byte')}, not a multiple of 8, so kseg ignores the"
+                f"its size is {plural(self.size, 'byte')}, not a multiple of 8, so kseg ignores the"
                 f" last {self.trailing}"
             )
         if self.capacity and (last := self.entry(self.capacity - 1).offset) < self.base_offset:
@@ -319,7 +319,7 @@ class TransactionIndex:
         for slot, piece in self.file.stored_pieces():
             yield from enumerate(map(AbortedTransaction._make, piece), slot)
 
-    def aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
+    def find_aborted(self, start: int, end: int) -> Iterator[AbortedTransaction]:
         """Yield aborted transactions that overlap the offsets from `start` to below `end`.
 
         Ends at the first entry whose last stable offset is at or above `end`: no later one can overlap the range.
@@ -346,7 +346,7 @@ class TransactionIndex:
                 )
         if self.trailing:
             return (
-                f"its size is {counted(self.size, 'byte')}, not a multiple of 34, so kseg ignores the"
+                f"its size is {plural(self.size, 'byte')}, not a multiple of 34, so kseg ignores the"
                 f" last {self.trailing}"
             )
         return None
@@ -411,7 +411,7 @@ class TimeIndex:
         """
         if self.trailing:
             return (
-                f"its size is {counted(self.size, 'byte')}, not a multiple of 12, so kseg ignores the"
+                f"its size is {plural(self.size, 'byte')}, not a multiple of 12, so kseg ignores the"
                 f" last {self.trailing}"
             )
         if not self.capacity:

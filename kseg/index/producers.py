@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
-from kseg.errors import FileError, KsegError, counted
+from kseg.errors import FileError, KsegError, plural
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -283,15 +283,15 @@ class ProducerSnapshot:
         """
         if self.is_cut:
             least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
-            return f"the size is {counted(self.header_size, 'byte')}, but a producer snapshot has at least {least}"
+            return f"the size is {plural(self.header_size, 'byte')}, but a producer snapshot has at least {least}"
         if self.version != PRODUCER_SNAPSHOT_VERSION:
             return f"version is {self.version}, expected {PRODUCER_SNAPSHOT_VERSION}"
         if self.size > LARGEST_READ:
-            return f"the size is {counted(self.size, 'byte')}, but a broker reads at most {LARGEST_READ}"
+            return f"the size is {plural(self.size, 'byte')}, but a broker reads at most {LARGEST_READ}"
         if (computed := self.compute_crc()) != self.crc:
             return f"CRC is {self.crc:#010x}, expected {computed:#010x}"
         if self.count != self.whole_count:
-            return f"its header counts {counted(self.count, 'producer')}, but {self.whole_count} are in the file"
+            return f"its header counts {plural(self.count, 'producer')}, but {self.whole_count} are in the file"
         return None
 
 

@@ -87,7 +87,7 @@ class ProducerTable(Protocol):
     def put(self, values: ProducerValues) -> None:
         """Set the values of a producer."""
 
-    def passed(self, producer_id: int) -> tuple[int, int]:
+    def count_passed(self, producer_id: int) -> tuple[int, int]:
         """Return the batches and records of a producer that folds have passed since its last `put`."""
 
     def ids(self) -> list[int]:
@@ -217,7 +217,7 @@ class HeaderFold(Protocol):
     def take(self, header: Any) -> None:
         """Pass a batch, a BatchHeader, whatever its events; producers and index entries don't change."""
 
-    def continued(self) -> list[tuple[int, int | None]]:
+    def take_continued(self) -> list[tuple[int, int | None]]:
         """Return producers of open transactions with batches passed since the last call.
 
         Each has the timestamp of the last batch if it is a LogAppendTime; otherwise None.

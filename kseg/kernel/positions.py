@@ -31,7 +31,7 @@ class Structure(NamedTuple):
     prefix: str
     fields: FixedFields
 
-    def placed(self) -> Iterator[tuple[str, FixedField]]:
+    def named_fields(self) -> Iterator[tuple[str, FixedField]]:
         """Yield each field with its name in capitals."""
         yield from ((f"{self.prefix}_{name}".upper(), self.fields.field(name)) for name in self.fields.names)
 
@@ -61,7 +61,7 @@ def part() -> Iterator[str]:
     yield "cdef enum:"
     yield from (f"    {name} = {number}" for name, number in numbers())
     for structure in STRUCTURES:
-        for name, field in structure.placed():
+        for name, field in structure.named_fields():
             kind = C_TYPES[field.code]
             yield f"\n\ncdef inline {kind} {name.lower()}(const uint8_t* at) noexcept nogil:"
             yield f"    return <{kind}>big_endian(at + {name}_AT, {field.size})"
@@ -78,7 +78,7 @@ def numbers() -> Iterator[tuple[str, int]]:
     yield "MAGIC_AT", BATCH_MAGIC.position
     for structure in STRUCTURES:
         yield f"{structure.name}_SIZE", structure.fields.struct.size
-        yield from ((f"{name}_AT", field.position) for name, field in structure.placed())
+        yield from ((f"{name}_AT", field.position) for name, field in structure.named_fields())
     yield "BATCH_FLAGS_AT", BATCH_HEADER_FIELDS.field("attributes").end - 1  # the lower byte
     yield from ((f"KNOWN_ATTRIBUTES_V{magic}", bits) for magic, bits in KNOWN_ATTRIBUTES.items())
     for bits, shift, mask in BATCH_HEADER_FIELDS.bits("attributes"):

@@ -14,7 +14,7 @@ from kseg.formats.file_names import BOOTSTRAP_CHECKPOINT, parse_partition_direct
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.template import PATH, compile_raw, compile_template, fill_program
-from kseg.output.rows import quoted
+from kseg.output.rows import quote_field
 from kseg.system.placed_path import as_path
 from kseg.system.terminal_text import json_escaped
 
@@ -208,7 +208,7 @@ def _value_text(form: str, value: object) -> str:
     if form in _JSON_FORMS:
         return json_escaped(json.dumps(value, ensure_ascii=False))
     if form in ("csv", SAFE_CSV) and isinstance(value, str):
-        return quoted(value, is_safe=form == SAFE_CSV)
+        return quote_field(value, is_safe=form == SAFE_CSV)
     return ("null" if form == "text" else "") if value is None else str(value)
 
 

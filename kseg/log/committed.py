@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.index.header_scan import header_of, header_runs, walk_headers
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
@@ -20,7 +20,7 @@ from kseg.reading.log_file import Run
 from kseg.times import iso_time
 
 
-class Withheld(NamedTuple):
+class HeldBackOffsets(NamedTuple):
     """Offsets held back, from `first_offset` to below `end_offset`, and the number of records there by the headers.
 
     records: without markers. producer_id: the producer of the open transaction. since_ms: the timestamp of its first
@@ -39,7 +39,7 @@ class Withheld(NamedTuple):
         """Return the number of records held back, their first offset and the reason."""
         verb = "is" if self.records == 1 else "are"
         why = why_withheld(self.producer_id, iso_time(self.since_ms), is_unknown=self.is_unknown)
-        return f"{counted(self.records, 'record')} from offset {self.first_offset} on {verb} not yet readable: {why}"
+        return f"{plural(self.records, 'record')} from offset {self.first_offset} on {verb} not yet readable: {why}"
 
 
 def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool) -> str:
@@ -54,7 +54,9 @@ def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool
     )
 
 
-def find_withheld(segments: Sequence[SegmentFiles], found: "ReadCommitted", end_offset: int = MOST) -> Withheld | None:
+def find_withheld(
+    segments: Sequence[SegmentFiles], found: "ReadCommitted", end_offset: int = MOST
+) -> HeldBackOffsets | None:
     """Return the records that the oldest open transaction holds back, by the headers from its first offset on.
 
     The end is `end_offset` or the log's end. None if no transaction is open. Raises OpenError if a log can't be
@@ -83,7 +85,7 @@ def find_withheld(segments: Sequence[SegmentFiles], found: "ReadCommitted", end_
         if header.is_transactional and header.first_offset == open_from:
             producer_id, since_ms = header.producer_id, _time_of(header)
     end = min(fold.next_offset, end_offset)
-    return Withheld(open_from, end, fold.records - markers, producer_id, since_ms, found.is_unknown)
+    return HeldBackOffsets(open_from, end, fold.records - markers, producer_id, since_ms, found.is_unknown)
 
 
 def _stops(segments: Sequence[SegmentFiles], offset: int, fold: HeaderFold) -> Iterator[BatchHeader]:
@@ -166,7 +168,7 @@ def read_committed(
     """
     walk, notes = TransactionWalk(partition, end_offset), list[str]()
     aborted = defaultdict[int, list[Span]](list)
-    for event in walk.over(segments, first_offset):
+    for event in walk.walk(segments, first_offset):
         if not isinstance(event, Ended) or event.is_aborted is False or event.first_offset is None:
             continue
         last = event.end_offset if event.until is None else event.until - 1
@@ -175,7 +177,7 @@ def read_committed(
         if event.is_aborted is None:
             count = _count_records(segments, event.producer_id, range(event.first_offset, last + 1))
             verb = "is" if count == 1 else "are"
-            notes.append(_UNKNOWN.format(counted(count, "record"), event.first_offset, verb, event.producer_id))
+            notes.append(_UNKNOWN.format(plural(count, "record"), event.first_offset, verb, event.producer_id))
     open_from = min((first for first in walk.begun.values() if first < end_offset), default=None)
     is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
@@ -226,7 +228,7 @@ def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
         changes[max(bisect_right(bases, first) - 1, 0)] += 1
         changes[len(bases) if end is None else max(bisect_right(bases, end) - 1, 0)] -= 1
 
-    for event in walk.over(partition.segments):
+    for event in walk.walk(partition.segments):
         if isinstance(event, Ended) and event.first_offset is not None:
             span(event.first_offset, event.place)
     for first in walk.begun.values():
@@ -241,7 +243,7 @@ def read_open_transactions(partition: PartitionLog, end_offset: int = MOST) -> M
     until it ends.
     """
     walk = TransactionWalk(partition, end_offset)
-    ended = [event for event in walk.over(partition.segments, end_offset) if isinstance(event, Ended)]
+    ended = [event for event in walk.walk(partition.segments, end_offset) if isinstance(event, Ended)]
     opened = [(each.producer_id, each.first_offset) for each in ended if each.place >= end_offset]
     return {
         producer_id: first

@@ -246,7 +246,7 @@ class _Ongoing:
 class CleanedTransactions:
     """The state of transactions during cleaning, batch by batch, given the aborted ones.
 
-    `kept` are transactions with remaining batches. Source: CleanedTransactionMetadata.
+    `remaining_count` are transactions with remaining batches. Source: CleanedTransactionMetadata.
     """
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
@@ -305,7 +305,7 @@ _ANY_CODEC = 0
 """Runs that are only written don't need their codecs."""
 
 
-class Gone(StrEnum):
+class RemovalReason(StrEnum):
     """The reason why a record is removed."""
 
     SUPERSEDED = "superseded"
@@ -339,7 +339,7 @@ class BatchCleaner:
         self.emptied = 0
         self.keeps_deletes = True
         self._kept_count = 0
-        self._removed_counts: Counter[Gone] = Counter()
+        self._removed_counts: Counter[RemovalReason] = Counter()
         self._table = offsets.table
         self._transactions = transactions
         self._retention = retention
@@ -350,17 +350,17 @@ class BatchCleaner:
                 self._table.producers.put(state)
 
     @property
-    def kept(self) -> int:
+    def remaining_count(self) -> int:
         """The number of remaining records so far."""
         return self._kept_count + self._table.kept
 
     @property
-    def gone(self) -> Counter[Gone]:
+    def removed_counts(self) -> Counter[RemovalReason]:
         """The number of removed records, by reason."""
-        whole = {Gone.SUPERSEDED: self._table.superseded, Gone.NO_KEY: self._table.without_key}
+        whole = {RemovalReason.SUPERSEDED: self._table.superseded, RemovalReason.NO_KEY: self._table.without_key}
         return self._removed_counts + Counter(whole)
 
-    def cleaned(self, piece: Slice) -> Iterator[Run]:
+    def clean_slice(self, piece: Slice) -> Iterator[Run]:
         """Yield the remaining batches of a slice, in a buffer that is valid until the next run is taken.
 
         The kernel decides about batches that stay or go completely. Raises KsegError if records can't be read.
@@ -451,20 +451,20 @@ class BatchCleaner:
     def _is_past(self, horizon_ms: int | None) -> bool:
         return horizon_ms is not None and horizon_ms <= self._retention.now_ms
 
-    def _reason(self, batch: Batch, record: Record, *, is_discarded: bool) -> Gone | None:
+    def _reason(self, batch: Batch, record: Record, *, is_discarded: bool) -> RemovalReason | None:
         """Return the reason why a record is removed; None if it stays."""
         if is_discarded:
-            return Gone.MARKER if batch.is_control else Gone.ABORTED
+            return RemovalReason.MARKER if batch.is_control else RemovalReason.ABORTED
         if batch.is_control or record.offset > self._table.latest_offset:
             return None
         if record.key is None:
-            return Gone.NO_KEY
+            return RemovalReason.NO_KEY
         if record.offset < self._table.get(record.key):
-            return Gone.SUPERSEDED
+            return RemovalReason.SUPERSEDED
         if record.value is not None:
             return None
         keeps = self.keeps_deletes if batch.is_legacy else not self._is_past(batch.delete_horizon_ms)
-        return None if keeps else Gone.TOMBSTONE
+        return None if keeps else RemovalReason.TOMBSTONE
 
 
 def _run_of(raw: bytes) -> Run:

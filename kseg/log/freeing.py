@@ -79,7 +79,7 @@ class Share(NamedTuple):
     of: ShareOf | None
 
 
-class Wanted(NamedTuple):
+class SpaceTarget(NamedTuple):
     """The bytes to free, and their share of a total; None if a size was given.
 
     whole: the bytes of that total.
@@ -203,19 +203,19 @@ def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> Freein
     return replace(plan, lowered=lowered, pinned=_find_pinned(open_ones, age_ms), age_ms=age_ms)
 
 
-def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_size: int) -> Wanted:
+def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_size: int) -> SpaceTarget:
     """Return the bytes to free for a size or a share.
 
     disk_size: of the file systems; 0 if nothing shows that these are the broker's. Raises UsageError for a share of a
     disk of unknown size.
     """
     if not isinstance(free, Share):
-        return Wanted(free)
+        return SpaceTarget(free)
     of = free.of or (ShareOf.DISK if disk_size else ShareOf.LOGS)
     whole = disk_size if of is ShareOf.DISK else sum(each.size for each in partitions)
     if of is ShareOf.DISK and not whole:
         raise UsageError("--free disk:N%: the system doesn't report the size of the disk; give a size in bytes")
-    return Wanted(-(-free.percent * whole // 100), free.percent, of, whole)
+    return SpaceTarget(-(-free.percent * whole // 100), free.percent, of, whole)
 
 
 def _gain(partitions: Sequence[FreeablePartition], retention_ms: int) -> int:

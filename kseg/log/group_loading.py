@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from kseg.errors import counted, quoted
+from kseg.errors import plural, quote
 from kseg.formats.codes import VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import OFFSETS_KEYS
@@ -69,7 +69,7 @@ class GroupLoading:
             group = self._groups[name] = _LoadedGroup()
         problem = replay(group, fields, record.value)
         if problem is not None:
-            self.unloadable = Unloadable(record.offset, f"group {quoted(name)}: {problem}")
+            self.unloadable = Unloadable(record.offset, f"group {quote(name)}: {problem}")
         elif record.value is None and replay is _replay_group:
             del self._groups[name]
 
@@ -82,9 +82,9 @@ def _replay_group(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | 
     if value is not None:
         return None
     if group.members:
-        return f"its tombstone comes while it still has {counted(len(group.members), 'member')}"
+        return f"its tombstone comes while it still has {plural(len(group.members), 'member')}"
     if group.targets:
-        members = counted(len(group.targets), "member")
+        members = plural(len(group.targets), "member")
         return f"its tombstone comes while the target assignment of {members} is still there"
     if group.target_epoch != NONE:
         return "its tombstone comes without a tombstone of its target assignment"
@@ -99,9 +99,9 @@ def _replay_member(group: _LoadedGroup, key: Fields, value: bytes | None) -> str
     if member not in group.members:
         return None
     if not group.members[member]:
-        return f"the tombstone of member {quoted(member)} comes without a tombstone of its current assignment"
+        return f"the tombstone of member {quote(member)} comes without a tombstone of its current assignment"
     if member in group.targets:
-        return f"the tombstone of member {quoted(member)} comes without a tombstone of its target assignment"
+        return f"the tombstone of member {quote(member)} comes without a tombstone of its target assignment"
     del group.members[member]
     return None
 
@@ -115,7 +115,7 @@ def _replay_current(group: _LoadedGroup, key: Fields, value: bytes | None) -> st
 
 def _replay_target(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | None:
     if value is None and group.targets:
-        members = counted(len(group.targets), "member")
+        members = plural(len(group.targets), "member")
         return f"the tombstone of its target assignment comes while that of {members} is still there"
     group.target_epoch = NONE if value is None else 0
     return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
-from kseg.errors import FileError, KsegError, OpenError, counted
+from kseg.errors import FileError, KsegError, OpenError, plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -56,7 +56,7 @@ from kseg.log.segments import (
     RetainedSegment,
     Retention,
     RetentionSettings,
-    Rolled,
+    RollReason,
     RollSettings,
     SegmentFiles,
     Tail,
@@ -261,7 +261,7 @@ def list_partition(
         _why_rolled(row, first, following, settings.roll)
         for row, (first, following) in zip(rows, pairwise(firsts), strict=False)
     ]
-    rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
+    rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, RollReason.ACTIVE), strict=False)]
     if settings.is_in_use and partition.state is None and partition.topic not in COMPACTED_TOPICS:
         rows = _with_retention(partition, rows, settings.retention, end.offset)
     cleaning = None
@@ -357,7 +357,7 @@ def _judge_index(segment: SegmentFiles, index: IndexEnd, health: list[str]) -> N
     elif index.error is not None:
         health.append(index.error.message)
     elif index.has_trailing:
-        health.append(f"index of {counted(index.size, 'byte')}")
+        health.append(f"index of {plural(index.size, 'byte')}")
 
 
 def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
@@ -369,7 +369,7 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
     try:
         with TimeIndex(segment.time_index.full_name, segment.base_offset) as index:
             if index.trailing:
-                health.append(f"time index of {counted(index.size, 'byte')}")
+                health.append(f"time index of {plural(index.size, 'byte')}")
             return index.count, index.last_entry().timestamp
     except OpenError as error:
         health.append(error.message)
@@ -449,7 +449,7 @@ def _measure_compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBoun
 
 def _why_rolled(
     row: SegmentListing, first: BatchHeader | None, next_first: BatchHeader | None, settings: RollSettings
-) -> Rolled:
+) -> RollReason:
     waited_from = NO_TIMESTAMP if first is None else first.max_timestamp
     closed = ClosedSegment(row.base_offset, row.size, waited_from, row.index_entries, row.time_index_entries)
     append = (

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, NamedTuple, TypeAlias
 
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.log.cleaner import Cleaning
 from kseg.log.listing import PartitionListing
 from kseg.log.partition import RemoteTier
 from kseg.log.segment_listing import SegmentListing, SelectedRow, TierSums
-from kseg.log.segments import Rolled
+from kseg.log.segments import RollReason
 
 _MEBIBYTE = 1024 * 1024
 
@@ -115,7 +115,7 @@ class SegmentRow(NamedTuple):
     @property
     def is_active(self) -> bool:
         """True if records are appended to the segment."""
-        return self.segment.rolled is Rolled.ACTIVE
+        return self.segment.rolled is RollReason.ACTIVE
 
 
 @dataclass(slots=True)
@@ -185,7 +185,7 @@ def counted_directories(partitions: int, copies: int, not_in_use: int = 0) -> st
     """Return the number of partition directories, and how many of them are copies or not in use."""
     parts = [f"{copies} further {'copy' if copies == 1 else 'copies'}"] if copies else []
     parts += [f"{not_in_use} not in use"] if not_in_use else []
-    return counted(partitions, "partition") + (f" ({', '.join(parts)})" if parts else "")
+    return plural(partitions, "partition") + (f" ({', '.join(parts)})" if parts else "")
 
 
 Row: TypeAlias = PartitionSummary | SegmentRow | ListingSum

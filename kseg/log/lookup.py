@@ -13,8 +13,8 @@ from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.segment_search import (
     SCANNED,
     Match,
+    SearchTarget,
     SegmentStep,
-    Wanted,
     first_match,
     largest_timestamp,
     last_record_below,
@@ -229,7 +229,7 @@ def _look_up(answer: Lookup, offset: int, wanted: int) -> Lookup:
 
 def _search_offset(answer: Lookup, segments: Iterable[SegmentFiles], offset: int) -> Match | None:
     """Return the first record at or above an offset."""
-    wanted = Wanted(offset)
+    wanted = SearchTarget(offset)
     for segment in segments:
         answer.candidates.append(Candidate(segment))
         step = SegmentStep(segment)
@@ -325,7 +325,7 @@ def _largest_timestamp(answer: Lookup, segment: SegmentFiles) -> int:
 def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int, first_offset: int) -> Match | None:
     step = SegmentStep(segment)
     answer.steps.append(step)
-    wanted = Wanted(first_offset, timestamp)
+    wanted = SearchTarget(first_offset, timestamp)
     with segment.open_log() as log_file:
         seek_time(log_file, step, timestamp, first_offset, answer.problems)
         return first_match(log_file, step, wanted)

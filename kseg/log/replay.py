@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
@@ -80,7 +80,7 @@ class LatestRecords:
 
     def add_partition(self, partition: PartitionLog) -> None:
         """Add all batches of a partition whose CRC matches. Raises OpenError if a segment was deleted meanwhile."""
-        events = TransactionWalk(partition).over(partition.segments)
+        events = TransactionWalk(partition).walk(partition.segments)
         ends = deque(sorted((each for each in events if isinstance(each, Ended)), key=lambda end: end.place))
         for item in partition_batches(partition):
             if isinstance(item, Unreadable):
@@ -135,7 +135,7 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
                     continue
                 if isinstance(item, Damage):
                     place = f"{files.path.name} at position {item.position}"
-                    reason = f"{place}: {item.kind}: {counted(item.size, 'byte')}, {item.detail}"
+                    reason = f"{place}: {item.kind}: {plural(item.size, 'byte')}, {item.detail}"
                     yield Unreadable(name, None, reason, item.kind in TAIL_KINDS and files is partition.active_segment)
                 elif not item.is_valid:
                     yield Unreadable(name, item.last_offset, "the CRC of its batch is wrong")

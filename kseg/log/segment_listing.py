@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import RetainedSegment, Retention, Rolled, SegmentFiles
+from kseg.log.segments import RetainedSegment, Retention, RollReason, SegmentFiles
 from kseg.reading.blocks import Damage
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.tiered.places import TierLayout
@@ -77,7 +77,7 @@ class SegmentListing(NamedTuple):
     open_transactions: int | None = None
     first_open_offset: int | None = None
     damage: Damage | None = None
-    rolled: Rolled = Rolled.UNKNOWN
+    rolled: RollReason = RollReason.UNKNOWN
     retention: Retention | None = None
     selected: SelectedRow | None = None
     cached_size: int | None = None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, limit_for
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.header_fields import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entries import OffsetIndex, SlotRange, TimeIndex
@@ -43,7 +43,7 @@ class IndexView(NamedTuple):
     around: tuple[tuple[int, OffsetIndexEntry | TimeIndexEntry], ...]
 
 
-class Wanted(NamedTuple):
+class SearchTarget(NamedTuple):
     """The search target: the first record at or above an offset and, unless that is None, at or after a time."""
 
     offset: int
@@ -137,7 +137,7 @@ class SegmentStep:
 # --- scanning ---------------------------------------------------------------------------------------------------------
 
 
-def first_match(log_file: LogFile, step: SegmentStep, wanted: Wanted) -> Match | None:
+def first_match(log_file: LogFile, step: SegmentStep, wanted: SearchTarget) -> Match | None:
     """Return the first wanted record from the step's scan position on; None if there is none.
 
     Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong, this part is
@@ -156,7 +156,7 @@ class _IrregularError(Exception):
     """Headers with unchecked CRCs that don't fit together."""
 
 
-def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage], wanted: Wanted) -> Match | None:
+def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage], wanted: SearchTarget) -> Match | None:
     fold = kernel.load().HeaderFold(Event.DISORDER)
     fold.passes_legacy = True
     if wanted.timestamp is None:
@@ -175,7 +175,9 @@ def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage],
     return None
 
 
-def _match_in_run(log_file: LogFile, step: SegmentStep, run: Run, fold: HeaderFold, wanted: Wanted) -> Match | None:
+def _match_in_run(
+    log_file: LogFile, step: SegmentStep, run: Run, fold: HeaderFold, wanted: SearchTarget
+) -> Match | None:
     for passed, header in _stretches(fold, run):
         step.take_rows(run, passed)
         if header is None:
@@ -210,7 +212,7 @@ def _bound(number: int) -> int:
     return min(max(number, LEAST), MOST)
 
 
-def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: Wanted) -> Match | None:
+def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: SearchTarget) -> Match | None:
     if not step.may_open:
         step.take_unreadable(header, "not read, since earlier batches took too long")
         return None
@@ -319,7 +321,7 @@ def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: lis
 def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
     if index.trailing:
         return (
-            f"its size is {counted(index.size, 'byte')}, not a multiple of 8, so kseg ignores the last"
+            f"its size is {plural(index.size, 'byte')}, not a multiple of 8, so kseg ignores the last"
             f" {index.trailing}; run `kseg reindex`"
             " to rebuild it"
         )
@@ -327,8 +329,7 @@ def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
     distance = log_file.size - last.position
     if last.position >= 0 and distance > STALE_SIZE and not _ends_in_zeros(log_file, distance):
         return (
-            f"stale: its last entry is {last.offset} → {last.position}, {counted(distance, 'byte')} before the"
-            " log's end"
+            f"stale: its last entry is {last.offset} → {last.position}, {plural(distance, 'byte')} before the log's end"
         )
     return None
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from kseg.errors import FileError, OpenError, counted
+from kseg.errors import FileError, OpenError, plural
 from kseg.formats.codes import (
     MAXIMUM_RELATIVE_OFFSET,
     RETENTION_MS,
@@ -150,7 +150,7 @@ def complete_swaps(names: Iterable[tuple[FileKind, int, str]]) -> list[int]:
     return [base for base in swaps if unfinished is None or base < unfinished]
 
 
-class Rolled(StrEnum):
+class RollReason(StrEnum):
     """The reason why a segment was closed and the next one started."""
 
     ACTIVE = "active"
@@ -222,26 +222,26 @@ class NextAppend(NamedTuple):
     max_timestamp: int
 
 
-def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: RollSettings) -> Rolled:
+def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: RollSettings) -> RollReason:
     """Return the first Kafka rule that applies; UNKNOWN if none does, or if the next segment is empty.
 
     Compaction changes sizes and first batches, and a follower's append may have been larger than its first batch.
     Source: LogSegment.shouldRoll.
     """
     if append is None:
-        return Rolled.UNKNOWN
+        return RollReason.UNKNOWN
     if segment.size > settings.segment_bytes - append.size:
-        return Rolled.SIZE
+        return RollReason.SIZE
     waited = append.max_timestamp - segment.first_timestamp
     if segment.size > 0 and segment.first_timestamp >= 0 and waited > settings.segment_ms:
-        return Rolled.TIME
+        return RollReason.TIME
     most_offsets = settings.segment_index_bytes // OFFSET_INDEX_ENTRY_FIELDS.struct.size
     most_times = settings.segment_index_bytes // TIME_INDEX_ENTRY_FIELDS.struct.size - 1
     if segment.offset_entries >= most_offsets or segment.time_entries >= most_times:
-        return Rolled.INDEX_FULL
+        return RollReason.INDEX_FULL
     if append.last_offset - segment.base_offset > MAXIMUM_RELATIVE_OFFSET:
-        return Rolled.OFFSET_RANGE
-    return Rolled.UNKNOWN
+        return RollReason.OFFSET_RANGE
+    return RollReason.UNKNOWN
 
 
 class RetainedSegment(NamedTuple):
@@ -388,7 +388,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
 def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
     """Return the header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
-        return f"the entry {offset} → {position} points beyond the log's {counted(log_file.size, 'byte')}"
+        return f"the entry {offset} → {position} points beyond the log's {plural(log_file.size, 'byte')}"
     header = intact_header(log_file, position)
     if header is None:
         return f"the entry {offset} → {position} doesn't point at an intact batch"

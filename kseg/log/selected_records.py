@@ -53,7 +53,7 @@ class RecordPicker:
         self.takes_all = self._filter == RecordFilter()
 
     @property
-    def left(self) -> int | None:
+    def remaining_count(self) -> int | None:
         """The number of records that are still wanted; None for all."""
         return self._filter.limit
 
@@ -148,7 +148,7 @@ def selected_logs(
                 first = selector.start_position(log_file) if start is None else start
                 items = with_bodies(selector.items(log_file, first), log_file.stored_size)
                 yield SelectedLog(path, log_file, items, picker)
-            limit = picker.left
+            limit = picker.remaining_count
         start, skip = None, 0
 
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
-from kseg.errors import UsageError, reason, shortened
+from kseg.errors import UsageError, reason, shorten
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 from kseg.system.placed_path import as_path
@@ -59,7 +59,7 @@ class Selection(NamedTuple):
     sample: float | None = None
     is_followed: bool = False
 
-    def checked(self) -> "Selection":
+    def check(self) -> "Selection":
         """Return itself. Raises UsageError for invalid criteria: a bad pattern or number, or contradictory criteria."""
         for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
             parse_pattern(pattern or "", option)
@@ -130,7 +130,7 @@ class Selection(NamedTuple):
             (bytes.fromhex(name), None if value is None else bytes.fromhex(value))
             for name, value in members.get("headers", ())
         )
-        return cls(**members).checked()
+        return cls(**members).check()
 
     def is_late(self, earliest: int) -> bool:
         """Return whether batches that begin no earlier than this time are far later than the wanted ones."""
@@ -227,7 +227,7 @@ def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -
             criteria[name] = value
         elif name != "tz":
             raise UsageError(f"{name}: no such option; give one of {', '.join(SelectionOptions.__annotations__)}")
-    return selection._replace(**criteria).checked()
+    return selection._replace(**criteria).check()
 
 
 def _bytes_of(value: str | bytes) -> bytes:
@@ -267,7 +267,7 @@ def parse_pattern(text: str, option: str | None = None) -> re.Pattern[str]:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         place = "" if option is None else f"{option} "
-        raise UsageError(f"{place}{shortened(text)}: {reason(error)}") from error
+        raise UsageError(f"{place}{shorten(text)}: {reason(error)}") from error
 
 
 def _literal(pattern: str | None) -> bytes | None:

@@ -257,7 +257,7 @@ class StandingFiles:
             descriptor, _ = open_regular(path)
             os.close(descriptor)
 
-    def measured(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> RemoteSegment:
+    def measure(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> RemoteSegment:
         """Return a segment with its last offset and largest timestamp, read through files in a directory."""
         directory.mkdir()
         try:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.formats.header_fields import AbortedTransaction
 from kseg.index.entries import TransactionIndex
@@ -115,7 +115,7 @@ class _Clues:
             for item in log_file.runs():
                 if isinstance(item, Damage):
                     if item.kind is not DamageKind.ZERO_TAIL and self._began:
-                        sentence = f"{item.kind}: {counted(item.size, 'byte')}, {item.detail}"
+                        sentence = f"{item.kind}: {plural(item.size, 'byte')}, {item.detail}"
                         yield None, self._clue(ClueKind.DAMAGE, None, sentence, name, item.position)
                 elif not item.rows[VALID]:
                     yield from self._damage_clues(header_of(item, 0), name)
@@ -137,7 +137,7 @@ class _Clues:
         if not header.is_control:
             verb = "continues" if self._began else "begins"
             self._began = True
-            records = counted(header.records_count or 0, "record")
+            records = plural(header.records_count or 0, "record")
             time = time_text(header.max_timestamp, none="no time")
             sentence = f"{verb}: {records} up to offset {header.last_offset}, {epoch}, {time}"
             return self._clue(ClueKind.BATCH, first, sentence, name, header.position)

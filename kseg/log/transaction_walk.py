@@ -143,7 +143,7 @@ class TransactionWalk:
         """Producers whose open transaction may have ended where the log is damaged."""
         return frozenset(filter(self._may_have_ended, self.begun))
 
-    def over(self, segments: Sequence[SegmentFiles], wanted_from: int = LEAST) -> Iterator[TransactionEvent]:
+    def walk(self, segments: Sequence[SegmentFiles], wanted_from: int = LEAST) -> Iterator[TransactionEvent]:
         """Yield the events in consecutive segments (all of a partition, or one) from a matching snapshot on.
 
         wanted_from: earlier events may be omitted. Raises OpenError if a log can't be opened.
@@ -172,7 +172,7 @@ class TransactionWalk:
         doubtful_before = self._doubtful
         place = self._partition
         opened = segment.open_log() if place is None else place.open_log(segment)
-        beside = _IndexBeside(segment, self.notes, is_wanted=place is not None, is_closed=is_closed)
+        beside = _AdjacentIndex(segment, self.notes, is_wanted=place is not None, is_closed=is_closed)
         with opened as log_file, beside as index:
             fold = self._fold
             fold.next_offset = min(max(self._next_offset, LEAST), MOST)
@@ -206,7 +206,7 @@ class TransactionWalk:
                 self._note_passed()
             self._distrust(index, doubtful_before)
 
-    def _distrust(self, index: "_IndexBeside", doubtful_before: Mapping[int, _MaybeEnded]) -> None:
+    def _distrust(self, index: "_AdjacentIndex", doubtful_before: Mapping[int, _MaybeEnded]) -> None:
         """Note if a segment's index, read or missing, has no information about lost aborts."""
         self._lacks_indexes |= index.is_broken and index.is_absent
         is_useless = self._lacks_indexes if index.is_absent else index.is_broken
@@ -258,7 +258,7 @@ class TransactionWalk:
         self._carried_starts.pop(producer_id, None)
         self.begun.pop(producer_id, None)
 
-    def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
+    def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_AdjacentIndex") -> Iterator[Ended]:
         """Yield the end that a control batch marks. If it is damaged, the index decides."""
         producer_id = header.producer_id
         marker = end_marker_in(run, log_file, header)
@@ -341,7 +341,7 @@ class TransactionWalk:
 
     def _forget_damaged(self) -> None:
         for producer_id, (segment, header) in self._begins.items():
-            if producer_id in self.begun and not self.producers.passed(producer_id)[0]:
+            if producer_id in self.begun and not self.producers.count_passed(producer_id)[0]:
                 with segment.open_log() as log_file:
                     if not is_intact(log_file, header):
                         del self.begun[producer_id]
@@ -376,7 +376,7 @@ def _base_of(segment: SegmentFiles) -> int:
 
 
 def _headers_and_lost_aborts(
-    log_file: LogFile, index: "_IndexBeside", fold: HeaderFold, end_offset: int
+    log_file: LogFile, index: "_AdjacentIndex", fold: HeaderFold, end_offset: int
 ) -> Iterator[tuple[Run, BatchHeader] | Damage | AbortedTransaction]:
     """Yield the headers of a log, each with its run, damages, and index entries of aborts with lost markers.
 
@@ -411,12 +411,12 @@ def _headers_and_lost_aborts(
     yield from index.entries_below(MOST, is_damaged=is_damaged)
 
 
-def _is_marker(header: BatchHeader, index: "_IndexBeside", log_file: LogFile) -> bool:
+def _is_marker(header: BatchHeader, index: "_AdjacentIndex", log_file: LogFile) -> bool:
     """Return whether the marker of an entry can be recognised by its header; an intact batch contradicts the entry."""
     return (header.is_control and index.names(header)) or is_intact(log_file, header)
 
 
-class _IndexBeside:
+class _AdjacentIndex:
     """A segment's transaction index, read entry by entry along with the log; notes differences between the two.
 
     next_offset: of the next entry's marker; MOST if there is none.
@@ -440,7 +440,7 @@ class _IndexBeside:
             self._open_index(segment.base_offset)
             self._advance()
 
-    def __enter__(self) -> "_IndexBeside":
+    def __enter__(self) -> "_AdjacentIndex":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -559,6 +559,6 @@ def _leads_to(segment: SegmentFiles, before: OpenTransactions) -> OpenTransactio
     """Return the open transactions after a segment, by its log alone."""
     since = TransactionWalk()
     since.begun = dict(before)
-    for _ in since.over([segment]):
+    for _ in since.walk([segment]):
         pass
     return since.begun

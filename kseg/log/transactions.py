@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.decode.kafka_text import STATES
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import (
     DELETE_HORIZON_MASK,
     MAXIMUM_TRANSACTION_MS,
@@ -142,7 +142,7 @@ class PartitionTransactions:
         Raises OpenError if a segment can't be opened.
         """
         self._walk, self._open_by_producer = TransactionWalk(self.partition), {}
-        for event in self._walk.over(self.partition.segments):
+        for event in self._walk.walk(self.partition.segments):
             if isinstance(event, Lost):
                 self._add_damage(event.segment.path.name, event.damage)
             elif isinstance(event, Begun):
@@ -167,7 +167,7 @@ class PartitionTransactions:
     def _add_damage(self, name: str, damage: Damage) -> None:
         if damage.kind is not DamageKind.ZERO_TAIL:
             place = f"{name} at position {damage.position}"
-            reason = f"{place}: {damage.kind}: {counted(damage.size, 'byte')}, {damage.detail}"
+            reason = f"{place}: {damage.kind}: {plural(damage.size, 'byte')}, {damage.detail}"
             self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
 
     def _bare(self, producer_id: int, epoch: int) -> Transaction:
@@ -194,7 +194,7 @@ class PartitionTransactions:
 
     def _catch_up(self, opened: Transaction) -> Transaction:
         """Return the transaction with the records of batches that the walk has passed too."""
-        batches, records = self._walk.producers.passed(opened.producer_id)
+        batches, records = self._walk.producers.count_passed(opened.producer_id)
         values = self._walk.producers.get(opened.producer_id)
         if not batches or values is None:
             return opened

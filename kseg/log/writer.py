@@ -9,7 +9,7 @@ from kseg.formats.codes import INDEX_INTERVAL_BYTES, MAXIMUM_RELATIVE_OFFSET
 from kseg.index.producers import EndMarker, ProducerStates, build_producer_snapshot, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
-from kseg.log.segments import ClosedSegment, NextAppend, Rolled, RollSettings, why_rolled
+from kseg.log.segments import ClosedSegment, NextAppend, RollReason, RollSettings, why_rolled
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import COPIED_AT_ONCE
@@ -37,7 +37,7 @@ class WrittenSegment(NamedTuple):
     next_offset: int
     size: int
     batch_count: int
-    rolled: Rolled
+    rolled: RollReason
 
 
 class PartitionWriter:
@@ -96,7 +96,7 @@ class PartitionWriter:
 
     def _roll_before(self, header: BatchHeader) -> None:
         reason = self._segment.why_rolled(header, self.settings.roll)
-        if reason is not Rolled.UNKNOWN:
+        if reason is not RollReason.UNKNOWN:
             self.roll(reason, self._base_of_roll(header))
 
     def _base_of_roll(self, header: BatchHeader) -> int:
@@ -113,7 +113,7 @@ class PartitionWriter:
         self._add_epoch(header)
         self.next_offset = header.last_offset + 1
 
-    def roll(self, reason: Rolled, base_offset: int | None = None) -> None:
+    def roll(self, reason: RollReason, base_offset: int | None = None) -> None:
         """Close the segment and start another, at `next_offset` or the given offset; replace an empty one."""
         base = self.next_offset if base_offset is None else base_offset
         if self._segment.batch_count:
@@ -134,7 +134,7 @@ class PartitionWriter:
             build_partition_metadata,
         )
 
-        self._close_segment(Rolled.ACTIVE)
+        self._close_segment(RollReason.ACTIVE)
         if self.segments[-1].next_offset > 0:
             self._write_snapshot(self.segments[-1].next_offset)
         starts = tuple(EpochStart(*epoch) for epoch in self._epochs)
@@ -148,7 +148,7 @@ class PartitionWriter:
         log = (self.directory / f"{base_offset:020}.log").open("wb", buffering=_WRITE_BUFFER)
         return _OpenSegment(log, IndexBuilder(base_offset, self.settings.index_interval_bytes, self.states))
 
-    def _close_segment(self, reason: Rolled) -> None:
+    def _close_segment(self, reason: RollReason) -> None:
         segment, indexes = self._segment, self._segment.indexes
         segment.finish_copy()
         segment.log.close()
@@ -182,12 +182,12 @@ class _OpenSegment:
         self._first_timestamp = -1
         self._copy_range: tuple[LogFile, int, int] | None = None
 
-    def why_rolled(self, header: BatchHeader, settings: RollSettings) -> Rolled:
+    def why_rolled(self, header: BatchHeader, settings: RollSettings) -> RollReason:
         """Return the rule that requires a new segment before this batch; UNKNOWN if none does."""
         indexes = self.indexes
         if not self.batch_count or settings is NEVER:
             is_far = header.last_offset - indexes.base_offset > MAXIMUM_RELATIVE_OFFSET
-            return Rolled.OFFSET_RANGE if is_far else Rolled.UNKNOWN
+            return RollReason.OFFSET_RANGE if is_far else RollReason.UNKNOWN
         closed = ClosedSegment(
             indexes.base_offset,
             indexes.size,

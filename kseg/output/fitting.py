@@ -21,7 +21,7 @@ class Cut(NamedTuple):
     least: int
     in_middle: bool
 
-    def shortened(self, text: str, width: int) -> str:
+    def shorten(self, text: str, width: int) -> str:
         """Return a text that has at most the given width."""
         if width_of(text) <= width:
             return text
@@ -106,7 +106,7 @@ class Fitting:
         cuts = [(place, self._heads[place].cut, width) for place, width in zip(self.places, self._widths, strict=True)]
         return [
             [
-                row[place] if cut is None or self._folds_at(place) else cut.shortened(row[place], width)
+                row[place] if cut is None or self._folds_at(place) else cut.shorten(row[place], width)
                 for place, cut, width in cuts
             ]
             for row in rows

@@ -166,12 +166,12 @@ class RowWriter:
         self.count = 0
         self.form = form
 
-    def prepared(self, section: Section[Row]) -> Section[Row]:
+    def prepare(self, section: Section[Row]) -> Section[Row]:
         """Return a section with the requested columns, and its times in the zone of the output.
 
         Raises UsageError for an untitled section that has none of the columns.
         """
-        chosen = section.in_zone(self.form.zone).chosen(self.form.columns)
+        chosen = section.in_zone(self.form.zone).choose_columns(self.form.columns)
         if not chosen.columns and section.title is None:
             names = ", ".join(column.name for column in section.columns if column.name)
             raise UsageError(f"--fields: no row has {', '.join(self.form.columns)}; use {names}")
@@ -179,7 +179,7 @@ class RowWriter:
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Write a section, if it has requested columns; people see a titled section only if it has rows."""
-        prepared = self.prepared(section)
+        prepared = self.prepare(section)
         if prepared.columns:
             self.form.write_rows(prepared, self._count_rows(rows))
 

@@ -26,7 +26,7 @@ FOLDING_OPTIONS = "FRX"
 
 
 @contextmanager
-def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
+def open_pager(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
     """Open the output for long text: a pager if standard output is a terminal, otherwise standard output itself.
 
     KSEG_PAGER names it, or PAGER; `cat` or an empty name means no pager.
@@ -54,8 +54,8 @@ def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
 
 @contextmanager
 def paged_lines() -> Iterator[Callable[[str], None]]:
-    """Return a function that writes a line of text for people to the output of `paged`, escaped for a terminal."""
-    with paged() as out:
+    """Return a function that writes a line of text for people to the output of `open_pager`, escaped for a terminal."""
+    with open_pager() as out:
         if out is sys.stdout:
             yield write_line
         else:
@@ -115,7 +115,7 @@ def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> No
     """Write lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
     is_colored = takes_colors(sys.stdout, wanted=color)
     columns = room_on_terminal()
-    with paged(FOLDING_OPTIONS) as out:
+    with open_pager(FOLDING_OPTIONS) as out:
         for line in lines:
             out.write(f"{_style(line, columns, is_colored=is_colored)}\n")
         out.flush()

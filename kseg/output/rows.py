@@ -125,7 +125,7 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
-def quoted(text: str, *, is_safe: bool = False) -> str:
+def quote_field(text: str, *, is_safe: bool = False) -> str:
     """Return a field in quotes; `is_safe` as in CsvStyle."""
     doubled = (no_formula(text) if is_safe else text).replace('"', '""')
     return f'"{doubled}"'

@@ -163,9 +163,9 @@ def write_rich_table(
         )
     for row, shown in zip(rows, texts, strict=True):
         table.add_row(*map(_plain, shown), style=style(row) if style else None)
-    from kseg.output.pager import paged
+    from kseg.output.pager import open_pager
 
-    with paged() as out:
+    with open_pager() as out:
         is_terminal = sys.stdout.isatty() or None if color is None else color
         no_color = None if color is None else not color
         console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False)
@@ -318,7 +318,7 @@ class Section(Generic[Row]):
             return self.shown
         return [column for column in self.columns if column.title != NOT_SHOWN]
 
-    def chosen(self, names: Sequence[str]) -> "Section[Row]":
+    def choose_columns(self, names: Sequence[str]) -> "Section[Row]":
         """Return the section with only the named columns, in this order; all columns if none is named."""
         if not names:
             return self

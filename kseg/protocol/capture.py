@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple
 
-from kseg.errors import KsegError, UsageError, counted, missing_library
+from kseg.errors import KsegError, UsageError, missing_library, plural
 from kseg.protocol.conversation import Conversation, Frame, FrameDamage, Mixture, Numbers, Peers
 from kseg.protocol.messages import MAX_FRAME, SIZE_SIZE, SMALLEST_MESSAGE, is_request
 
@@ -240,7 +240,7 @@ def _lines(stream: Replay, most: int) -> Iterator[str]:
         for line in lines:
             yield line.decode("ascii", "replace")
         if len(rest) > most:
-            raise HexError(f"a line of more than {counted(most, 'character')} isn't hexadecimal text")
+            raise HexError(f"a line of more than {plural(most, 'character')} isn't hexadecimal text")
     if rest:
         yield rest.decode("ascii", "replace")
 
@@ -305,7 +305,7 @@ class _Bounded:
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes, fewer at the end. Raises CaptureError for an impossible size."""
         if not 0 <= size <= LARGEST_PACKET:
-            raise CaptureError(f"a packet can't have {counted(size, 'byte')}", position=self.position)
+            raise CaptureError(f"a packet can't have {plural(size, 'byte')}", position=self.position)
         pieces, left = [], size
         while left and (piece := self._stream.read(min(left, _PIECE))):
             pieces.append(piece)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kseg import kernel
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind, claimed_size
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message, write_in_steps
 from kseg.formats.schemas import REQUESTS, RESPONSES, MessageSchema, message_schema, version_range
@@ -126,7 +126,7 @@ def _is_known(api_key: int) -> bool:
 def read_request_header(data: bytes) -> MessageHeader:
     """Parse the header of a request, given without its size. Raises FrameError if there is none."""
     if len(data) < _SMALLEST_HEADER:
-        raise FrameError(f"{counted(len(data), 'byte is', 'bytes are')} too few for a request")
+        raise FrameError(f"{plural(len(data), 'byte is', 'bytes are')} too few for a request")
     api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
     if api_key < 0 or not 0 <= api_version < _NEWEST_VERSION:
         raise FrameError(f"API key {api_key} in version {api_version} isn't possible")
@@ -165,7 +165,7 @@ def read_request(data: bytes) -> ApiMessage:
 def correlation_id_of(response: bytes) -> int:
     """Return the correlation id of a response. Raises FrameError if there are too few bytes."""
     if len(response) < 4:
-        raise FrameError(f"{counted(len(response), 'byte is', 'bytes are')} too few for a response")
+        raise FrameError(f"{plural(len(response), 'byte is', 'bytes are')} too few for a response")
     return int.from_bytes(response[:4], "big", signed=True)
 
 
@@ -257,9 +257,9 @@ def _runs(records: bytes) -> Iterator[Run | Damage]:
             continue
         left = len(records) - at
         if stop == Stop.END:
-            claim = "a batch" if size is None else f"a batch of {counted(size, 'byte')}"
+            claim = "a batch" if size is None else f"a batch of {plural(size, 'byte')}"
             yield Damage(
-                DamageKind.TORN_TAIL, at, left, f"{claim} begins, but only {counted(left, 'byte is', 'bytes are')} left"
+                DamageKind.TORN_TAIL, at, left, f"{claim} begins, but only {plural(left, 'byte is', 'bytes are')} left"
             )
         else:
             yield Damage(
@@ -336,7 +336,7 @@ class Splitter:
     def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
         """Continue after missing bytes."""
         yield from self._give_up()
-        reason = f"{counted(size, 'byte is', 'bytes are')} missing"
+        reason = f"{plural(size, 'byte is', 'bytes are')} missing"
         if self._reason is None:
             self._lose(self._position + len(self._buffer), reason)
         elif "missing" not in self._reason:
@@ -392,7 +392,7 @@ class Splitter:
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
             claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
-            self._lose(self._position, f"{claim}, but only {counted(len(self._buffer), 'byte is', 'bytes are')} left")
+            self._lose(self._position, f"{claim}, but only {plural(len(self._buffer), 'byte is', 'bytes are')} left")
             yield from self._split()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from kseg.errors import ClosedPipeError, KsegError, counted
+from kseg.errors import ClosedPipeError, KsegError, plural
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk, talk
 from kseg.output.streams import flush_stdout, write_line
@@ -28,7 +28,7 @@ def completer(words: Sequence[str]) -> Callable[[str, int], str | None]:
 
 
 @contextmanager
-def completed(words: Sequence[str]) -> Iterator[None]:
+def complete_words(words: Sequence[str]) -> Iterator[None]:
     """Let `input` complete words at a terminal, if the system has readline."""
     try:
         import readline
@@ -98,7 +98,7 @@ class Dialogue:
     def hold(self) -> None:
         """Read SQL line by line until the end of input; print errors and continue."""
         self._note(_HELP)
-        with completed(self._session.words()):
+        with complete_words(self._session.words()):
             while (sql := self._next()) is not None:
                 self._answer_or_complain(sql)
 
@@ -106,7 +106,7 @@ class Dialogue:
         try:
             self.answer(sql)
             if self._writer.form.is_for_people:
-                write_line(f"({counted(self._writer.count, 'row')})")
+                write_line(f"({plural(self._writer.count, 'row')})")
                 flush_stdout()
         except ClosedPipeError:
             raise

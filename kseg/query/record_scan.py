@@ -16,8 +16,8 @@ from kseg.cluster.copies import Copies, PartitionCopy
 from kseg.errors import OpenError
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, gapless_partitions, plan_orders
-from kseg.export.read.order_reader import ChangedError, OrderReader, coalesced
-from kseg.export.results import LostOffsets, Tally, explained
+from kseg.export.read.order_reader import ChangedError, OrderReader, coalesce_batches
+from kseg.export.results import LostOffsets, Tally, find_explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text
 from kseg.kernel.contract import Contents
@@ -96,7 +96,7 @@ class RecordScan:
         """
         found = self._filter_rows()
         yield from islice(found, 1)  # immediately: a LIMIT may need no more
-        yield from coalesced(found, self._options.max_bytes, ROWS)
+        yield from coalesce_batches(found, self._options.max_bytes, ROWS)
 
     def _filter_rows(self) -> Iterator[pa.RecordBatch]:
         for key in sorted(self._copies, key=_rank):
@@ -120,7 +120,7 @@ class RecordScan:
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:
         own = {key: self._copies[key]}
         is_gapless = key in gapless_partitions(own)
-        done = {key: Done(explained(list(tallies), is_gapless=is_gapless))} if tallies else None
+        done = {key: Done(find_explained(list(tallies), is_gapless=is_gapless))} if tallies else None
         splitting = Splitting(_WHOLE, whole_partitions=True, disordered=frozenset(self._log.disordered))
         return plan_orders(own, self._selection, splitting, done, rank)
 
@@ -139,7 +139,7 @@ class RecordScan:
 
     def _say(self, readers: Sequence[OrderReader]) -> None:
         """Note damaged data that no copy has, and the readers' other notes."""
-        present = explained([reader.tally for reader in readers])
+        present = find_explained([reader.tally for reader in readers])
         for reader in readers:
             for loss in reader.tally.losses:
                 if not loss.is_harmless:

@@ -66,7 +66,7 @@ class RecordViews:
         copies = {key: known for key, known in self.copies.items() if key[0] == topic}
         internal = INTERNAL_TOPICS.get(topic)
         if internal is not None and not self.read.decode.fields():
-            return RecordTable(topic, copies, self.selection, self.read, internal.fields(), internal.added)
+            return RecordTable(topic, copies, self.selection, self.read, internal.fields(), internal.add_columns)
         read = self.read
         if read.decode.typed_parts():
             orders = plan_orders(copies, self.selection, _WHOLE)
@@ -116,7 +116,7 @@ _WORDS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Queried:
+class QuerySources:
     """The data of a session. paths: local directories; choice: the partitions in them.
 
     selection, read: the records, and their decoders, as for an export. is_verbose: names the chosen copy of each
@@ -255,7 +255,9 @@ class QuerySession:
 
 
 @contextmanager
-def open_session(queried: Queried, limits: QueryLimits, refuse: Refuse, zone: tzinfo = UTC) -> Iterator[QuerySession]:
+def open_session(
+    queried: QuerySources, limits: QueryLimits, refuse: Refuse, zone: tzinfo = UTC
+) -> Iterator[QuerySession]:
     """Yield a session, close it and remove its temporary files; arguments and errors as in `new_session`."""
     with scratch_directory() as scratch:
         session = new_session(queried, limits, scratch, QueryLog(refuse), zone)
@@ -264,7 +266,7 @@ def open_session(queried: Queried, limits: QueryLimits, refuse: Refuse, zone: tz
 
 
 def new_session(
-    queried: Queried, limits: QueryLimits, scratch: Path, log: QueryLog, zone: tzinfo = UTC
+    queried: QuerySources, limits: QueryLimits, scratch: Path, log: QueryLog, zone: tzinfo = UTC
 ) -> QuerySession:
     """Return the views over some directories, as currently listed.
 
@@ -285,7 +287,7 @@ def new_session(
     return session
 
 
-def create_views(session: QuerySession, queried: Queried) -> None:
+def create_views(session: QuerySession, queried: QuerySources) -> None:
     """List the directories, and create the views over them. Raises the errors of `open_session`."""
     connection, log = session.connection, session.log
     views = _record_views(queried, log)
@@ -306,11 +308,11 @@ def _execute(connection: duckdb.DuckDBPyConnection, *statements: str) -> None:
         connection.execute(statement)
 
 
-def _record_views(queried: Queried, log: QueryLog) -> RecordViews:
+def _record_views(queried: QuerySources, log: QueryLog) -> RecordViews:
     return RecordViews(_chosen_copies(queried, log), queried.selection, queried.read)
 
 
-def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
+def _chosen_copies(queried: QuerySources, log: QueryLog) -> Copies:
     refused: list[OpenError] = []
     replicas = find_replicas([*map(as_given, queried.paths)], refused.append)
     copies = copies_of(replicas)

@@ -298,7 +298,7 @@ class InternalTopic:
     def _value_shape(self) -> "_Shape":
         return _shape(tuple(self.values.values()))
 
-    def added(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    def add_columns(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """Return the batch with some of these columns, null for unreadable records."""
         keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
         readers: dict[str, Callable[[bytes | None, bytes | None], _ReadMessage | None]] = {

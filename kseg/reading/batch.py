@@ -10,7 +10,7 @@ from zlib import crc32
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, Body, decompress
-from kseg.errors import DamagedError, UsageError, counted
+from kseg.errors import DamagedError, UsageError, plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -390,7 +390,7 @@ class Batch:
         reader = kernel.load().Renderer(_PRINTING_NOTHING, kernel.load().Output(len, 0))
         reader.render(memoryview(self.raw), rows, 0, 1, self.position, bodies)
         for problem in reader.problems:
-            return BatchProblem(problem.problem, f"{counted(problem.records_read, 'record')} can be read")
+            return BatchProblem(problem.problem, f"{plural(problem.records_read, 'record')} can be read")
         return None
 
     @cached_property

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kseg import kernel
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -380,7 +380,7 @@ class Resync:
         if len(header) < HEADER_WINDOW:
             return False
         magic = header[MAGIC_POSITION]
-        return self._compute_crc(position, size, magic) == checksum_of(magic).stored(header)
+        return self._compute_crc(position, size, magic) == checksum_of(magic).read_stored(header)
 
     def _compute_crc(self, position: int, size: int, magic: int) -> int:
         """Compute the checksum of a batch of this magic, whose bytes are read piece by piece."""
@@ -400,9 +400,9 @@ class Resync:
         end = self._log.size if found is None else found
         unreadable = list(self._log.unreadable_in(position, end))
         if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
-            asked = f"a batch of {counted(claimed, 'byte')} begins" if claimed is not None else "a header begins"
+            asked = f"a batch of {plural(claimed, 'byte')} begins" if claimed is not None else "a header begins"
             kind, detail = self._with_likeness(
-                position, found, DamageKind.TORN_TAIL, f"{asked}, but only {counted(left, 'byte is', 'bytes are')} left"
+                position, found, DamageKind.TORN_TAIL, f"{asked}, but only {plural(left, 'byte is', 'bytes are')} left"
             )
             return Damage(kind, position, left, detail)
         if unreadable:
@@ -439,19 +439,19 @@ class Resync:
         if stop == Stop.BAD_CRC:
             reasons = f"{self._crc_detail(position, buffer)}, and {self._distrust_reason(position, buffer)}"
             return DamageKind.BAD_CRC, reasons
-        return DamageKind.BAD_LENGTH, f"length field is {size}, and {counted(left, 'byte is', 'bytes are')} left"
+        return DamageKind.BAD_LENGTH, f"length field is {size}, and {plural(left, 'byte is', 'bytes are')} left"
 
     def _distrust_reason(self, position: int, buffer: memoryview) -> str:
         """Return the reasons besides the CRC for not trusting a length."""
         claimed = claimed_size(buffer) or 0
         if self.ends_well(position + claimed) and not self.is_filled(position, claimed):
-            return f"nothing else confirms its size of {counted(claimed, 'byte')}"
+            return f"nothing else confirms its size of {plural(claimed, 'byte')}"
         return "there is no header at its end"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
         magic = buffer[MAGIC_POSITION]
         computed = self._compute_crc(position, claimed_size(buffer) or 0, magic)
-        return f"CRC is {checksum_of(magic).stored(buffer):#010x}, expected {computed:#010x}"
+        return f"CRC is {checksum_of(magic).read_stored(buffer):#010x}, expected {computed:#010x}"
 
     def crc_damage(self, position: int, size: int) -> Damage:
         """Return the damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
@@ -528,5 +528,5 @@ def unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
     text = f"bytes {first.start} to {first.end - 1}"
     if len(found) > 1:
         size = sum(each.end - each.start for each in found)
-        text += f" and {counted(len(found) - 1, 'more stretch', 'more stretches')}, {counted(size, 'byte')} in all,"
+        text += f" and {plural(len(found) - 1, 'more stretch', 'more stretches')}, {plural(size, 'byte')} in all,"
     return f"{text} {first.reason}"

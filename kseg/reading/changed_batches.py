@@ -111,7 +111,7 @@ def _is_intact(batch: bytes, size: int) -> bool:
         return False
     magic = batch[MAGIC_POSITION]
     covered = memoryview(batch)[checksum_of(magic).covers_from :]
-    return crc_function(magic)(covered, 0) == checksum_of(magic).stored(batch)
+    return crc_function(magic)(covered, 0) == checksum_of(magic).read_stored(batch)
 
 
 def _ways(held: bytes, size: int) -> Iterator[tuple[bytes, int]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from kseg import kernel
-from kseg.errors import KsegError, OpenError, UnreadableError, counted
+from kseg.errors import KsegError, OpenError, UnreadableError, plural
 from kseg.formats.codes import (
     CODEC_MASK,
     FLAGS_POSITION,
@@ -393,7 +393,7 @@ class LogFile:
         try:
             buffer = bytearray(size) if spaces is None or size > self._buffer_size else next(spaces)
         except MemoryError as error:
-            raise OpenError(f"there isn't enough memory for {counted(size, 'byte')}", self.path, position) from error
+            raise OpenError(f"there isn't enough memory for {plural(size, 'byte')}", self.path, position) from error
         filled = self._blocks.read_into(position, memoryview(buffer)[:size])
         if self._cache is not None:
             self._cache.was_read(position, filled)

@@ -38,7 +38,7 @@ class TextChange(NamedTuple):
     has_crs: bool = False
     written: Callable[[bytes], bytes] | None = None
 
-    def decoded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    def undo(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the bytes before the change, but for line ends; impossible ones are replaced by as many others."""
         steps = [step() for step in self.steps]
         for piece in pieces:
@@ -224,7 +224,7 @@ def find_change(read: ReadAt, position: int, known: TextChange | None = None) ->
 
 def _intact_bytes(change: TextChange, read: ReadAt, position: int, enough: int, trials: Trials) -> tuple[int, bool]:
     """Return the bytes of intact batches from a position on after undoing a change, and whether all are intact."""
-    pieces = change.decoded(pieces_of(read, position)) if change.steps else pieces_of(read, position)
+    pieces = change.undo(pieces_of(read, position)) if change.steps else pieces_of(read, position)
     batches = ChangedBatches(pieces, trials, has_crs=change.has_crs)
     size = misses = 0
     while size < enough and batches.peek(1):

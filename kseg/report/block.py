@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.cluster.now import Now
 from kseg.doctor.kinds import command_line, path_word
-from kseg.report.gather import Gathered, PartitionFacts, TopicFacts
+from kseg.report.gather import PartitionFacts, ReportFacts, TopicFacts
 
 Cell = str | int | float | None
 """Type of table cells: bytes, milliseconds and counts as int, shares of 1 and ratios as float; None: unknown."""
@@ -149,7 +149,7 @@ class DiskReport:
 _MOST_PATHS = 3
 
 
-def line_of(known: Gathered, command: str, *words: str) -> str | None:
+def line_of(known: ReportFacts, command: str, *words: str) -> str | None:
     """Return a command over all log directories; None if they are too many for a line."""
     paths = known.log_dirs
     return command_line([command, *map(path_word, paths), *words]) if len(paths) <= _MOST_PATHS else None

@@ -15,7 +15,7 @@ COLORS = ("#0b62c4", "#b35900", "#1a7f37", "#8a3ffc", "#b3261e", "#0a7c86", "#9c
 """Colours of categories; a style sheet replaces `.c0` to `.c7` in dark mode. Each colour also has a text."""
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return escaped text: markup in a name has no effect."""
     return escape(escaped_text(text))
 
@@ -41,13 +41,13 @@ def rect(area: Area, color: int, title: str = "", extra: str = "") -> str:
         f' height="{number(max(area.height, 0))}"'
     )
     paint = f'class="c{color}" fill="{COLORS[color]}"{extra}'
-    return f"<rect {place} {paint}><title>{shown(title)}</title></rect>" if title else f"<rect {place} {paint}/>"
+    return f"<rect {place} {paint}><title>{escape_text(title)}</title></rect>" if title else f"<rect {place} {paint}/>"
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", paint: str = f'class="t" fill="{TEXT}"') -> str:
     """Return a text; `anchor`: the end of it that is at x."""
     where = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text x="{number(x)}" y="{number(y)}"{where} {paint}>{shown(text)}</text>'
+    return f'<text x="{number(x)}" y="{number(y)}"{where} {paint}>{escape_text(text)}</text>'
 
 
 def dim_label(x: float, y: float, text: str, anchor: str = "start") -> str:
@@ -65,10 +65,10 @@ def picture(height: float, title: str, parts: Iterable[str]) -> str:
     """Return a complete picture; its title is its text for screen readers."""
     size = f'viewBox="0 0 {WIDTH} {number(height)}" width="{WIDTH}" height="{number(height)}"'
     font = f'font-family="system-ui, sans-serif" font-size="{FONT_SIZE}"'
-    return f'<svg {size} {font} role="img" aria-label="{shown(title)}">{"".join(parts)}</svg>'
+    return f'<svg {size} {font} role="img" aria-label="{escape_text(title)}">{"".join(parts)}</svg>'
 
 
-def clipped(text: str, width: float) -> str:
+def clip(text: str, width: float) -> str:
     """Return as much of a text as fits the width, with an ellipsis; empty if too little would remain."""
     most = int(width / (0.56 * FONT_SIZE))
     text = escaped_text(text)
@@ -176,7 +176,7 @@ def treemap(title: str, tiles: Sequence[Tile]) -> str:
     """Return a picture of tiles, largest first; empty tiles are omitted."""
     whole = Area(0, 0, WIDTH, _HEIGHT)
     parts: list[str] = []
-    for number_of_tile, (tile, area) in enumerate(squarified([each for each in tiles if each.size > 0], whole)):
+    for number_of_tile, (tile, area) in enumerate(squarify([each for each in tiles if each.size > 0], whole)):
         parts += _tile(tile, area, number_of_tile % len(COLORS))
     return picture(_HEIGHT, title, parts)
 
@@ -184,7 +184,7 @@ def treemap(title: str, tiles: Sequence[Tile]) -> str:
 def _tile(tile: Tile, area: Area, color: int) -> Iterator[str]:
     inner = Area(area.x + _GAP, area.y + _GAP, area.width - 2 * _GAP, area.height - 2 * _GAP)
     yield rect(inner, color, tile.title)
-    name = clipped(tile.name, inner.width - 8)
+    name = clip(tile.name, inner.width - 8)
     has_head = bool(name) and inner.height > _HEAD
     if has_head:
         yield label(inner.x + 4, inner.y + 12, name, paint=_WHITE)
@@ -192,7 +192,7 @@ def _tile(tile: Tile, area: Area, color: int) -> Iterator[str]:
     if len(tile.parts) < 2 or below.width < 12 or below.height < 12:
         return
     yield '<g fill="#ffffff" fill-opacity="0.13" stroke="#ffffff" stroke-opacity="0.6" stroke-width="0.6">'
-    for part, place in squarified(tile.parts, below):
+    for part, place in squarify(tile.parts, below):
         yield _inset(part, place)
     yield "</g>"
 
@@ -203,10 +203,10 @@ def _inset(part: Tile, area: Area) -> str:
         f'x="{number(area.x + 1)}" y="{number(area.y + 1)}" width="{number(max(area.width - 2, 0.5))}" '
         f'height="{number(max(area.height - 2, 0.5))}"'
     )
-    return f"<rect {place}><title>{shown(part.title)}</title></rect>"
+    return f"<rect {place}><title>{escape_text(part.title)}</title></rect>"
 
 
-def squarified(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]:
+def squarify(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]:
     """Yield each tile with its area, as close to a square as rows of descending size allow."""
     left = sorted((each for each in tiles if each.size > 0), key=lambda each: (-each.size, each.name))
     while left:
@@ -282,7 +282,7 @@ def _step_path(frame: PlotArea, series: Series, first: int, span: int, most: flo
     for time, value in series.points:
         path.append(f"M{x(time)} {y(value)}" if height is None else f"H{x(time)}V{y(value)}")
         height = value
-    name = f"<title>{shown(series.name)}</title>"
+    name = f"<title>{escape_text(series.name)}</title>"
     if series.is_line:
         paint = f'class="l{color}" fill="none" stroke="{COLORS[color]}" stroke-width="1.6" stroke-dasharray="5 3"'
         return f'<path d="{"".join(path)}" {paint}>{name}</path>'
@@ -339,7 +339,7 @@ def week_map(title: str, values: Sequence[float], text: Callable[[float], str]) 
             shade = 0.06 + 0.94 * value / most
             place = f'x="{number(left + hour * wide)}" y="{top + day * high}" fill-opacity="{shade:.2f}"'
             size = f'width="{number(wide - 1.5)}" height="{high - 1.5}"'
-            cells.append(f"<rect {place} {size}><title>{name} {hour:02}:00: {shown(text(value))}</title></rect>")
+            cells.append(f"<rect {place} {size}><title>{name} {hour:02}:00: {escape_text(text(value))}</title></rect>")
     bottom = top + 7 * high
     parts.append(f'<g class="c0" fill="{COLORS[0]}">{"".join(cells)}</g>')
     parts += [dim_label(left + hour * wide, bottom + 12, f"{hour:02}:00") for hour in (0, 6, 12, 18)]
@@ -366,13 +366,13 @@ class Strip(NamedTuple):
     words: str = ""
 
 
-def stacked(title: str, strips: Sequence[Strip], names: Sequence[str]) -> str:
+def draw_strips(title: str, strips: Sequence[Strip], names: Sequence[str]) -> str:
     """Return a picture of strips as long as their parts together; `names` of the colours."""
     parts, left, right = [], 118.0, WIDTH - 52.0
     total = max((sum(part.size for part in strip.parts) for strip in strips), default=0) or 1
     for place, strip in enumerate(strips):
         y, x = 4 + place * _ROW, left
-        parts.append(label(left - 6, y + 12, clipped(strip.name, left - 8), "end"))
+        parts.append(label(left - 6, y + 12, clip(strip.name, left - 8), "end"))
         for part in strip.parts:
             width = (right - left) * part.size / total
             extra = ' fill-opacity="0.25"' if part.is_pale else ""
@@ -421,7 +421,7 @@ def timeline(
     parts = []
     for place, lane in enumerate(lanes):
         y = frame.top + place * _ROW
-        parts += [label(112, y + 13, clipped(lane.name, 110), "end"), line(frame.left, y + 9, frame.right, y + 9)]
+        parts += [label(112, y + 13, clip(lane.name, 110), "end"), line(frame.left, y + 9, frame.right, y + 9)]
         for span in lane.spans:
             x = frame.left + wide * max(span.first - start, 0)
             width = max(wide * (span.last - max(span.first, start)), 1.5)

@@ -65,7 +65,7 @@ class SupersededRecords(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class PartitionSurvey:
     """The facts about a partition.
 
     sums: None if no log could be read. files: by kind. superseded: None if records weren't read. own: the topic's own
@@ -86,14 +86,16 @@ def survey(
     processes: int | None = None,
     on_read: OnRead | None = None,
     on_unread: OnUnread | None = None,
-) -> Iterator[Surveyed]:
+) -> Iterator[PartitionSurvey]:
     """Yield each partition of a plan, in order; arguments as for `examine`."""
     orders = examination_orders(plan, settings, on_unread=on_unread)
     work = partial(_survey_partition, settings)
     return share_orders(work, orders, reading_cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
 
 
-def _survey_partition(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:
+def _survey_partition(
+    settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead
+) -> Iterator[PartitionSurvey]:
     try:
         partition = PartitionLog(each.order.path, each.order.checkpoints)
         watch = PartitionWatch(partition, each.retention.now_ms)
@@ -102,10 +104,10 @@ def _survey_partition(settings: ExaminationSettings, each: ExaminationOrder, on_
         examined = examine_partition(partition, settings, each, on_read=on_read, on_slice=watch.take)
     except OpenError as error:
         if each.order.path.exists():  # otherwise a broker has deleted it meanwhile
-            yield Surveyed(unreadable_partition(each, error), None, {}, None, each.own)
+            yield PartitionSurvey(unreadable_partition(each, error), None, {}, None, each.own)
         return
-    superseded = None if settings.is_quick else watch.superseded()
-    yield Surveyed(examined, watch.sums(), sizes_by_kind(partition), superseded, each.own)
+    superseded = None if settings.is_quick else watch.superseded_records()
+    yield PartitionSurvey(examined, watch.sums(), sizes_by_kind(partition), superseded, each.own)
 
 
 class PartitionWatch:
@@ -139,7 +141,7 @@ class PartitionWatch:
             finally:
                 on_read(segment.size)
 
-    def superseded(self) -> SupersededRecords:
+    def superseded_records(self) -> SupersededRecords:
         """Return the records that compaction could remove, without the active segment."""
         return self._superseded or self._superseded_so_far()
 
@@ -395,7 +397,7 @@ class TopicFacts:
         self.keys[key.hash] = PlacedKey(first.key._replace(records=records, size=size), first.partition)
 
 
-class Gathered:
+class ReportFacts:
     """All gathered facts.
 
     partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: the
@@ -418,7 +420,7 @@ class Gathered:
         self.samples: dict[str, Sample] = {}
         self._by_path: dict[Path, PartitionFacts] = {}
 
-    def take(self, found: Surveyed) -> None:
+    def take(self, found: PartitionSurvey) -> None:
         """Add a partition."""
         facts = self._facts(found)
         if facts is None:
@@ -429,7 +431,7 @@ class Gathered:
             if found.sums is not None:
                 self.all.add(found.sums)
 
-    def _facts(self, found: Surveyed) -> PartitionFacts | None:
+    def _facts(self, found: PartitionSurvey) -> PartitionFacts | None:
         listing, sums = found.examined.listing, found.sums
         if listing is None:
             return None

@@ -26,7 +26,7 @@ from kseg.report.block import (
     Table,
     Weight,
 )
-from kseg.report.charts import COLORS, number, shown
+from kseg.report.charts import COLORS, escape_text, number
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
 from kseg.sizes import human_size
 from kseg.store.target import NewFile
@@ -191,7 +191,7 @@ def _head(report: DiskReport) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{shown(report.about.title)}</title>\n<style>{_STYLE}</style></head>\n"
+        f"<title>{escape_text(report.about.title)}</title>\n<style>{_STYLE}</style></head>\n"
     )
 
 
@@ -202,7 +202,7 @@ def _source(text: str) -> str:
 
 def _about(report: DiskReport) -> Iterator[str]:
     about = report.about
-    yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
+    yield f"<h1>{escape_text(about.title)}</h1>\n<dl class=about>"
     origin = {
         NowSource.DISK: (", the latest time that a broker wrote"),
         NowSource.FILES: ", the latest modification time of a log file",
@@ -222,30 +222,30 @@ def _about(report: DiskReport) -> Iterator[str]:
     if len(about.sources) > 6:
         entries.append(("Directory", f"and {len(about.sources) - 6} more"))
     for name, text in entries:
-        yield f"<div><dt>{name}</dt><dd>{shown(text)}</dd></div>"
-    yield f"<div><dt>Command</dt><dd><code>{shown(about.command)}</code></dd></div></dl>\n"
+        yield f"<div><dt>{name}</dt><dd>{escape_text(text)}</dd></div>"
+    yield f"<div><dt>Command</dt><dd><code>{escape_text(about.command)}</code></dd></div></dl>\n"
 
 
 def _verdict_list(verdicts: list[tuple[Sentence, Block | None]]) -> Iterator[str]:
     yield '<ul class="verdicts">\n'
     for verdict, block in verdicts:
-        where = "" if block is None else f' <a href="#{block.id}">{shown(block.title)}</a>'
-        command = "" if verdict.command is None else f" <code>{shown(verdict.command)}</code>"
+        where = "" if block is None else f' <a href="#{block.id}">{escape_text(block.title)}</a>'
+        command = "" if verdict.command is None else f" <code>{escape_text(verdict.command)}</code>"
         mark = f'<b class="mark {verdict.weight}">{_MARKS[verdict.weight]}</b>'
-        yield f"<li>{mark} <span>{shown(verdict.sentence)}{where}{command}</span></li>\n"
+        yield f"<li>{mark} <span>{escape_text(verdict.sentence)}{where}{command}</span></li>\n"
     yield "</ul>\n"
 
 
 def _contents(report: DiskReport) -> Iterator[str]:
     yield '<nav aria-label="Sections"><ul>'
     for block in report.blocks:
-        yield f'<li><a href="#{block.id}">{shown(block.title)}</a></li>'
+        yield f'<li><a href="#{block.id}">{escape_text(block.title)}</a></li>'
     yield '<li><a href="#glossary">Glossary</a></li></ul></nav>\n'
 
 
 def _opening(name: str, title: str) -> str:
     """Return the beginning of a section."""
-    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{shown(title)}</h2>\n'
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{escape_text(title)}</h2>\n'
 
 
 def _section(block: Block, zone: tzinfo) -> Iterator[str]:
@@ -258,19 +258,19 @@ def _section(block: Block, zone: tzinfo) -> Iterator[str]:
         yield from _table(block, table, zone)
     yield "</div>\n"
     for note in block.notes:
-        yield f'<p class="note">{shown(note)}</p>\n'
+        yield f'<p class="note">{escape_text(note)}</p>\n'
     yield "</section>\n"
 
 
 def _figure(figure: Figure) -> str:
-    return f"<figure><figcaption>{shown(figure.title)}</figcaption>{figure.svg}</figure>\n"
+    return f"<figure><figcaption>{escape_text(figure.title)}</figcaption>{figure.svg}</figure>\n"
 
 
 def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     if not table.rows:
         return
     is_long = len(table.rows) > _FEW_ROWS
-    title = f"{shown(table.title)} <small>{len(table.rows):,}</small>" if is_long else shown(table.title)
+    title = f"{escape_text(table.title)} <small>{len(table.rows):,}</small>" if is_long else escape_text(table.title)
     yield f'<div class="part"><h3 id="t-{table.id}">{title}</h3>\n'
     titles = f"{block.id}-title t-{table.id}"
     yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="{titles}">'
@@ -279,7 +279,7 @@ def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
         place for place, _ in enumerate(table.columns) if any(row[place] is not None for row in table.rows)
     ]
     for column in (table.columns[place] for place in shown_columns):
-        yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
+        yield f'<th scope="col"{_alignment(column)}>{escape_text(column.title)}</th>'
     yield "</tr></thead><tbody>\n"
     for row in table.rows[:MOST_ROWS]:
         cells = (_cell(place, table.columns[place], row[place], zone) for place in shown_columns)
@@ -298,7 +298,7 @@ def _alignment(column: CellColumn) -> str:
 
 
 def _cell(place: int, column: CellColumn, value: str | int | float | None, zone: tzinfo) -> str:
-    text = shown(cell_text(column.kind, value, zone))
+    text = escape_text(cell_text(column.kind, value, zone))
     if place == 0:
         return f"<th scope=row align=left>{text}</th>"
     if column.kind is CellKind.COMMAND and value is not None:
@@ -323,7 +323,7 @@ def _glossary(report: DiskReport) -> Iterator[str]:
     yield _opening("glossary", "Glossary")
     yield '<dl class="terms">'
     for term in report.glossary:
-        yield f"<div><dt>{shown(term.word)}</dt><dd>{shown(term.meaning)}</dd></div>\n"
+        yield f"<div><dt>{escape_text(term.word)}</dt><dd>{escape_text(term.meaning)}</dd></div>\n"
     yield "</dl></section>\n"
 
 

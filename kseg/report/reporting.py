@@ -6,12 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kseg.cluster.directories import LogDir
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
+from kseg.cluster.metadata_copy import CHEAP_METADATA, AdjacentMetadata, OnUnread
 from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
-from kseg.errors import FileError, KsegError, UsageError, counted
+from kseg.errors import FileError, KsegError, UsageError, plural
 from kseg.log.listing_rows import counted_directories
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
 from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
@@ -19,7 +19,7 @@ from kseg.report.blocks.keys import compaction_block, keys_block, skew_block
 from kseg.report.blocks.sizes import bytes_block, codec_trial_block, cost_block, sizes_block, take_samples
 from kseg.report.blocks.state import findings_block, groups_block, replicas_block, settings_block
 from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_block, times_block
-from kseg.report.gather import Choices, Gathered, survey
+from kseg.report.gather import Choices, ReportFacts, survey
 from kseg.report.summary import summary_of
 from kseg.report.sums import share_text
 from kseg.sizes import human_size
@@ -27,7 +27,7 @@ from kseg.system.shared_work import OnRead
 from kseg.times import time_text
 from kseg.verify.verify import VerificationPlan
 
-BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
+BLOCKS: tuple[Callable[[ReportFacts], Block], ...] = (
     findings_block,
     bytes_block,
     skew_block,
@@ -50,7 +50,7 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 )
 
 
-def report_of(known: Gathered, about: About, unread: int) -> DiskReport:
+def report_of(known: ReportFacts, about: About, unread: int) -> DiskReport:
     """Return the report of the gathered facts; empty blocks are omitted.
 
     unread: as for the summary.
@@ -93,7 +93,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
         tells_cleaning=True,
         static=reading.static,
     )
-    known = Gathered(choices, plan.cluster.partitions())
+    known = ReportFacts(choices, plan.cluster.partitions())
     check_up = CheckUpInWork(plan, now=choices.now, is_quick=choices.is_quick, zone=choices.zone)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
     unread = 0
@@ -108,7 +108,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     found = check_up.result()
     known.check_up = found if choices.now.given_ms is None else replace(found, disks=())
     log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
-    known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
+    known.cluster = AdjacentMetadata(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
     if not choices.is_quick:
         take_samples(known)
         known.groups = _groups(plan.cluster.paths)
@@ -123,12 +123,12 @@ def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
         return None
 
 
-def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
+def _about(plan: VerificationPlan, known: ReportFacts, command: str) -> About:
     sources = [_read_directory(log_dir) for log_dir in plan.log_dirs]
     sources = sources or [ReadDirectory(str(path), None, None) for path in known.log_dirs]
-    places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
+    places = plural(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
-    topics = counted(len({each.topic for each in known.partitions}), "topic")
+    topics = plural(len({each.topic for each in known.partitions}), "topic")
     in_use = known.in_use
     copies = len(in_use) - len({(each.topic, each.partition.partition) for each in in_use})
     partitions = counted_directories(len(known.partitions), copies, len(known.not_in_use))
@@ -151,7 +151,7 @@ def _read_directory(log_dir: LogDir) -> ReadDirectory:
     return ReadDirectory(str(log_dir.path), log_dir.identity.cluster_id, log_dir.identity.broker)
 
 
-def _read_text(known: Gathered) -> str:
+def _read_text(known: ReportFacts) -> str:
     if known.choices.is_quick:
         return "file names, indexes and the header of every batch, but no records (--quick)"
     read, size = known.check_up.read, known.check_up.size

@@ -5,10 +5,10 @@ from itertools import chain
 from types import MappingProxyType
 
 from kseg.cluster.now import NowSource
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.report.block import About, Block, Sentence, SummaryPart, Weight, sorted_verdicts
 from kseg.report.blocks.sizes import disk_verdicts
-from kseg.report.gather import Gathered
+from kseg.report.gather import ReportFacts
 from kseg.report.sums import share_text
 from kseg.sizes import human_size
 from kseg.times import time_text
@@ -27,7 +27,7 @@ _MOST_PROBLEMS, _MOST_TOPICS = 5, 5
 """Most problems and topics, so that the summary fits on a printed page."""
 
 
-def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: int) -> tuple[SummaryPart, ...]:
+def summary_of(known: ReportFacts, about: About, blocks: Sequence[Block], unread: int) -> tuple[SummaryPart, ...]:
     """Return the parts of the summary, which repeats results of the blocks.
 
     unread: number of unreadable files.
@@ -37,7 +37,7 @@ def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: i
         SummaryPart("problems", "Problems", tuple(_problems(blocks))),
         SummaryPart("space", "Usage", tuple(_space(known, by_id["bytes"]))),
         SummaryPart("forecast", "Forecast", tuple(_forecast(by_id["forecast"]))),
-        SummaryPart("unread", "Not examined", tuple(map(Sentence, _unread(known, about, unread)))),
+        SummaryPart("unread", "Not examined", tuple(map(Sentence, _describe_unread(known, about, unread)))),
         SummaryPart("now", "As of", tuple(map(Sentence, _now(known, about)))),
     )
 
@@ -52,10 +52,10 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
         yield from chain.from_iterable(block.verdicts for block in blocks if block.id == "findings")
 
 
-def _space(known: Gathered, sizes: Block) -> Iterator[Sentence]:
+def _space(known: ReportFacts, sizes: Block) -> Iterator[Sentence]:
     total = sum(each.disk_size for each in known.partitions)
     logs = human_size(sum(each.size for each in known.partitions))
-    yield Sentence(f"{counted(len(known.partitions), 'partition')}: {human_size(total)} on disk, {logs} in logs.")
+    yield Sentence(f"{plural(len(known.partitions), 'partition')}: {human_size(total)} on disk, {logs} in logs.")
     yield from disk_verdicts(known)
     rows = next(table.rows for table in sizes.tables if table.id == "topics")[:_MOST_TOPICS]
     texts = (f"{row[0]} {human_size(int(row[2] or 0))} ({share_text(float(row[1] or 0))})" for row in rows)
@@ -70,10 +70,10 @@ def _forecast(forecast: Block) -> Iterator[Sentence]:
     yield from forecast.verdicts
 
 
-def _unread(known: Gathered, about: About, unread: int) -> Iterator[str]:
+def _describe_unread(known: ReportFacts, about: About, unread: int) -> Iterator[str]:
     yield f"Read: {about.read}."
     if unread:
-        yield f"{counted(unread, 'file')} can't be read; standard error lists them."
+        yield f"{plural(unread, 'file')} can't be read; standard error lists them."
     if known.choices.now.source is NowSource.GIVEN:
         yield "Disk usage: omitted, because --now is set."
     if known.groups is None:
@@ -82,7 +82,7 @@ def _unread(known: Gathered, about: About, unread: int) -> Iterator[str]:
         yield "Cluster metadata: not found, so topic settings are unknown."
 
 
-def _now(known: Gathered, about: About) -> Iterator[str]:
+def _now(known: ReportFacts, about: About) -> Iterator[str]:
     source = _SOURCES[known.choices.now.source]
     yield f"{about.time_text}, {source}."
     last = max((each.last_time for each in known.partitions), default=-1)

@@ -318,7 +318,7 @@ class ProducerSums(NamedTuple):
     after_middle: int
     after_long: int
 
-    def joined(self, other: "ProducerSums") -> "ProducerSums":
+    def join(self, other: "ProducerSums") -> "ProducerSums":
         """Return the sums of two partitions; offsets have no meaning then."""
         known = [time for time in (self.first_time, other.first_time) if time >= 0]
         return ProducerSums(
@@ -402,7 +402,7 @@ class Sums:
         self.week = array("q", map(sum, zip(self.week, other.week, strict=True)))
         for producer_id, producer in other.producers.items():
             before = self.producers.get(producer_id)
-            self.producers[producer_id] = producer if before is None else before.joined(producer)
+            self.producers[producer_id] = producer if before is None else before.join(producer)
         self.other_producers += other.other_producers
         if len(self.producers) > 2 * MOST_KEPT_PRODUCERS:
             self.leave_out_producers()

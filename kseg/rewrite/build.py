@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kseg.errors import RecordError
 from kseg.formats.codes import CODEC_MASK, MAXIMUM_RELATIVE_OFFSET, TIMESTAMP_TYPE_MASK, Codec, ControlType
-from kseg.log.segments import Rolled
+from kseg.log.segments import RollReason
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.writer.batches import LAST_SEQUENCE, BatchSettings, RecordsBuilder, build_batch, check_offset
 from kseg.writer.messages import encode_entry, encode_record, encode_wrapper
@@ -120,7 +120,7 @@ class _Build:
         self._is_base_open = False
         if self._keep_segments:
             self._writer.settings = replace(self._writer.settings, roll=NEVER)
-        self._writer.roll(Rolled.UNKNOWN, start.base_offset)
+        self._writer.roll(RollReason.UNKNOWN, start.base_offset)
 
     def _add_record(self, record: SourceRecord) -> None:
         settings = self._settings
@@ -139,7 +139,7 @@ class _Build:
             self._check_rises(first, record.line)
             if self._is_base_open and first > self._writer.next_offset:
                 check_offset(first)
-                self._writer.roll(Rolled.UNKNOWN, first)
+                self._writer.roll(RollReason.UNKNOWN, first)
             self._is_base_open = False
             builder = self._open = self._settings.new_builder(first, self._sequence)
         offset = builder.next_offset if record.offset is None else record.offset

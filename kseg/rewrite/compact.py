@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kseg.errors import DamagedError, FileError, KsegError, counted
+from kseg.errors import DamagedError, FileError, KsegError, plural
 from kseg.index.header_scan import end_of, events
 from kseg.index.producers import ProducerStates, build_producer_snapshot, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
@@ -21,8 +21,8 @@ from kseg.log.compaction_plan import (
     BatchCleaner,
     CleanedTransactions,
     CleaningPlan,
-    Gone,
     OffsetMap,
+    RemovalReason,
     TombstoneRetention,
     group_segments,
     intact_slices,
@@ -63,7 +63,7 @@ class Compacted:
     segments: list[CleanedSegment] = field(default_factory=list)
     passes: int = 0
     kept: int = 0
-    gone: Counter[Gone] = field(default_factory=Counter)
+    gone: Counter[RemovalReason] = field(default_factory=Counter)
     emptied: int = 0
     bytes_before: int = 0
     bytes_left_alone: int = 0
@@ -137,7 +137,7 @@ class _Cleaning:
         self._temporary = ExitStack()
         self._offsets = OffsetMap(settings.dedupe_buffer_size)
         if self._offsets.table.is_full:
-            raise KsegError(f"an offset map of {counted(settings.dedupe_buffer_size, 'byte')} has no room for a key")
+            raise KsegError(f"an offset map of {plural(settings.dedupe_buffer_size, 'byte')} has no room for a key")
 
     def close(self) -> None:
         """Remove the passes' files in the temporary directory."""
@@ -232,8 +232,8 @@ class _Cleaning:
             origins = tuple(base for each in group for base in self._origins[each.base_offset])
             self._origins[output.base_offset] = origins
             done.segments.append(CleanedSegment(output.base_offset, output.size, origins))
-        done.kept, done.emptied = cleaner.kept, cleaner.emptied
-        done.gone += cleaner.gone
+        done.kept, done.emptied = cleaner.remaining_count, cleaner.emptied
+        done.gone += cleaner.removed_counts
         self._met = transactions.kept
         return left
 
@@ -258,7 +258,7 @@ def _is_discarded(run: Run, row: int, header: BatchHeader, transactions: Cleaned
 def _clean_group(cleaner: BatchCleaner, segment: SegmentFiles) -> Iterator[Run]:
     try:
         for piece in intact_slices(segment.path):
-            yield from cleaner.cleaned(piece)
+            yield from cleaner.clean_slice(piece)
     except DamagedError:
         raise
     except FileError as error:

@@ -45,7 +45,7 @@ def lost_ends(partition: PartitionLog, kept: Sequence[Extent]) -> list[LostEnd]:
     Raises OpenError if a log can't be opened.
     """
     finder = _Finder(partition, sorted(kept, key=_first_offset))
-    return [*finder.ended(), *finder.unknown()]
+    return [*finder.find_ends(), *finder.find_unknown()]
 
 
 class _Lost(NamedTuple):
@@ -65,7 +65,7 @@ class _Finder:
         self._kept = kept
         self._taken: set[int] = set()
 
-    def ended(self) -> Iterator[LostEnd]:
+    def find_ends(self) -> Iterator[LostEnd]:
         lost = list(self._find_lost())
         lost.sort(key=lambda each: each.event.end_offset is None)  # those without an offset can take any free one
         for event, begun, coordinator_epoch in lost:
@@ -81,13 +81,13 @@ class _Finder:
             content = self._batch(offset, begun if event.header is None else event.header, marker)
             yield found._replace(offset=offset, marker=marker, content=content)
 
-    def unknown(self) -> Iterator[LostEnd]:
+    def find_unknown(self) -> Iterator[LostEnd]:
         for producer_id in self._walk.maybe_ended:
             yield LostEnd(producer_id, self._walk.begun[producer_id], Outcome.UNKNOWN)
 
     def _find_lost(self) -> Iterator[_Lost]:
         begun, coordinator_epochs = dict[int, BatchHeader](), dict[int, int]()
-        for event in self._walk.over(self._partition.segments):
+        for event in self._walk.walk(self._partition.segments):
             if isinstance(event, Begun):
                 begun[event.header.producer_id] = event.header
             elif isinstance(event, Ended):

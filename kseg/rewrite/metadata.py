@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, only_below
+from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, limit_to_contents
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID, TopicIds
@@ -35,7 +35,7 @@ from kseg.kernel.contract import MOST
 from kseg.log.lineage import noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.replay import Unreadable, partition_batches
-from kseg.log.segments import Rolled, SegmentFiles
+from kseg.log.segments import RollReason, SegmentFiles
 from kseg.log.selection import PartitionChoice
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import NEW_HEADER, Batch, scan_log
@@ -92,7 +92,7 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         DamagedError: none is complete: each lacks records from before its log, and a checkpoint that has them.
     """
     choice = PartitionChoice((METADATA_TOPIC,), allow_missing=True)
-    below = None if refuse is None else only_below(refuse)
+    below = None if refuse is None else limit_to_contents(refuse)
     found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
     if not found:
         raise OpenError(
@@ -469,7 +469,7 @@ def _write_log(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None
         current = None
         for segment, batch in copy.batches():
             if current not in (None, segment):
-                writer.roll(Rolled.UNKNOWN, segment.base_offset)
+                writer.roll(RollReason.UNKNOWN, segment.base_offset)
             current = segment
             writer.append(bytes(batch.raw))
         if new.endpoint is not None:

@@ -215,7 +215,7 @@ def redact_directory(
         count,
         dict(noise),
         tuple(zeros),
-        names.replaced,
+        names.substitutes,
     )
 
 

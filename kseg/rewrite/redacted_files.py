@@ -88,16 +88,16 @@ def _entries(
 def _offset_index(content: bytes, around: Surroundings) -> bytes:
     places = around.places
 
-    def moved(entry: Entry) -> Entry:
+    def move_entry(entry: Entry) -> Entry:
         offset, position = entry
         if places is None or position < 0:
             return entry
-        return offset, min(places.moved(position), _LARGEST_POSITION)
+        return offset, min(places.new_position(position), _LARGEST_POSITION)
 
     def is_likely(entry: Entry, before: Entry) -> bool:
         return entry[0] >= before[0] and entry[1] >= before[1]
 
-    return _entries(OFFSET_INDEX_ENTRY_FIELDS, content, around, is_likely, moved)
+    return _entries(OFFSET_INDEX_ENTRY_FIELDS, content, around, is_likely, move_entry)
 
 
 def _time_index(content: bytes, around: Surroundings) -> bytes:
@@ -150,13 +150,13 @@ def _numbers(parse: Callable[[bytes], T], build: Callable[[T], bytes]) -> Callab
 def _text_file(redact: Callable[[bytes, Surroundings], bytes]) -> Callable[[bytes, Surroundings], bytes]:
     """A small text file; one that can't be read becomes noise."""
 
-    def redacted(content: bytes, around: Surroundings) -> bytes:
+    def redact_content(content: bytes, around: Surroundings) -> bytes:
         try:
             return redact(content, around)
         except FileError:
             return around.noise.bytes_at(0, len(content))
 
-    return redacted
+    return redact_content
 
 
 _FILES: Mapping[FileKind, Callable[[bytes, Surroundings], bytes]] = MappingProxyType(

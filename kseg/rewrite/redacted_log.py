@@ -79,7 +79,7 @@ class Places(NamedTuple):
     old: list[int]
     new: list[int]
 
-    def moved(self, position: int) -> int:
+    def new_position(self, position: int) -> int:
         """Return the new position of a byte."""
         slot = bisect_right(self.old, position) - 1
         return position if slot < 0 else position - self.old[slot] + self.new[slot]
@@ -189,7 +189,7 @@ class _Rewriter:
             body = compress(batch.codec, changed, magic=batch.magic)
         else:
             body = self._contents(batch, body, is_whole=problem is None)
-        return _sealed(bytearray(batch.raw[:BATCH_HEADER_SIZE]) + body, batch.magic)
+        return _seal(bytearray(batch.raw[:BATCH_HEADER_SIZE]) + body, batch.magic)
 
     def _contents(self, batch: Batch, body: bytes, *, is_whole: bool) -> bytes:
         """The records of a body with other contents; what follows those that can be read is noise."""
@@ -219,15 +219,15 @@ class _Rewriter:
             raw[first:] = self._noise.bytes_at(batch.position + start, len(raw) - first, attempt)
             if Batch.parse(bytes(raw), batch.position, is_valid=True).problem() == known:
                 break
-        return _sealed(raw, batch.magic)
+        return _seal(raw, batch.magic)
 
     def _legacy(self, batch: Batch) -> bytes:
         raw = bytearray(batch.raw)
         if batch.codec == Codec.NONE:
             self._entry(raw, 0, len(raw))
-            return _sealed(raw, batch.magic)
+            return _seal(raw, batch.magic)
         value = wrapper_value(memoryview(batch.raw))
-        key, at = _sized(batch.raw, _KEY_LENGTHS[min(batch.magic, 1)].position)
+        key, at = _read_sized(batch.raw, _KEY_LENGTHS[min(batch.magic, 1)].position)
         if key:
             raw[at - len(key) : at] = self._records.record(key, None)[0] or b""
         start = at + LENGTH.size if value is None else len(raw) - len(value)
@@ -247,9 +247,9 @@ class _Rewriter:
             packed = compress(batch.codec, bytes(entries), magic=batch.magic)
         except RecordError:
             return self._as_bad(batch, raw, start)
-        raw[start - LENGTH.size :] = LENGTH.packed(len(packed)) + packed
-        raw[SIZE_POSITION : SIZE_POSITION + LENGTH.size] = LENGTH.packed(len(raw) - LOG_OVERHEAD)
-        return _sealed(raw, batch.magic)
+        raw[start - LENGTH.size :] = LENGTH.pack(len(packed)) + packed
+        raw[SIZE_POSITION : SIZE_POSITION + LENGTH.size] = LENGTH.pack(len(raw) - LOG_OVERHEAD)
+        return _seal(raw, batch.magic)
 
     def _entry(self, entries: bytearray, start: int, end: int) -> None:
         """Replace key and value of a log entry where they stand; a wrong checksum stays wrong by the same bits."""
@@ -257,8 +257,8 @@ class _Rewriter:
         raw = bytes(entries[start:end])
         magic = 1 if raw[MAGIC_POSITION] == 1 else 0
         wrong = (ENTRY_V0_CRC.read(raw) ^ checksum(raw, 0)) & _UINT32
-        key, at = _sized(raw, _KEY_LENGTHS[magic].position)
-        value, value_end = _sized(raw, at)
+        key, at = _read_sized(raw, _KEY_LENGTHS[magic].position)
+        value, value_end = _read_sized(raw, at)
         replaced = bytearray(raw)
         if value_end < len(raw) and not _is_likely(raw, magic, has_key=key is not None):
             key, value, at, value_end = None, None, 0, ENTRY_V0_ATTRIBUTES.end
@@ -297,7 +297,7 @@ def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:
         yield 0, _LIKENESS
 
 
-def _sized(raw: bytes, at: int) -> tuple[bytes | None, int]:
+def _read_sized(raw: bytes, at: int) -> tuple[bytes | None, int]:
     """A key or value after its length, and where it ends; None for null, and for one that doesn't fit."""
     if at + LENGTH.size > len(raw):
         return None, at
@@ -321,8 +321,8 @@ def checksum(raw: bytes | bytearray, magic: int) -> int:
     return found & _UINT32
 
 
-def _sealed(raw: bytearray, magic: int) -> bytes:
+def _seal(raw: bytearray, magic: int) -> bytes:
     """The bytes of a batch with the length and the checksum that they have."""
-    raw[SIZE_POSITION : SIZE_POSITION + LENGTH.size] = LENGTH.packed(len(raw) - LOG_OVERHEAD)
+    raw[SIZE_POSITION : SIZE_POSITION + LENGTH.size] = LENGTH.pack(len(raw) - LOG_OVERHEAD)
     checksum_of(magic).field.write(raw, checksum(raw, magic))
     return bytes(raw)

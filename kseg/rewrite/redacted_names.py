@@ -78,7 +78,7 @@ class Names:
         return kind in self._kept
 
     @property
-    def replaced(self) -> Mapping[NameKind, frozenset[str]]:
+    def substitutes(self) -> Mapping[NameKind, frozenset[str]]:
         """Substitutes of names, by kind."""
         found: dict[NameKind, set[str]] = {}
         for (kind, name), other in self._known.items():
@@ -92,7 +92,7 @@ class Names:
             return name
         known = self._known.get((kind, name))
         if known is None:
-            known = self._known[kind, name] = self._replaced(kind, name)
+            known = self._known[kind, name] = self._substitute(kind, name)
         return known
 
     def topic(self, name: str) -> str:
@@ -132,7 +132,7 @@ class Names:
         digest = self._redactor.replace_bytes(blake2b(stem.encode(errors="surrogateescape"), digest_size=20).digest())
         return f"{digest.hex()}{dot}{extension if _WORDS.fullmatch(extension) else ''}"
 
-    def _replaced(self, kind: NameKind, name: str) -> str:
+    def _substitute(self, kind: NameKind, name: str) -> str:
         other = self._next(name)
         for _ in range(_MOST_STEPS):
             if self._may_be(kind, name, other):

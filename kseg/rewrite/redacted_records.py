@@ -179,7 +179,7 @@ def redacted_records(topic: str | None, redactor: Redactor, names: Names) -> Red
         tables = _FRAMED[topic]
 
         def record(key: bytes | None, value: bytes | None) -> Pair:
-            return redactor.replace(key), own.framed(tables, value)
+            return redactor.replace(key), own.redact_framed(tables, value)
 
     return Redacted(record, header, own.control)
 
@@ -200,7 +200,7 @@ class _InternalRecords:
         new_value = None if value is None else self._message(values, number, version, value, VERSION.size)
         return new_key, new_value
 
-    def framed(self, tables: _Tables, value: bytes | None) -> bytes | None:
+    def redact_framed(self, tables: _Tables, value: bytes | None) -> bytes | None:
         """Replace a record after frame version, type and version."""
         if value is None:
             return None
@@ -222,17 +222,17 @@ class _InternalRecords:
             and value
             and CONTROL_KEY_TYPE.read(key) == ControlType.KRAFT_VOTERS
         ):
-            return key, self._parsed(message_schema("VotersRecord"), 0, value, 0) or self._opaque(value)
+            return key, self._redact_message(message_schema("VotersRecord"), 0, value, 0) or self._opaque(value)
         return key, value
 
     def _message(self, tables: _Tables, number: int, version: int, data: bytes, start: int) -> bytes:
         """The bytes of a message that begins at a position; what no schema can read becomes noise."""
         for table in tables:
-            if number in table and (built := self._parsed(table[number], version, data, start)) is not None:
+            if number in table and (built := self._redact_message(table[number], version, data, start)) is not None:
                 return built
         return data[:start] + (self._opaque(data[start:]) or b"")
 
-    def _parsed(self, message: MessageSchema, version: int, data: bytes, start: int) -> bytes | None:
+    def _redact_message(self, message: MessageSchema, version: int, data: bytes, start: int) -> bytes | None:
         try:
             fields, end = parse_message(message, version, data, start)
             if build_message(message, version, fields) != data[start:end]:
@@ -269,7 +269,7 @@ class _InternalRecords:
         if embedded is None or not is_consumers or len(value) < VERSION.size:
             return self._opaque(value)
         schema = message_schema(embedded)
-        return self._parsed(schema, VERSION.read(value), value, VERSION.size) or self._opaque(value)
+        return self._redact_message(schema, VERSION.read(value), value, VERSION.size) or self._opaque(value)
 
     def _text(self, name: str, place: str, value: str, beside: Fields) -> str:
         qualified = f"{place}.{name}"

@@ -342,12 +342,12 @@ def salvage_order(
     """
     with UndoneLogs() as undo:
 
-        def planned(told: Callable[[int], None] | None) -> Salvage:
+        def make_plan(told: Callable[[int], None] | None) -> Salvage:
             return plan_salvage(
                 order.partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told, undo=undo
             )
 
-        return _salvage_once(order, targets, planned, keep_cache=keep_cache, on_read=on_read)
+        return _salvage_once(order, targets, make_plan, keep_cache=keep_cache, on_read=on_read)
 
 
 def _salvage_once(

@@ -41,7 +41,7 @@ def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) ->
     return is_compacted and not extent.follows_loss
 
 
-def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, lost: Sequence[Span]) -> list[Extent]:
+def fill_holes(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, lost: Sequence[Span]) -> list[Extent]:
     """Return extents with lost offsets between and after them filled from other extents; all three rise."""
     cutter = _Cutter(rising, batches)
     found = list(kept)
@@ -434,7 +434,7 @@ def _join_replicas(
         if number == 0:
             kept, lost = chain, _lost_spans(replica, chain) if has_gaps else [_EVERYWHERE]
         else:
-            kept = filled(kept, chain, batches, lost)
+            kept = fill_holes(kept, chain, batches, lost)
             lost = list(_common_spans(lost, _not_told_by(replica, chain))) if has_gaps else lost
         chosen = set(chain)
         rests.append([extent for extent in replica.extents if extent not in chosen])

@@ -9,7 +9,7 @@ from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.header_scan import walk_headers
 from kseg.index.producers import EndMarker, ProducerStates, read_end_marker
 from kseg.log.partition import PARTITION_METADATA, PartitionLog
-from kseg.log.segments import Rolled, SegmentFiles
+from kseg.log.segments import RollReason, SegmentFiles
 from kseg.log.side_files import partition_metadata, states_at
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.reading.batch import Batch, BatchHeader
@@ -138,7 +138,7 @@ class _Slice:
             settings = PartitionSettings(roll=NEVER)
             self._writer = PartitionWriter(self._directory, base_offset, settings, self._states)
         else:
-            self._writer.roll(Rolled.UNKNOWN, base_offset)
+            self._writer.roll(RollReason.UNKNOWN, base_offset)
 
     def _is_wanted(self, header: BatchHeader, first_offset: int, marker: EndMarker | None) -> bool:
         wanted = self._settings

@@ -110,7 +110,7 @@ class _Undoing:
         yield from self._written_batches()
         if self.position > start:
             return
-        pieces = self._change.decoded(self._pieces(end)) if self._change.steps else self._pieces(end)
+        pieces = self._change.undo(self._pieces(end)) if self._change.steps else self._pieces(end)
         batches = ChangedBatches(pieces, self._trials, has_crs=self._change.has_crs)
         if self._change.steps:
             self.position = end
@@ -124,7 +124,7 @@ class _Undoing:
         """Yield batches whose bytes were replaced one by one, so that some may look intact at a wrong place."""
         if self._change.written is None:
             return
-        batches = ChangedBatches(self._change.decoded(self._pieces()), self._trials, has_crs=self._change.has_crs)
+        batches = ChangedBatches(self._change.undo(self._pieces()), self._trials, has_crs=self._change.has_crs)
         while (batch := batches.take()) is not None:
             written = self._change.written(batches.taken)
             if self._log_file.read(self.position, len(written)) != written:

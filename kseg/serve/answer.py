@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_in_steps
 from kseg.formats.schemas import REQUESTS
 from kseg.protocol.messages import (
@@ -124,7 +124,7 @@ class _Encoding(NamedTuple):
                 return pieces
             if size > self.largest:
                 raise RefusedError(
-                    f"{self.line}: the answer has more than {counted(self.largest, 'byte')}; request less at once"
+                    f"{self.line}: the answer has more than {plural(self.largest, 'byte')}; request less at once"
                 )
             yield Step(size, may_begin_again)
 

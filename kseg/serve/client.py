@@ -8,10 +8,10 @@ from collections.abc import Callable
 from io import FileIO
 from time import monotonic
 
-from kseg.errors import KsegError, OpenError, counted, quoted
+from kseg.errors import KsegError, OpenError, plural, quote
 from kseg.protocol.messages import SIZE_BYTES
 from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
-from kseg.serve.connections import PlainStream, Shared, Stream, TlsStream, tls_reason, until_closed
+from kseg.serve.connections import PlainStream, ServerState, Stream, TlsStream, tls_reason, until_closed
 from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
 from kseg.serve.partition import StoredRecords
@@ -43,7 +43,7 @@ class Client:
     whether no request is in progress. usage: its recent work.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: ServerState) -> None:
         """Take the connection, and the state that connections share."""
         self._reader, self._writer, self._shared = reader, writer, shared
         tls = shared.security.tls
@@ -113,12 +113,12 @@ class Client:
                 continue
             step = login.step(frame)
             if step.failure is not None:
-                async with logins.failures.held(self._host, self._shared.limits.failed_login_seconds):
+                async with logins.failures.delay(self._host, self._shared.limits.failed_login_seconds):
                     await self._stream.write(step.answer)
                 await until_closed(self._reader, self._shared.limits.leaving_seconds)
                 raise RefusedError(step.failure)
             await self._stream.write(step.answer)
-        self._shared.note(f"{self._name} logged in as {quoted(login.user)} by {login.mechanism}")
+        self._shared.note(f"{self._name} logged in as {quote(login.user)} by {login.mechanism}")
 
     async def _answer_one(self, frame: bytes) -> None:
         """Answer a request, and note it."""
@@ -148,7 +148,7 @@ class Client:
                 size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
                 raise RefusedError(
-                    f"a request of {counted(size, 'byte')} is above the limit of {most}, or isn't a Kafka request"
+                    f"a request of {plural(size, 'byte')} is above the limit of {most}, or isn't a Kafka request"
                 )
             async with asyncio.timeout(self._shared.limits.request_seconds):
                 if size > SMALL_REQUEST:

@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of
 from kseg.cluster.joined_log import relist, whole_log
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
+from kseg.cluster.metadata_copy import CHEAP_METADATA, AdjacentMetadata, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.remote_tier import REMOTE_LOG_TOPIC, RemoteCopies, find_whole_tier
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
@@ -22,7 +22,7 @@ from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import internal_count
 from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
-from kseg.errors import once
+from kseg.errors import pass_once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
 from kseg.log.partition import (
@@ -87,7 +87,7 @@ class KnownSettings:
             say: receives problems while reading.
             server_properties: the broker's static settings.
         """
-        self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, once(say)
+        self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, pass_once(say)
         self._owners, self._server_properties = frozenset(log_dirs.values()), server_properties
         of_dirs = {"log.dirs": ",".join(map(str, self.log_dirs))} if self.log_dirs else {}
         self._static = {**of_dirs, **dict.fromkeys(_IDS, str(node_id)), **server_properties}
@@ -128,7 +128,7 @@ class KnownSettings:
 
     def _read(self, size: int) -> _KnownMetadata:
         started = monotonic()
-        beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._say(f"{path}: not used: {reason}"))
+        beside = AdjacentMetadata(LARGEST_METADATA, lambda path, reason: self._say(f"{path}: not used: {reason}"))
         metadata = beside.of_any(self.log_dirs)
         if metadata is None:
             self._say(f"{METADATA_TOPIC} isn't here, so clients get Kafka's defaults as settings of topics")
@@ -162,7 +162,7 @@ class KnownTransactions:
 
     def __init__(self, coordinators: Iterable[PartitionReplicas[PartitionLog]], say: Callable[[str], None]) -> None:
         """Take the partitions of the coordinators' topic, and a callback for problems while reading them."""
-        self._coordinators, self._say = tuple(coordinators), once(say)
+        self._coordinators, self._say = tuple(coordinators), pass_once(say)
         self._lock = Lock()
         self._known: dict[int | None, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
 
@@ -193,7 +193,7 @@ class KnownTiers:
         """Take the log directories of the cluster; read nothing yet."""
         self._log_dirs = tuple(log_dirs)
         self._lock = Lock()
-        self._known: tuple[int, MetadataBeside, RemoteCopies] | None = None
+        self._known: tuple[int, AdjacentMetadata, RemoteCopies] | None = None
 
     def of(self, partition: PartitionLog) -> RemoteTier | None:
         """Return a partition's tier; None if it has none.
@@ -203,7 +203,7 @@ class KnownTiers:
         with self._lock:
             size = sum(_size_of(path) for each in self._log_dirs for path in each.glob(f"{REMOTE_LOG_TOPIC}-*"))
             if self._known is None or self._known[0] != size:
-                beside = MetadataBeside(LARGEST_METADATA, log_dirs=self._log_dirs)
+                beside = AdjacentMetadata(LARGEST_METADATA, log_dirs=self._log_dirs)
                 self._known = size, beside, RemoteCopies(self._log_dirs)
             _, beside, copies = self._known
             return find_whole_tier(partition, beside, copies)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
 
-from kseg.errors import KsegError, UsageError, counted
+from kseg.errors import KsegError, UsageError, plural
 from kseg.kernel.contract import MOST
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
@@ -239,7 +239,7 @@ class Figures:
 
     def line(self, bytes_per_second: float) -> str:
         """Return the figures as a line."""
-        clients = counted(self.clients, "client")
+        clients = plural(self.clients, "client")
         rate = f"{bytes_per_second / _MIB:.1f} MiB/s"
         return f"{clients}, {rate}, {self.reading}" if bytes_per_second else f"{clients}, {rate}"
 
@@ -354,7 +354,7 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class ServerState:
     """The state that connections share: the served cluster, workers, and limits.
 
     advertised: the address in answers to clients; None for the address that they came to. turns: the

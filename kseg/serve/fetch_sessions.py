@@ -43,7 +43,7 @@ class AskedPartition(NamedTuple):
         """The key of its session entry."""
         return (*self.topic.values(), self.fields["partition"])
 
-    def told(self, part: Fields) -> "AskedPartition":
+    def after_answer(self, part: Fields) -> "AskedPartition":
         """Return the partition after an answer; after an error the next answer counts as news."""
         is_error = part["errorCode"] != ErrorCode.NONE
         return self._replace(
@@ -75,7 +75,7 @@ class FetchView(NamedTuple):
     is_new: the request begins a session. epoch: the request's epoch.
     """
 
-    asked: Sequence[AskedPartition]
+    partitions: Sequence[AskedPartition]
     session_id: int = NO_SESSION
     epoch: int = _NO_EPOCH
     is_new: bool = False
@@ -103,7 +103,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def view(self, body: Fields, version: int) -> FetchView | ErrorCode:
-        """Return the contents of a request, completed from its session, which doesn't change until `answered`."""
+        """Return the contents of a request, completed from its session; only `remember_answer` changes that."""
         session_id, epoch = body.get("sessionId", NO_SESSION), body.get("sessionEpoch", _NO_EPOCH)
         # The last entry wins if a partition is named twice.
         named, is_by_id = {each.key: each for each in named_partitions(body)}, version >= BY_ID
@@ -118,10 +118,10 @@ class FetchSessions:
             asked = _merge_partitions(session.partitions, named, _forgotten_keys(body))
         return FetchView(list(asked.values()), session_id, epoch, is_by_id=is_by_id)
 
-    def answered(self, view: FetchView, parts: Sequence[Fields]) -> Answer | ErrorCode:
+    def remember_answer(self, view: FetchView, parts: Sequence[Fields]) -> Answer | ErrorCode:
         """Remember an answer, a part per partition of the view; leave out parts without news for the client."""
-        pairs = list(zip(view.asked, parts, strict=True))
-        told = [asked.told(part) for asked, part in pairs]
+        pairs = list(zip(view.partitions, parts, strict=True))
+        told = [asked.after_answer(part) for asked, part in pairs]
         with self._lock:
             if view.session_id == NO_SESSION:
                 return Answer(self._begin(told, is_by_id=view.is_by_id) if view.is_new else NO_SESSION, pairs)

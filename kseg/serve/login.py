@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kseg.errors import KsegError, UsageError, counted, quoted
+from kseg.errors import KsegError, UsageError, plural, quote
 from kseg.formats.messages import Fields
 from kseg.protocol.messages import API_VERSIONS, SIZE_BYTES, MessageHeader, build_response, read_request_header
 from kseg.serve.answer import RefusedError, is_known, read_body
 from kseg.serve.apis.request import SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kseg.serve.turns import finished
+from kseg.serve.turns import run_at_once
 from kseg.serve.values import ErrorCode
 from kseg.system.files import read_small
 
@@ -57,7 +57,7 @@ class Failures:
         return self._held_back[host] >= MOST_OF_A_HOST
 
     @asynccontextmanager
-    async def held(self, host: str, seconds: float) -> AsyncIterator[None]:
+    async def delay(self, host: str, seconds: float) -> AsyncIterator[None]:
         """Enter after a number of seconds, without a delay for other clients."""
         self._held_back[host] += 1
         try:
@@ -155,7 +155,7 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
         found[name] = password
     if not 0 < len(found) <= MOST_USERS:
         raise UsageError(
-            f"{path}: the file has {counted(len(found), 'user')}; give 1 to {MOST_USERS}, one line USER:PASSWORD each"
+            f"{path}: the file has {plural(len(found), 'user')}; give 1 to {MOST_USERS}, one line USER:PASSWORD each"
         )
     return found
 
@@ -204,7 +204,7 @@ _FINAL = re.compile(
 _NONCE_BYTES = 24
 
 
-class _Begun(NamedTuple):
+class _FirstMessages(NamedTuple):
     """The contents of the first messages: the client's header, its nonce as it may come back, both messages."""
 
     header: bytes
@@ -218,7 +218,7 @@ class Scram:
     def __init__(self, mechanism: str, users: Users) -> None:
         """Take the mechanism's name, and the users."""
         self._mechanism, self._hash, self._users = mechanism, HASHES[mechanism], users
-        self._first_messages: _Begun | None = None
+        self._first_messages: _FirstMessages | None = None
         self.user: str | None = None
         self.name = ""
 
@@ -240,10 +240,10 @@ class Scram:
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)
         # librdkafka before 2.6.1, as in Debian's kcat, repeats its own part, which brokers accepted until 3.8.1.
-        self._first_messages = _Begun(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
+        self._first_messages = _FirstMessages(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
         return answer
 
-    def _take_final(self, token: bytes, begun: _Begun) -> bytes:
+    def _take_final(self, token: bytes, begun: _FirstMessages) -> bytes:
         """Check the client's proof, and return the server's."""
         final = _FINAL.fullmatch(token)
         if final is None:
@@ -351,7 +351,7 @@ class Login:
             wanted = SASL_HANDSHAKE if self._exchange is None else SASL_AUTHENTICATE
             if header.api_key != wanted or not is_known(header):
                 raise RefusedError(f"api key {header.api_key} version {header.api_version}: not logged in")
-            body = finished(read_body(header, frame))
+            body = run_at_once(read_body(header, frame))
             return self._begin(header, body) if self._exchange is None else self._go_on(header, body, self._exchange)
         except RefusedError:
             raise
@@ -367,7 +367,7 @@ class Login:
         error = ErrorCode.NONE if is_offered else ErrorCode.UNSUPPORTED_SASL_MECHANISM
         answer = _encode_response(header, {"errorCode": error, "mechanisms": list(self._logins.mechanisms)})
         return LoginStep(
-            answer, None if is_offered else (f"log-in by {quoted(self._mechanism)}, which this server doesn't offer")
+            answer, None if is_offered else (f"log-in by {quote(self._mechanism)}, which this server doesn't offer")
         )
 
     def _go_on(self, header: MessageHeader, body: Fields, exchange: Exchange) -> LoginStep:
@@ -393,7 +393,7 @@ class Login:
 
     def _failure(self, error: LoginError) -> str:
         name = "" if self._exchange is None else self._exchange.name
-        return f"log-in as {quoted(name)} by {self._mechanism} failed: {error.message}"
+        return f"log-in as {quote(name)} by {self._mechanism} failed: {error.message}"
 
 
 def _encode_response(header: MessageHeader, body: Fields) -> bytes:

@@ -165,7 +165,7 @@ class CommittedView:
         open_from = known.value if isinstance(known.value, int) else log_end
         return min(open_from, known.log_end, log_end)
 
-    def aborted(
+    def find_aborted(
         self, partition: PartitionLog, log_end: int, first_offset: int, end_offset: int
     ) -> list[tuple[int, int]]:
         """Return aborted transactions that overlap some offsets, as (producer id, first offset), by first offset.
@@ -388,11 +388,11 @@ class ServedPartition:
         stable = self._committed.last_stable_offset(self.listed, offsets.log_end)
         return min(max(stable, offsets.log_start), offsets.high_watermark)
 
-    def aborted(self, plan: FetchPlan, offsets: ServedOffsets) -> list[tuple[int, int]]:
+    def find_aborted(self, plan: FetchPlan, offsets: ServedOffsets) -> list[tuple[int, int]]:
         """Return aborted transactions in a planned answer, as (producer id, first offset)."""
         if self.listed is None or not plan.ranges:
             return []
-        return self._committed.aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
+        return self._committed.find_aborted(self.listed, offsets.log_end, plan.first_offset, plan.next_offset)
 
     def size(self) -> int:
         """Return the size of its logs now in bytes. Raises OpenError if its directory can't be listed."""

@@ -17,10 +17,10 @@ from time import monotonic
 from types import TracebackType
 from typing import NamedTuple
 
-from kseg.errors import KsegError, UsageError, counted
+from kseg.errors import KsegError, UsageError, plural
 from kseg.serve.client import Client
 from kseg.serve.cluster import ServedCluster
-from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
+from kseg.serve.connections import Figures, Growth, Security, ServerState, show_figures
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import (
     COLLECT_SECONDS,
@@ -90,7 +90,7 @@ class Server:
         self._say = talk.say
         self._workers = ThreadPoolExecutor(WORKERS + 1, "kseg-serve")  # one checks whether logs have grown
         self._growth = Growth(self._workers)
-        self._shared = Shared(
+        self._shared = ServerState(
             served=served,
             workers=self._workers,
             turns=Turns(self._workers),
@@ -143,7 +143,7 @@ class Server:
             writer.transport.abort()
             if not self._has_refused:
                 self._has_refused = True
-                self._say(f"more than {counted(self._most, 'connection')} are open, so kseg closes new connections")
+                self._say(f"more than {plural(self._most, 'connection')} are open, so kseg closes new connections")
             return
         client = Client(reader, writer, self._shared)
         self._clients[client] = task = asyncio.create_task(client.answer_all())
@@ -196,7 +196,7 @@ PLACEHOLDER = "{bootstrap}"
 _STATUS_OF_SIGNAL = 128
 
 
-async def run_beside(
+async def run_child(
     words: Sequence[str],
     settings: Mapping[str, str],
     directory: Path,
@@ -217,7 +217,7 @@ async def run_beside(
     lines = (f"{name}={value}\n" for name, value in settings.items())
     configuration.write_text("".join(lines), encoding="utf-8")
     bootstrap = settings["bootstrap.servers"]
-    environment = environment_beside(os.environ, bootstrap, configuration)
+    environment = child_environment(os.environ, bootstrap, configuration)
     try:
         process = await asyncio.create_subprocess_exec(
             *(word.replace(PLACEHOLDER, bootstrap) for word in words), env=environment
@@ -236,7 +236,7 @@ async def run_beside(
     return status if status >= 0 else _STATUS_OF_SIGNAL - status
 
 
-def environment_beside(own: Mapping[str, str], bootstrap: str, configuration: Path) -> dict[str, str]:
+def child_environment(own: Mapping[str, str], bootstrap: str, configuration: Path) -> dict[str, str]:
     """Return the command's environment: KSEG_BOOTSTRAP, and a configuration file that kcat reads by default."""
     return {**own, "KSEG_BOOTSTRAP": bootstrap, "KCAT_CONFIG": str(configuration)}
 
@@ -297,7 +297,7 @@ class Serving:
                 of_security = self.security.client_settings(is_here=self.advertised is None)
                 with scratch_directory() as directory:
                     settings = {"bootstrap.servers": bootstrap, **of_security}
-                    return await run_beside(self.command, settings, directory, signals.take)
+                    return await run_child(self.command, settings, directory, signals.take)
 
 
 _NEVER = 1 << 30

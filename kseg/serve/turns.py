@@ -48,7 +48,7 @@ def in_steps(work: Generator[None, None, T]) -> Steps[T]:
         yield Step()
 
 
-def finished(steps: Steps[T]) -> T:
+def run_at_once(steps: Steps[T]) -> T:
     """Run work to its end at once, and return its result."""
     while True:
         try:

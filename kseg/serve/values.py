@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Protocol
 
-from kseg.errors import KsegError, OpenError, counted, missing_library
+from kseg.errors import KsegError, OpenError, missing_library, plural
 from kseg.log.segments import SegmentFiles
 from kseg.serve.fetch_batches import FetchBounds, FetchPlan
 from kseg.system.files import open_ranged
@@ -223,7 +223,7 @@ def compile_pattern(text: str) -> ClientPattern:
     options.max_mem = _MOST_MEMORY
     if len(text) > LONGEST_PATTERN:
         raise PatternError(
-            f"the regular expression has {counted(len(text), 'character')}; the limit is {LONGEST_PATTERN}"
+            f"the regular expression has {plural(len(text), 'character')}; the limit is {LONGEST_PATTERN}"
         )
     try:
         found: ClientPattern = re2.compile(text, options)

@@ -106,7 +106,7 @@ class HeldLog(NamedTuple):
 HeldLogs = Mapping[Key, HeldLog]
 
 
-def held_logs(copies: Copies, isolation: Isolation) -> dict[Key, HeldLog]:
+def snapshot_logs(copies: Copies, isolation: Isolation) -> dict[Key, HeldLog]:
     """Return the snapshot of each partition's best copy. Raises OpenError if one was deleted meanwhile."""
     return {key: HeldLog.of(replicas, isolation) for key, replicas in copies.items()}
 
@@ -216,7 +216,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
     def initialOffset(self) -> _Offsets:
         """Return the start of a new stream: `startingOffsets`, a time, or else the end, as in the connector."""
         copies = self.request.find()
-        held = held_logs(copies, self.options.isolation)
+        held = snapshot_logs(copies, self.options.isolation)
         found = stream_starts(self.request, copies)
         ends = {EARLIEST: lambda key: held[key].first, LATEST: lambda key: held[key].end}
         starts = {key: ends[offset](key) if offset in ends else offset for key, offset in found.items()}
@@ -295,7 +295,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         A path that can't be listed is an error, or only reported if losses are allowed.
         """
         refuse = None if self._is_strict else lambda error: self._say(str(error))
-        return held_logs(self.request.find_present(refuse), self.options.isolation)
+        return snapshot_logs(self.request.find_present(refuse), self.options.isolation)
 
     def _report_losses(self, found: Iterable[str]) -> None:
         """Report losses. Raises DamagedError at the first one if losses end the query."""

@@ -118,7 +118,7 @@ def _application(cluster: Cluster) -> str:
     return found.origin
 
 
-def quoted(cluster: Cluster, arguments: Sequence[str]) -> str:
+def quote_command(cluster: Cluster, arguments: Sequence[str]) -> str:
     """Return the shell command that is run: its directory, its archive, variables, the command line."""
     steps = []
     if cluster.sent_archive is not None:

@@ -21,7 +21,7 @@ from kseg.export.commit.runs import JOBS
 from kseg.export.commit.shapes import parse_json
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
-from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader, coalesced
+from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader, coalesce_batches
 from kseg.export.report import damage_rows
 from kseg.export.results import Result
 from kseg.export.settings import LogSelection
@@ -285,7 +285,7 @@ class OrderExecutor:
 
     def _records(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         wanted = (_as_connector(batch).select(self.columns) for batch in batches if batch.num_rows)
-        yield from coalesced(wanted, self.options.max_bytes, ROWS)
+        yield from coalesce_batches(wanted, self.options.max_bytes, ROWS)
 
     def _damages(self, reader: OrderReader, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
         for _ in batches:

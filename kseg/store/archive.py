@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO, cast
 
-from kseg.errors import OpenError, UsageError, counted
+from kseg.errors import OpenError, UsageError, plural
 from kseg.formats.codes import MAGIC_POSITION, stored_offset
 from kseg.formats.file_names import (
     KIND_OF_NAME,
@@ -295,7 +295,7 @@ class Inputs:
 
     def _too_large(self, name: str) -> ArchiveError:
         return ArchiveError(
-            f"unpacks to more than {counted(self._limit, 'byte')}; raise --max-unpacked to read it", name
+            f"unpacks to more than {plural(self._limit, 'byte')}; raise --max-unpacked to read it", name
         )
 
     def _problem(self, text: str) -> None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import OpenError, UsageError, counted, quoted, without_secrets
+from kseg.errors import OpenError, UsageError, plural, quote, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
@@ -180,7 +180,7 @@ def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
     """Raise UsageError for impossible names: obstore's Rust code panics at some of them, and prints the panic."""
     pattern = _NAMES.get(kind)
     if not (is_host(authority) if pattern is None else re.fullmatch(pattern, authority, re.ASCII)):
-        raise UsageError(f"{quoted(authority)} isn't a valid name of a {_NAMED.get(kind, 'bucket')}; correct it", url)
+        raise UsageError(f"{quote(authority)} isn't a valid name of a {_NAMED.get(kind, 'bucket')}; correct it", url)
     if kind is not StoreKind.HDFS and re.search(_IN_NO_KEY, key):
         raise UsageError("has a control character, . or .. in its path, which kseg doesn't read; correct it", url)
 
@@ -322,7 +322,7 @@ class DirectoryStore:
         return b"".join(pieces)
 
 
-def broken(reason: str) -> OSError:
+def content_error(reason: str) -> OSError:
     """Return the error for bytes that exist but have the wrong content."""
     return OSError(errno.EIO, reason)
 
@@ -331,6 +331,6 @@ def require_all(found: bytes, size: int) -> None:
     """Raise OSError if a store returned fewer or more bytes than requested: they may not belong to the file."""
     if len(found) != size:
         raise OSError(
-            f"{counted(len(found), 'byte')} arrived, expected {size}, since the connection broke or the"
+            f"{plural(len(found), 'byte')} arrived, expected {size}, since the connection broke or the"
             f" file changed; run the command again"
         )

@@ -19,13 +19,13 @@ from kseg.errors import (
     KsegError,
     OpenError,
     UsageError,
-    counted,
     missing_library,
-    quoted,
+    plural,
+    quote,
     reason,
     without_secrets,
 )
-from kseg.store.location import StoredObject, StoreKind, StoreUrl, broken, parse_url
+from kseg.store.location import StoredObject, StoreKind, StoreUrl, content_error, parse_url
 from kseg.store.settings import StoreSettings, settings_of
 from kseg.system.run_usage import in_threads, result_of
 
@@ -117,14 +117,14 @@ class ObjectsOfStore:
     @cached_property
     def _store(self) -> Any:
         try:
-            return opened(self._url, settings_of(self._url))
+            return open_store(self._url, settings_of(self._url))
         except KsegError as error:
             error.path = error.path or self.name
             raise
         except BaseException as error:
             if not _is_librarys(error):
                 raise
-            raise UsageError(_cure(str(error)) or f"can't be opened: {said(error)}", self.name) from error
+            raise UsageError(_cure(str(error)) or f"can't be opened: {describe_error(error)}", self.name) from error
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
@@ -232,7 +232,7 @@ class ObjectsOfStore:
         try:
             content, meta = self._answer(lambda: self._fetch_range(self._prefix + key, start, end), place)
         except FileNotFoundError as error:
-            raise broken(f"{place} no longer exists") from error
+            raise content_error(f"{place} no longer exists") from error
         if len(content) != min(end, meta["size"]) - start:
             raise ClusterError("can't be read: the store returned other bytes than kseg requested", place)
         return content, str(meta["e_tag"] or meta["last_modified"]), meta["size"]
@@ -317,11 +317,11 @@ def _fail(error: BaseException, place: str, what: str) -> NoReturn:
         raise _PastEndError from error
     odd = _ODD_KEY.search(text)
     if odd is not None:
-        why = f"can't be listed: the key {quoted(odd[1])} has an empty or invalid part; give a folder without it"
+        why = f"can't be listed: the key {quote(odd[1])} has an empty or invalid part; give a folder without it"
         raise OpenError(why, place) from error
     if (cure := _cure(text)) is not None:
         raise OpenError(cure, place) from error
-    raise ClusterError(f"can't be {what}: {said(error)}", place) from error
+    raise ClusterError(f"can't be {what}: {describe_error(error)}", place) from error
 
 
 def _cure(text: str) -> str | None:
@@ -360,10 +360,12 @@ class ObjectFile:
         with self._lock:
             known = self._version = self._version or version
         if known != version:
-            raise broken(f"{self._store.name}/{self._key} changed while kseg was reading it; run the command again")
+            raise content_error(
+                f"{self._store.name}/{self._key} changed while kseg was reading it; run the command again"
+            )
         if self._size not in (None, size):
-            raise broken(
-                f"{self._store.name}/{self._key} has {counted(size, 'byte')}, but was listed with {self._size}"
+            raise content_error(
+                f"{self._store.name}/{self._key} has {plural(size, 'byte')}, but was listed with {self._size}"
             )
         return content
 
@@ -397,7 +399,7 @@ class _ObjectWriter:
         """Do nothing: the file is complete when its context ends."""
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the library's error in one line: the store's own code and words, or the reason for a missing answer."""
     text, _, details = str(error).partition("\n\nDebug source")
     found = _CODE.search(text)
@@ -419,7 +421,7 @@ def require_library(url: StoreUrl) -> None:
         raise UsageError(missing_library("obstore", _EXTRAS[url.kind]), f"{url.root}/{url.key}".rstrip("/")) from error
 
 
-def opened(url: StoreUrl, settings: StoreSettings) -> Any:
+def open_store(url: StoreUrl, settings: StoreSettings) -> Any:
     """Return obstore's store for a URL's bucket or host."""
     from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 

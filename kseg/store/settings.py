@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import OpenError, UsageError, missing_library, quoted, reason
+from kseg.errors import OpenError, UsageError, missing_library, quote, reason
 from kseg.store.location import StoreKind, StoreUrl, is_host
 
 Credentials = dict[str, Any]
@@ -112,7 +112,7 @@ def _check_endpoint(endpoint: str) -> None:
 
 def _without_user(endpoint: str) -> str:
     """Return an endpoint for messages, without its user name and password."""
-    return quoted(endpoint.rpartition("@")[2])
+    return quote(endpoint.rpartition("@")[2])
 
 
 _PATH = r"[!$-;=@-Z_a-z~]*"
@@ -147,7 +147,7 @@ def _s3(bucket: str) -> StoreSettings:
     if region is not None:
         if not re.fullmatch(_REGION, region, re.ASCII):
             raise UsageError(
-                f"the region {quoted(region)} isn't valid; correct AWS_REGION, or the region of the profile"
+                f"the region {quote(region)} isn't valid; correct AWS_REGION, or the region of the profile"
             )
         options["aws_region"] = region
     if endpoint is not None:
@@ -294,7 +294,7 @@ def _azure(url: StoreUrl) -> StoreSettings:
     is_emulator = "azure_storage_use_emulator" in options or _first_variable("AZURE_STORAGE_USE_EMULATOR") is not None
     account = options.get("azure_storage_account_name")
     if account is not None and not re.fullmatch(_ACCOUNT, account, re.ASCII):
-        raise UsageError(f"the Azure account {quoted(account)} isn't valid; correct AZURE_STORAGE_ACCOUNT")
+        raise UsageError(f"the Azure account {quote(account)} isn't valid; correct AZURE_STORAGE_ACCOUNT")
     return StoreSettings(options, _client("http://localhost" if is_emulator else endpoint))
 
 

@@ -33,12 +33,12 @@ def check_outside(target: str | os.PathLike[str], inputs: Paths) -> None:
 
 def check_held(held: HeldDirectory, shown: str | os.PathLike[str], inputs: Paths) -> None:
     """Check an open directory as `check_outside` does, wherever its path leads now; shown: its name in messages."""
-    _require_apart(shown, list(held.above()), inputs)
+    _require_apart(shown, list(held.iter_ancestors()), inputs)
 
 
 def _check_within(held: HeldDirectory, target: Path, inputs: Paths) -> None:
     """Check a target to be made in a held directory, which may be next to the inputs."""
-    _require_apart(target, [None, *held.above()], inputs)
+    _require_apart(target, [None, *held.iter_ancestors()], inputs)
 
 
 def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | None], inputs: Paths) -> None:

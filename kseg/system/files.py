@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, plural
 from kseg.system.placed_path import PlacedPath, RangedBytes
 
 Identity = tuple[int, int]
@@ -144,7 +144,7 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
     """Return the content of a file that has at most `most` bytes. Raises OpenError if it has more, or can't be read."""
     content = read_regular(path, most + 1)
     if len(content) > most:
-        raise OpenError(f"has more than {counted(most, 'byte')}, too many for such a file", path)
+        raise OpenError(f"has more than {plural(most, 'byte')}, too many for such a file", path)
     return content
 
 

@@ -56,7 +56,7 @@ class HeldDirectory:
                 return through
         return self.path
 
-    def above(self) -> Iterator[Identity]:
+    def iter_ancestors(self) -> Iterator[Identity]:
         """Yield the directory itself and its ancestors up to the root, wherever it has been moved to."""
         path, last = ".", None
         while (identity := _identity(os.stat(path, dir_fd=self.descriptor))) != last:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import KsegError, OpenError, UnreadableError, counted
+from kseg.errors import KsegError, OpenError, UnreadableError, plural
 from kseg.system.files import open_regular, stored_stretches
 from kseg.system.signals import Uninterrupted
 
@@ -235,7 +235,7 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
 
 def _cut(left: int, position: int) -> WriteError:
     return WriteError(
-        f"the source ends {counted(left, 'byte')} early, since another program truncated it; run the command again",
+        f"the source ends {plural(left, 'byte')} early, since another program truncated it; run the command again",
         position=position,
     )
 

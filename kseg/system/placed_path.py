@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path, PosixPath, PurePath
 from typing import Any, Protocol
 
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 
 StrPath = str | os.PathLike[str]
 
@@ -73,7 +73,7 @@ class Placement:
             real = real.rpartition("/")[0]
         return self._by_root.get(real, self)
 
-    def shown(self, real: str) -> str:
+    def display(self, real: str) -> str:
         """Return the user's form of a path: the root's name and the rest, or the part above that name."""
         if f"{real}/".startswith(f"{self.root}/"):
             return self.name + real.removeprefix(self.root)
@@ -127,7 +127,7 @@ class PlacedPath(PosixPath):
             os.ftruncate(descriptor, source.size)
         except OSError as error:
             raise OpenError(
-                f"can't be read: this machine allows no file of {counted(source.size, 'byte')}", self
+                f"can't be read: this machine allows no file of {plural(source.size, 'byte')}", self
             ) from error
         finally:
             os.close(descriptor)
@@ -141,7 +141,7 @@ class PlacedPath(PosixPath):
         return str(self.real)
 
     def __str__(self) -> str:
-        return self.placement.shown(str(self.real))
+        return self.placement.display(str(self.real))
 
     def __repr__(self) -> str:
         return f"PlacedPath({str(self.real)!r}, {str(self)!r})"
@@ -216,7 +216,7 @@ def as_path(path: StrPath) -> Path:
     return path if isinstance(path, Path) else Path(path)
 
 
-def path_named(name: str) -> Path:
+def path_of_name(name: str) -> Path:
     """Return the path of a name that isn't a local file; a URL keeps its slashes, of which `Path` would drop some."""
     path = Path(name)
     return Placement(path, name).path if "://" in name else path

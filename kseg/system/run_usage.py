@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
-from kseg.errors import counted
+from kseg.errors import plural
 
 AT_ONCE = 8
 """The number of items in progress at the same time."""
@@ -81,7 +81,7 @@ class Usage:
         ]
         read = _bytes_read()
         if read is not None and self._read is not None:
-            parts.append(f"{counted(read - self._read, 'byte')} read")
+            parts.append(f"{plural(read - self._read, 'byte')} read")
         return ", ".join(parts)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from kseg.doctor.examination import CheckUp, Trouble
 from kseg.doctor.kinds import KINDS, command_line
-from kseg.errors import counted, shortened
+from kseg.errors import plural, shorten
 from kseg.findings.broker_log import NamedCause, is_same_place
 from kseg.findings.finding_kind import Severity
 from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
@@ -38,7 +38,7 @@ class LogAnswer:
         """
         if not self.causes:
             return
-        yield StyledLine(0, f"{self.path}:", f"{counted(len(self.causes), 'cause')} in the broker's log")
+        yield StyledLine(0, f"{self.path}:", f"{plural(len(self.causes), 'cause')} in the broker's log")
         absent = "not found with --quick" if found and found.is_quick else "not found in the given directories"
         for alike in _by_kind((each, _trouble_of(each, found)) for each in self.causes):
             yield from _kind_lines(alike, len(alike) if verbose else SHOWN, None if found is None else absent)
@@ -99,8 +99,8 @@ def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator
     others = f"or {', '.join(ids[1:])}" if len(ids) > 1 else ""
     yield StyledLine(0, f"{severity} {ids[0]}", others, _STYLES[severity])
     for cause, trouble in alike[:shown]:
-        times = f" ({counted(cause.count, 'time')})" if cause.count > 1 else ""
-        yield StyledLine(2, text=f"line {cause.line}{times}: {shortened(_TIME.sub('', cause.text), _WORDS)}")
+        times = f" ({plural(cause.count, 'time')})" if cause.count > 1 else ""
+        yield StyledLine(2, text=f"line {cause.line}{times}: {shorten(_TIME.sub('', cause.text), _WORDS)}")
         if cause.place:
             yield StyledLine(4, text=f"check: {cause.place}")
         if absent is not None:

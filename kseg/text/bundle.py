@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kseg.cluster.model import ClusterMetadata
 from kseg.cluster.now import Now
 from kseg.doctor.examination import CheckUp, Examined
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.file_names import parse_file_name, parse_partition_directory
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Rows
@@ -243,5 +243,5 @@ class Bundle:
         else:
             archive = archive_of(members)
             self._file.write(archive)
-            yield f"{self._file.path}: {human_size(len(archive))}, {counted(len(members), 'member')}:"
+            yield f"{self._file.path}: {human_size(len(archive))}, {plural(len(members), 'member')}:"
         yield from (member.line for member in members)

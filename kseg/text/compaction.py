@@ -6,8 +6,8 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 
 from kseg.cluster.now import Now
-from kseg.errors import counted
-from kseg.log.compaction_plan import Gone
+from kseg.errors import plural
+from kseg.log.compaction_plan import RemovalReason
 from kseg.log.partition import PartitionLog
 from kseg.output.columns import Column, zoned_title
 from kseg.output.fitting import Fitting, room_on_terminal
@@ -21,11 +21,11 @@ from kseg.text.retention import now_fields
 from kseg.times import time_text
 
 _WORDS = {
-    Gone.SUPERSEDED: "superseded by a later record of the same key",
-    Gone.TOMBSTONE: "tombstones past delete.retention.ms",
-    Gone.ABORTED: "in aborted transactions",
-    Gone.MARKER: "markers of transactions without records",
-    Gone.NO_KEY: "without a key",
+    RemovalReason.SUPERSEDED: "superseded by a later record of the same key",
+    RemovalReason.TOMBSTONE: "tombstones past delete.retention.ms",
+    RemovalReason.ABORTED: "in aborted transactions",
+    RemovalReason.MARKER: "markers of transactions without records",
+    RemovalReason.NO_KEY: "without a key",
 }
 
 
@@ -40,18 +40,18 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         f"{partition.path}: cleaned offsets below {plan.end_offset}, dirty from {plan.first_dirty} on;"
         f" {human_size(done.bytes_left_alone)} after that unchanged: {plan.why_ends}"
     )
-    stay = counted(done.record_count, "record", "records")
+    stay = plural(done.record_count, "record", "records")
     yield f"  kept {done.kept} of {stay}, {human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
     for reason, words in _WORDS.items():
         if done.gone[reason]:
             yield f"  removed {done.gone[reason]}: {words}"
     if done.emptied:
         yield (
-            f"  kept {counted(done.emptied, 'batch', 'batches')} without records, for the producer's state or the"
+            f"  kept {plural(done.emptied, 'batch', 'batches')} without records, for the producer's state or the"
             " last offset"
         )
-    passes = counted(done.passes, "pass", "passes")
-    segments = counted(_join(done), "segment becomes", "segments become")
+    passes = plural(done.passes, "pass", "passes")
+    segments = plural(_join(done), "segment becomes", "segments become")
     yield f"  {segments} {len(done.segments)}, in {passes}"
 
 
@@ -70,7 +70,7 @@ def compacted_object(partition: PartitionLog, done: Compacted, now: Now) -> dict
         "passes": done.passes,
         "records": done.record_count,
         "kept": done.kept,
-        "gone": {str(reason): done.gone[reason] for reason in Gone},
+        "gone": {str(reason): done.gone[reason] for reason in RemovalReason},
         "emptyBatches": done.emptied,
         "bytes": done.bytes_before,
         "bytesKept": done.bytes_after,
@@ -86,8 +86,10 @@ def compacted_object(partition: PartitionLog, done: Compacted, now: Now) -> dict
 def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """Yield notes about a partition that every form of the report prints."""
     yield from done.notes
-    if done.gone[Gone.NO_KEY]:
-        yield (f"{partition.path}: {counted(done.gone[Gone.NO_KEY], 'record has', 'records have')} no key: dropped")
+    if done.gone[RemovalReason.NO_KEY]:
+        yield (
+            f"{partition.path}: {plural(done.gone[RemovalReason.NO_KEY], 'record has', 'records have')} no key: dropped"
+        )
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, now: Now, form: Form, *, quiet: bool) -> None:
@@ -269,7 +271,7 @@ def copy_line(directory: Path, copied: RetainedCopy) -> str:
     """Return one line about a copy."""
     if copied.rolled is not None:
         return f"{directory}: no segment is left; wrote an empty segment at the log end offset {copied.rolled}"
-    return f"{directory}: {counted(len(copied.base_offsets), 'segment')} copied"
+    return f"{directory}: {plural(len(copied.base_offsets), 'segment')} copied"
 
 
 def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.diff.copies import ClusterCopies, ClusterCopy, CopiesVerdict, PartitionCopies
 from kseg.diff.cursor import FoundDamage
 from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.log.lineage import Rule
 from kseg.output.columns import Column
@@ -148,8 +148,8 @@ class DiffSummary:
         compared = self._verdicts - Counter({DiffVerdict.IDENTICAL: self._alone})
         counts = [f"{compared[verdict]} {words}" for verdict, words in _WORDS.items() if compared[verdict]]
         counts += [f"{self._alone} with only one copy"] if self._alone else []
-        lost = f"; {counted(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
-        return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
+        lost = f"; {plural(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
+        return f"{plural(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
 
 
 _WORDS = {
@@ -276,7 +276,7 @@ def _verdict_text(diff: PartitionDiff) -> str:
             offsets = f"offsets {diff.compared_from} to {end - 1}" if end > diff.compared_from else "without records"
             if len(diff.copies) == 1:
                 return f"not compared, because it has only one copy, {offsets}"
-            return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
+            return f"identical, {plural(len(diff.copies), 'copy', 'copies')}, {offsets}"
         case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
         case DiffVerdict.MISSING:
@@ -324,11 +324,11 @@ def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
 
 def _missing_lines(copy: ComparedCopy) -> Iterator[str]:
     if copy.missing:
-        yield f"    lacks {counted(copy.missing, 'record')} of another copy"
+        yield f"    lacks {plural(copy.missing, 'record')} of another copy"
     if copy.superseded:
-        yield f"    lacks {counted(copy.superseded, 'record')} that compaction removes"
+        yield f"    lacks {plural(copy.superseded, 'record')} that compaction removes"
     if copy.unjudged:
-        yield f"    lacks {counted(copy.unjudged, 'record')} that compaction may have removed: too many keys to check"
+        yield f"    lacks {plural(copy.unjudged, 'record')} that compaction may have removed: too many keys to check"
     for damage in copy.damages[:SHOWN]:
         yield f"    {_damage_text(damage)}"
     if copy.damage_count > SHOWN:
@@ -346,9 +346,9 @@ def _records_text(records: Sequence[EpochRecords]) -> str:
 def _epoch_text(records: EpochRecords) -> str:
     ranges = [f"{first}-{last}" if last > first else str(first) for first, last in records.ranges[:SHOWN]]
     more = ", …" if len(records.ranges) > SHOWN or records.ranges_left_out else ""
-    count = counted(records.records, "record")
+    count = plural(records.records, "record")
     if records.control_records:
-        count += f" and {counted(records.control_records, 'control record')}"
+        count += f" and {plural(records.control_records, 'control record')}"
     epoch = "without a leader epoch" if records.leader_epoch < 0 else f"with leader epoch {records.leader_epoch}"
     noun = "offset" if ranges[0].isdigit() and len(ranges) == 1 else "offsets"
     return f"{count} {epoch} ({noun} {', '.join(ranges)}{more})"
@@ -457,7 +457,7 @@ def copies_line(copies: ClusterCopies) -> str:
     sums = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _COPIES.items() if counts[verdict])
     metadata = copies.metadata
     known = f"metadata up to offset {metadata.offset} from {time_text(metadata.timestamp, none='an unknown time')}"
-    return f"{counted(len(copies.partitions), 'partition')} in the {known}: {sums or 'none'}"
+    return f"{plural(len(copies.partitions), 'partition')} in the {known}: {sums or 'none'}"
 
 
 def _cluster_partition_object(partition: PartitionCopies) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
 from kseg.doctor.steps import Step, steps_of
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.findings.finding_kind import Severity
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.listing_rows import counted_directories
@@ -69,12 +69,12 @@ def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
 def _verdict(found: CheckUp, *, is_complete: bool) -> StyledLine:
     errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
     seen = "no problems found" if found.is_quick else "no problems"
-    what = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else seen
+    what = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}" if errors or warnings else seen
     style = _STYLES[Severity.ERROR] if errors else _STYLES[Severity.WARNING] if warnings else _GOOD
     if not is_complete:
         style = style if errors else _STYLES[Severity.WARNING]
         what = f"{what} so far" if errors or warnings else "no problems found so far"
-    return StyledLine(0, what, f"in {counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
+    return StyledLine(0, what, f"in {plural(found.partitions, 'partition')}, {human_size(found.size)}", style)
 
 
 def _extent(found: CheckUp) -> str:
@@ -128,7 +128,7 @@ def _end_lines(alike: list[Trouble], named: int, steps: list[Step]) -> Iterator[
 def _next(indent: int, step: Step) -> StyledLine:
     """Return the next command, with the number of partitions if it covers several."""
     homes = {each.directory for each in step.troubles}
-    several = f", for {counted(len(homes), 'partition')}" if len(homes) > 1 else ""
+    several = f", for {plural(len(homes), 'partition')}" if len(homes) > 1 else ""
     return StyledLine(indent, f"next{several}:", step.line, fold=Fold.NEVER)
 
 
@@ -136,7 +136,7 @@ def _title(alike: list[Trouble]) -> StyledLine:
     """Return the severity and name of a kind of trouble, and the number of its places."""
     first = alike[0]
     homes = {home for home in map(_home, alike) if home is not None}
-    places = f" in {counted(len(homes), 'partition')}" if homes else ""
+    places = f" in {plural(len(homes), 'partition')}" if homes else ""
     spread = "" if len(alike) == 1 else f"{len(alike)}{places}"
     return StyledLine(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
 
@@ -152,7 +152,7 @@ def _home(each: Trouble) -> object:
 def _place(each: Trouble) -> str:
     """Return the place of a trouble, its text, and the bytes it holds back."""
     position = "" if each.position is None else f" at position {each.position}:"
-    held_back = "" if not each.held_back else f"; holds back {counted(each.held_back, 'offset')}"
+    held_back = "" if not each.held_back else f"; holds back {plural(each.held_back, 'offset')}"
     return f"{each.file}:{position} {each.sentence}{held_back}"
 
 
@@ -169,7 +169,7 @@ def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
         yield StyledLine(2, text=_topic_text(use, found.topics[0].size))
     if len(found.topics) > len(topics):
         rest = found.topics[len(topics) :]
-        yield StyledLine(2, text=f"and {counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
+        yield StyledLine(2, text=f"and {plural(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
 
 
 def _disk_text(disk: Disk) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.explain.field import ExplainedField, FieldNote, hex_pieces, json_value, notes_of, shown_value, value_pieces
 from kseg.explain.walk import LARGE, format_page, format_rows, whole_page
 from kseg.formats.batch import FORMATS
@@ -110,7 +110,7 @@ def html_page(items: "Iterable[Item]", name: str) -> Iterator[str]:
     for number, item in enumerate(items):
         is_open = number < LONG or item.problem is not None or _has_few(item.fields)
         yield f'<details class="item"{" open" if is_open else ""}><summary><b>{_text(item.title)}</b>'
-        yield f'<span class="dim">: position {item.position}, {counted(item.size, "byte")}</span>'
+        yield f'<span class="dim">: position {item.position}, {plural(item.size, "byte")}</span>'
         if item.problem is not None:
             yield f'<br><span class="bad">{_text(item.problem)}</span>'
         yield "</summary>\n"
@@ -166,7 +166,7 @@ class _Rows:
     def _body(self, field: ExplainedField, deep: int) -> Iterator[str]:
         """Yield the contents of a compressed field."""
         size = sum(inner.size for inner in field.body)
-        yield _opening(f"decompressed, {counted(size, 'byte')}", deep, is_open=True)
+        yield _opening(f"decompressed, {plural(size, 'byte')}", deep, is_open=True)
         yield from self.rows(field.body, deep + 1)
         yield "</details>\n"
 
@@ -177,7 +177,7 @@ class _Rows:
         value = shown_value(field)
         most = _HEX_SHOWN if value.startswith("0x") else _TEXT_SHOWN
         if len(value) > most:
-            value = f"{value[:most]}… ({counted(field.size, 'byte')})"
+            value = f"{value[:most]}… ({plural(field.size, 'byte')})"
         meaning = f' <span class="dim">{_text(field.meaning)}</span>' if field.meaning != (field.problem or "") else ""
         return (
             f'<div class="field" style="--deep: {deep}"><span class="at">{field.position}</span>'
@@ -197,8 +197,8 @@ def _opening(title: str, deep: int, *, is_open: bool) -> str:
 
 
 def _size_text(field: ExplainedField) -> str:
-    count = f"{counted(len(field.children), 'element')}, " if field.kind == "list" else ""
-    return f"{count}position {field.position}, {counted(field.size, 'byte')}"
+    count = f"{plural(len(field.children), 'element')}, " if field.kind == "list" else ""
+    return f"{count}position {field.position}, {plural(field.size, 'byte')}"
 
 
 def _has_problem(field: ExplainedField) -> bool:
@@ -321,7 +321,7 @@ def _print_item(item: "Item", console: "Console") -> None:
     from rich.text import Text
 
     console.print(
-        Text(f"{escaped_text(item.title)}: position {item.position}, {counted(item.size, 'byte')}", style="bold"),
+        Text(f"{escaped_text(item.title)}: position {item.position}, {plural(item.size, 'byte')}", style="bold"),
         soft_wrap=True,
     )
     if item.problem is not None:
@@ -343,7 +343,7 @@ def _lines(fields: Iterable[ExplainedField], depth: int, place: list[int]) -> It
         place[0] += 1
         yield from _details(field, depth)
         if field.body:
-            yield _note(f"decompressed, {counted(sum(inner.size for inner in field.body), 'byte')}:", depth + 1, "bold")
+            yield _note(f"decompressed, {plural(sum(inner.size for inner in field.body), 'byte')}:", depth + 1, "bold")
             yield from _lines(field.body, depth + 2, place)
 
 
@@ -357,7 +357,7 @@ def _field_line(field: ExplainedField, depth: int, style: str) -> "Text":
     hex_text = field.raw[:_BYTES_SHOWN].hex(" ") + (" …" if field.size > _BYTES_SHOWN else "")
     value = escaped_text(shown_value(field))
     if len(value) > _VALUE_SHOWN:
-        value = f"{value[:_VALUE_SHOWN]}… ({counted(field.size, 'byte')})"
+        value = f"{value[:_VALUE_SHOWN]}… ({plural(field.size, 'byte')})"
     line = Text(f"{field.position:>10}  ")
     line.append(f"{hex_text:<38}", style)
     line.append(f"{'  ' * depth}{escaped_text(field.name):<{32 - 2 * depth}} ", style)

@@ -7,7 +7,7 @@ from glob import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.export.commit.formats import FORMATS
 from kseg.log.committed import why_withheld
 from kseg.output.columns import Column, Field
@@ -109,8 +109,8 @@ def plan_lines(orders: "Sequence[WorkOrder]") -> Iterator[str]:
     rows = plan_rows(orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     sums = (
-        counted(len(rows), "partition"),
-        counted(len(orders), "order"),
+        plural(len(rows), "partition"),
+        plural(len(orders), "order"),
         human_size(sum(row.bytes for row in rows)),
     )
     yield ", ".join(sums)
@@ -176,9 +176,9 @@ def account_lines(report: "Report") -> Iterator[str]:
     if report.merged is not None:
         before, after = report.merged
         yield (
-            f"merged: {counted(before, 'file')} became {after}"
+            f"merged: {plural(before, 'file')} became {after}"
             if after < before
-            else f"merged: none; {counted(after, 'file')} as before"
+            else f"merged: none; {plural(after, 'file')} as before"
         )
     yield from (f"left alone: {run}" for run in report.left_alone)
 
@@ -186,9 +186,9 @@ def account_lines(report: "Report") -> Iterator[str]:
 def sums_line(sums: Mapping[str, Any], destination: str) -> str:
     """Return the sums of records, offsets and files in one line."""
     return (
-        f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
-        f"{_more(sums)}{counted(sums['damageCount'], 'damage')}; "
-        f"{counted(sums['newFiles'], 'new file')} in {destination}"
+        f"{sums['recordsOut']} of {plural(sums['recordsIn'], 'record')}, {plural(sums['lost'], 'offset')} lost, "
+        f"{_more(sums)}{plural(sums['damageCount'], 'damage')}; "
+        f"{plural(sums['newFiles'], 'new file')} in {destination}"
     )
 
 
@@ -227,25 +227,25 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
     if partition.open_from is not None:
         why = why_withheld(partition.open_producer_id, partition.open_since, is_unknown=partition.is_open_unknown)
         yield (
-            f"{name}: {counted(partition.withheld, 'offset')} from {partition.open_from} on,"
-            f" {counted(partition.withheld_records, 'record')}, held back: {why}"
+            f"{name}: {plural(partition.withheld, 'offset')} from {partition.open_from} on,"
+            f" {plural(partition.withheld_records, 'record')}, held back: {why}"
         )
     for first, end in partition.remote:
         yield f"{name}: {_offsets(first, end)} are only in the remote tier: not exported"
     if partition.disordered:
         yield (
-            f"{name}: {counted(partition.disordered, 'record follows', 'records follow')} higher offsets: the log"
+            f"{name}: {plural(partition.disordered, 'record follows', 'records follow')} higher offsets: the log"
             " is out of order"
         )
     if partition.passed_over:
-        yield f"{name}: kseg skipped {counted(partition.passed_over, 'record')}: other records have the same offsets"
+        yield f"{name}: kseg skipped {plural(partition.passed_over, 'record')}: other records have the same offsets"
 
 
 def _lines_about_times(report: "Report") -> Iterator[str]:
     """Yield a line about partitions with timestamps that no table can hold, and whether their milliseconds are kept."""
     for partition in report.partitions:
         if partition.without_time:
-            count = counted(partition.without_time, "timestamp is", "timestamps are")
+            count = plural(partition.without_time, "timestamp is", "timestamps are")
             told = f"{_name(partition)}: {count} outside of the years 1 to 9999, so the column timestamp is null"
             yield (
                 f"{told}; timestampMs has the milliseconds"
@@ -333,8 +333,8 @@ def write_kept_report(content: bytes | None, destination: str, form: Form) -> No
         form.write_object({"type": "summary", "partitions": len(partitions), **report, **sums})
     else:
         write_line(
-            f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost;"
-            f" {counted(report['newFiles'], 'new file')} in {destination}; _kseg/report.json there has the accounts"
+            f"{sums['recordsOut']} of {plural(sums['recordsIn'], 'record')}, {plural(sums['lost'], 'offset')} lost;"
+            f" {plural(report['newFiles'], 'new file')} in {destination}; _kseg/report.json there has the accounts"
         )
     flush_stdout()
 

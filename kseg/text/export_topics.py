@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.output.forms import Form
 from kseg.text.export import (
     account_lines,
@@ -60,8 +60,8 @@ def _lines(outcomes: "TopicOutcomes[Report]", *, verbose: bool) -> Iterator[str]
     yield from (line for report in reports for line in account_lines(report))
     sentences = [each for report in reports if report.taken for each in report.taken.sentences(verbose=verbose)]
     yield from dict.fromkeys(sentences)
-    count = counted(len(reports), "table")
-    failed = f", {counted(len(outcomes.errors), 'topic')} failed" if outcomes.errors else ""
+    count = plural(len(reports), "table")
+    failed = f", {plural(len(outcomes.errors), 'topic')} failed" if outcomes.errors else ""
     yield f"{count}{failed}: {sums_line(sums_of(reports), outcomes.destination)}"
     first = next((report for report in reports if report.has_files), None)
     yield from () if first is None else reader_lines(first)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import explanation
@@ -164,8 +164,8 @@ class FindingsReport:
     def counts_line(self) -> str:
         """Return the number of findings per severity, and the option that shows more of them."""
         counts = self._counts
-        severities = ", ".join(counted(counts[each], each) for each in Severity)
-        places = counted(self._partition_count, "partition")
+        severities = ", ".join(plural(counts[each], each) for each in Severity)
+        places = plural(self._partition_count, "partition")
         more = "" if self.is_well else "; `kseg verify --explain ID` explains a finding"
         is_hidden = counts[Severity.NOTE] and not self._verbose and not self._form.has_objects
         return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"

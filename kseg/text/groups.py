@@ -16,7 +16,7 @@ from kseg.coordinators.members import (
     commits_beyond_end,
     group_option,
 )
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, bar
 from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Field, iso_time_column, timestamp_column
 from kseg.output.table import Section, aligned_lines
@@ -94,7 +94,7 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
     yield from (f"{beyond_end_sentence(commit)}: {BEYOND_END}" for commit in found[:MOST_TOLD])
     if len(found) > MOST_TOLD:
         yield (
-            f"{counted(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end; -o json"
+            f"{plural(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end; -o json"
             " lists them with negative lags"
         )
 
@@ -112,7 +112,7 @@ def unreadable_notes(groups: Iterable[Group]) -> Iterator[str]:
             command = reset_command(commit.topic, commit.partition, next_good, group_option(commit.group))
         yield place if command is None else f"{place}; to move the group past it: {command}"
     if len(found) > MOST_TOLD:
-        more = counted(len(found) - MOST_TOLD, "more commit", "more commits")
+        more = plural(len(found) - MOST_TOLD, "more commit", "more commits")
         yield f"{more} at unreadable offsets; look for `can't be read` in the column WHY"
 
 
@@ -307,7 +307,7 @@ def _lag_rows(group: Group) -> list[_LagRow]:
 
 
 def _lag_chart(group: Group, rows: Sequence[_LagRow], canvas: Canvas) -> Iterator[str]:
-    yield f"{group.group}: {counted(len(rows), 'partition')}, lag {lags_text(group)}"
+    yield f"{group.group}: {plural(len(rows), 'partition')}, lag {lags_text(group)}"
     columns: list[Column[_LagRow]] = [
         Column(FOR_PEOPLE, "PARTITION", lambda row: row.partition),
         Column(fields.LAG, "LAG", lambda row: row.lag, lambda row: "-" if row.lag is None else str(row.lag)),

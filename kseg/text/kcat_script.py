@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import count
 from typing import NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 
 TopicPartition = tuple[str, int]
 Header = tuple[bytes, bytes | None]
@@ -97,7 +97,7 @@ class SentRecord(NamedTuple):
         if not self.meanings:
             return "it has no key and an empty value: kcat skips it"
         if self.size > LARGEST_RECORD:
-            return f"it has {counted(self.size, 'byte')}, the limit is {LARGEST_RECORD}"
+            return f"it has {plural(self.size, 'byte')}, the limit is {LARGEST_RECORD}"
         if sum(len(name) + len(value or b"") for name, value in self.headers) > LARGEST_HEADERS:
             return f"its headers have more than {LARGEST_HEADERS} bytes"
         if any(not name or b"=" in name for name, _ in self.headers):
@@ -181,7 +181,7 @@ class KcatScript:
             self._has_head = True
         framing, (topic, partition) = _Framing(self._records), self._place
         self._write(self._command(topic, partition, framing))
-        self._write(encodebytes(b"".join(map(framing.framed, self._records))))
+        self._write(encodebytes(b"".join(map(framing.frame, self._records))))
         self._write(b"END\n}\n")
         self._forget()
 
@@ -209,7 +209,7 @@ class _Framing:
         self._key_end = b"\x1ek" + number
         self._record_end = b"\x1em" + number
 
-    def framed(self, record: SentRecord) -> bytes:
+    def frame(self, record: SentRecord) -> bytes:
         """Return a record in the form that kcat reads; a record with only a value has no key."""
         if record.key is None and record.value:
             return record.value + self._record_end

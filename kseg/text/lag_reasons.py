@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 from kseg.cluster.now import Now, NowSource
 from kseg.cluster.partitions import LogEnd, UnknownEnd
 from kseg.coordinators.members import Group, OffsetCommit, Presence, SharePartition
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.times import duration_text, time_text
 
 
@@ -77,13 +77,13 @@ def _held_back(commit: OffsetCommit, end: LogEnd) -> tuple[list[str], bool]:
     behind, before = end.log_end_offset - end.last_stable_offset, end.last_stable_offset - commit.offset
     if not behind or before < 0:
         return [], False
-    share = f"an open transaction holds back {behind} of {counted(behind + before, 'offset')}"
+    share = f"an open transaction holds back {behind} of {plural(behind + before, 'offset')}"
     return [f"{share}: last stable offset {end.last_stable_offset} of {end.log_end_offset}"], behind >= before
 
 
 def _explain_deletion(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
     if commit.offset < end.log_start_offset:
-        gone = counted(end.log_start_offset - commit.offset, "record")
+        gone = plural(end.log_start_offset - commit.offset, "record")
         verb = "is" if gone.startswith("1 ") else "are"
         yield f"commit below the log start {end.log_start_offset}: {gone} {verb} deleted"
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from kseg.cluster.metadata_copy import TopicIdSource
 from kseg.cluster.now import Now
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import codec_name
 from kseg.log.cleaner import CleanerStop, Cleaning
 from kseg.log.listing import PartitionListing
@@ -242,14 +242,14 @@ def notes_on(row: PartitionSummary) -> list[str]:
         elif row.largest_timestamp < 0:
             notes.append("no timestamps")
     if row.problems:
-        notes.append(counted(len(row.problems), "problem"))
+        notes.append(plural(len(row.problems), "problem"))
     if row.unhealthy_segments:
-        notes.append(f"{counted(row.unhealthy_segments, 'segment')} with index problems")
+        notes.append(f"{plural(row.unhealthy_segments, 'segment')} with index problems")
     notes += _tier_notes(row)
     if row.leftovers:
-        notes.append(counted(len(row.leftovers), "leftover"))
+        notes.append(plural(len(row.leftovers), "leftover"))
     if row.orphans:
-        notes.append(f"{counted(len(row.orphans), 'index file')} without a log")
+        notes.append(f"{plural(len(row.orphans), 'index file')} without a log")
     return notes + cleaning_notes(row.cleaning)
 
 
@@ -283,13 +283,13 @@ _EVIDENCE: dict[str | None, str] = {TopicIdSource.METADATA: "the metadata", Topi
 
 def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzinfo = UTC) -> str:
     """Return a partition's heading for people."""
-    parts = [counted(row.segments, "segment"), size_words(row.size, size)]
+    parts = [plural(row.segments, "segment"), size_words(row.size, size)]
     has_offsets = row.last_offset is not None
     parts.append(f"offsets {row.log_start_offset} to {row.last_offset}" if has_offsets else "no offsets")
     if row.records is not None:
-        parts.append(counted(row.records, "record"))
+        parts.append(plural(row.records, "record"))
     if row.selected is not None:
-        parts.append(f"{counted(row.selected.records, 'record')} selected")
+        parts.append(f"{plural(row.selected.records, 'record')} selected")
     if row.topic_id is not None:
         evidence = "" if row.topic_id_source == PARTITION_METADATA else f" (from {_EVIDENCE[row.topic_id_source]})"
         parts.append(f"topic id {row.topic_id}{evidence}")
@@ -434,7 +434,7 @@ def _is_shown(column: Column[Any]) -> bool:
 
 def size_words(size: int, text: Callable[[int], str]) -> str:
     """Return a size in a sentence; exact sizes have their unit."""
-    return counted(size, "byte") if text is exact_size else text(size)
+    return plural(size, "byte") if text is exact_size else text(size)
 
 
 def write_listings(
@@ -477,7 +477,7 @@ def _write_lines(
     if columns.by == "segment" and rows.are_in_listed_order:
         _write_by_partition(found, columns, writer, write)
         return
-    lines = GrowingLines(writer.prepared(columns.section()).shown_columns, write, writer.form.room)
+    lines = GrowingLines(writer.prepare(columns.section()).shown_columns, write, writer.form.room)
     for row in found:
         lines.add(row)
     lines.finish()
@@ -487,7 +487,7 @@ def _write_by_partition(
     found: Iterator[Row], columns: ListingColumns, writer: RowWriter, write: Callable[[str], None]
 ) -> None:
     """Write segments below a heading for their partition."""
-    shown = writer.prepared(columns.section(names=False)).shown_columns
+    shown = writer.prepare(columns.section(names=False)).shown_columns
     fitting = Fitting([column.head for column in shown], writer.form.room and writer.form.room - 2)
     segments = (row for row in found if isinstance(row, SegmentRow))
     for partition, group in groupby(segments, key=lambda row: row.partition):
@@ -518,28 +518,28 @@ def last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
 
 
 def _cut_line(rows: Rows, columns: ListingColumns) -> str:
-    plural = "more directories" if columns.by == "directory" else None
+    others = "more directories" if columns.by == "directory" else None
     size = size_words(rows.cut.size, columns.size_text)
-    return f"Not shown: {counted(rows.cut.rows, f'more {columns.by}', plural)}, {size}"
+    return f"Not shown: {plural(rows.cut.rows, f'more {columns.by}', others)}, {size}"
 
 
 def _total_line(total: ListingSum, columns: ListingColumns) -> str:
     """Return the sums for people."""
     sums = [
-        counted(len(total.topics), "topic"),
+        plural(len(total.topics), "topic"),
         counted_directories(total.partitions, total.copies, total.not_in_use),
-        counted(total.segments, "segment"),
+        plural(total.segments, "segment"),
         size_words(total.size, columns.size_text),
     ]
     if columns.has_disk or differs_on_disk(total):
         sums.append(f"{size_words(total.allocated, columns.size_text)} on disk")
     if total.records is not None and columns.deep:
-        sums.append(counted(total.records, "record"))
+        sums.append(plural(total.records, "record"))
     if columns.selected:
-        sums.append(f"{counted(0 if total.selected is None else total.selected.records, 'record')} selected")
+        sums.append(f"{plural(0 if total.selected is None else total.selected.records, 'record')} selected")
     going = size_words(total.size_to_delete, columns.size_text)
-    deletes = f"; retention would delete {counted(total.segments_to_delete, 'segment')}, {going}"
-    lacks = f"; {counted(total.incomplete, 'partition')} with problems may add more"
+    deletes = f"; retention would delete {plural(total.segments_to_delete, 'segment')}, {going}"
+    lacks = f"; {plural(total.incomplete, 'partition')} with problems may add more"
     return (
         f"Total: {', '.join(sums)}"
         + (deletes if total.segments_to_delete else "")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import tzinfo
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.header_fields import OffsetIndexEntry, TimeIndexEntry
 from kseg.log.lookup import Candidate, Lookup
 from kseg.log.segment_search import IndexView, SegmentStep
@@ -69,7 +69,7 @@ def _segment_lines(lookup: Lookup, zone: tzinfo) -> Iterator[str]:
         mark = "  <- used" if scanned and segment.base_offset == scanned[-1] else ""
         if not mark and segment.base_offset in scanned:
             mark = "  <- searched, nothing found"
-        yield f"  base offset {segment.base_offset}, {counted(segment.size, 'byte')}{time}{mark}"
+        yield f"  base offset {segment.base_offset}, {plural(segment.size, 'byte')}{time}{mark}"
     if last < len(segments):
         yield f"  … {len(segments) - last} later"
 
@@ -82,7 +82,7 @@ def _step_lines(step: SegmentStep, lookup: Lookup, zone: tzinfo) -> Iterator[str
         yield from _index_lines("Offset index", step.offset_view, step.index_entry, zone)
     yield f"  Scan from position {step.scan_position}"
     if step.passed_count > len(step.passed):
-        yield f"    … {counted(step.passed_count - len(step.passed), 'batch', 'batches')} passed"
+        yield f"    … {plural(step.passed_count - len(step.passed), 'batch', 'batches')} passed"
     for batch in step.passed:
         first = "" if batch.base_offset is None else f"{batch.base_offset} "
         yield f"    passed: position {batch.position}, offsets {first}to {batch.last_offset}"
@@ -95,7 +95,7 @@ def _index_lines(
     name: str, view: IndexView, taken: OffsetIndexEntry | TimeIndexEntry | None, zone: tzinfo
 ) -> Iterator[str]:
     lower, upper = view.slots
-    yield f"  {name}: {counted(view.entries_count, 'entry', 'entries')}, lower slot {lower}, upper slot {upper}"
+    yield f"  {name}: {plural(view.entries_count, 'entry', 'entries')}, lower slot {lower}, upper slot {upper}"
     for slot, entry in view.around:
         mark = "  <- floor" if slot == lower and entry == taken else ""
         if slot == lower and not mark:

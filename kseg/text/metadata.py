@@ -29,7 +29,7 @@ from kseg.cluster.model import (
 from kseg.cluster.partitions import ReplicaPlace, ReplicaPlaces
 from kseg.cluster.recreate_script import Script
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, resolve_all
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, listed_column, timestamp_column
 from kseg.output.forms import RowWriter
@@ -65,7 +65,7 @@ class CopyRow(NamedTuple):
         """Return the distance for people."""
         if self.copy is self.used:
             return "used"
-        return f"{counted(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "equal"
+        return f"{plural(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "equal"
 
 
 COPIES: Section[CopyRow] = Section(
@@ -143,11 +143,11 @@ def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterat
             yield f"{copy.partition.path}: its node knew of {known}: the cluster may have changed after its end"
     if len(rebuilding.newer) > _MOST_SHOWN:
         yield (
-            f"{counted(len(rebuilding.newer) - _MOST_SHOWN, 'more partition is', 'more partitions are')} newer than"
+            f"{plural(len(rebuilding.newer) - _MOST_SHOWN, 'more partition is', 'more partitions are')} newer than"
             " the copy; -o json lists all"
         )
     if rebuilding.deleted:
-        many = counted(len(rebuilding.deleted), "directory", "directories")
+        many = plural(len(rebuilding.deleted), "directory", "directories")
         yield f"omitted {many} of deleted partitions"
     if planned.node_id in {broker.broker_id for broker in planned.copy.found.brokers}:
         yield f"{planned.node_id} is a broker's id: use it only for a node that is both broker and controller"
@@ -508,7 +508,7 @@ def write_sections(
     """Write all kinds of rows, or one; CSV can only have one. JSON begins with the moment."""
     wanted = show or ("partitions" if writer.form.has_one_kind else None)
     if wanted is None and writer.form.has_objects:
-        writer.form.write_object(writer.prepared(METADATA).as_object(found))
+        writer.form.write_object(writer.prepare(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):
             writer.write(section, _worst_first(section, rows) if writer.form.is_for_people else rows)
@@ -526,5 +526,5 @@ def write_script(script: Script, note: Callable[[str], object]) -> None:
         write_line(line)
     flush_stdout()
     named = ", listed at the end of the script" if script.left_out else ""
-    count = counted(script.command_count, "command")
+    count = plural(script.command_count, "command")
     note(f"{count}; omitted: {len(script.left_out)}{named}")

@@ -23,7 +23,7 @@ from kseg.cluster.model import (
     entity_text,
 )
 from kseg.cluster.partitions import UNKNOWN_DIRECTORIES
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, listed_column, timestamp_column
 from kseg.output.table import Section
 from kseg.text import fields
@@ -149,7 +149,7 @@ class ChangeRow(NamedTuple):
         columns = [each if each.in_zone is None else each.in_zone(zone) for each in self.columns]
         if self.before is None or self.after is None:
             row = self.before if self.after is None else self.after
-            return _described(self.change, {each.name: each.text(row) for each in columns})
+            return _describe(self.change, {each.name: each.text(row) for each in columns})
         texts = [(each.name, each.text(self.before) or "none", each.text(self.after) or "none") for each in columns]
         of_name = _name(self.change) if isinstance(self.change.thing, Config | Quota) else None
         lines = [f"{of_name or _label(member)} {old} -> {new}" for member, old, new in texts]
@@ -168,7 +168,7 @@ def _shown(config: Config) -> str:
     return HIDDEN_VALUE if config.is_secret else config.value
 
 
-def _described(change: Change, texts: Mapping[str, str]) -> str:
+def _describe(change: Change, texts: Mapping[str, str]) -> str:
     """A thing that came or went."""
     match change.thing:
         case Config(name=name) | Quota(name=name):
@@ -176,11 +176,11 @@ def _described(change: Change, texts: Mapping[str, str]) -> str:
         case Acl() as acl:
             return f"{acl.permission} {acl.operation} to {acl.principal} from {acl.host}"
         case ScramUser() as user:
-            return f"{user.mechanism}, {counted(user.iterations, 'iteration')}"
+            return f"{user.mechanism}, {plural(user.iterations, 'iteration')}"
         case Topic() as topic:
             settings = [f"{each.name}={_shown(each)}" for each in change.configs]
             factor = [f"replication factor {len(topic.partitions[0].replicas)}"] if topic.partitions else []
-            return ", ".join([counted(len(topic.partitions), "partition"), *factor, *settings])
+            return ", ".join([plural(len(topic.partitions), "partition"), *factor, *settings])
     return ", ".join(f"{_label(member)} {text}" for member, text in texts.items() if text not in ("", "no"))
 
 
@@ -285,8 +285,8 @@ SUMMARY: Section[MetadataChanges] = Section(
         iso_time_column(fields.LAST_TIME, lambda row: None if row.reach is None else row.reach.last_timestamp),
         Column(fields.CHECKPOINT, "CHECKPOINT", lambda row: None if row.base is None else row.base.name),
         iso_time_column(fields.KNOWN_SINCE, lambda row: None if row.base is None else row.base.last_timestamp),
-        Column(fields.MISSING_BEFORE, "MISSING BEFORE", lambda row: row.found.missing_before),
-        Column(fields.UNAPPLIED, "UNAPPLIED", lambda row: row.found.unapplied),
+        Column(fields.MISSING_BEFORE, "MISSING BEFORE", lambda row: row.end_state.missing_before),
+        Column(fields.UNAPPLIED, "UNAPPLIED", lambda row: row.end_state.unapplied),
         Column(fields.COMMITTED_END, "COMMITTED END", lambda row: row.committed_end),
         Column(fields.UNCOMMITTED, "UNCOMMITTED", lambda row: row.uncommitted),
     ),
@@ -297,15 +297,15 @@ SUMMARY: Section[MetadataChanges] = Section(
 def summary(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -> str:
     """A line about what was looked through, and before when nothing is known."""
     text = f"{_count_text(changes, zone)}{_unknown_text(changes, from_ms, zone)}"
-    found = changes.found
+    found = changes.end_state
     if changes.reach is None and found.offset >= 0:
         text += f"; the log ends at offset {found.offset}, {iso_time(unless_negative(found.timestamp), zone)}"
     return text
 
 
 def _count_text(changes: MetadataChanges, zone: tzinfo) -> str:
-    many = counted(changes.count, "change") if changes.count else "no changes"
-    if changes.reach is None and changes.found.offset < 0:
+    many = plural(changes.count, "change") if changes.count else "no changes"
+    if changes.reach is None and changes.end_state.offset < 0:
         return "the log has no records here, so changes are unknown; compare checkpoints with --diff"
     if changes.reach is None:
         return f"{many}: no record is from that time"
@@ -324,9 +324,9 @@ def _unknown_text(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -
 
 def change_notes(changes: MetadataChanges) -> Iterator[str]:
     """Yield notes about unread records and changes that may be undone."""
-    yield from changes.found.notes()
+    yield from changes.end_state.notes()
     if changes.uncommitted:
-        many = counted(changes.uncommitted, "change is", "changes are")
+        many = plural(changes.uncommitted, "change is", "changes are")
         yield (
             f"{many} at offset {changes.committed_end} or later, which most voters don't have: the cluster may drop"
             " them"

@@ -38,7 +38,7 @@ class AnswerWriter:
     def write(self, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
         """Write an answer's rows as they come; a table when it is complete."""
         self.count = 0
-        names = names_once(schema.names)
+        names = unique_names(schema.names)
         rows = self._count_rows(rows_of(batches, self.form.zone))
         if self.form.has_objects:
             for row in rows:
@@ -72,7 +72,7 @@ class AnswerWriter:
             yield row
 
 
-def names_once(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Return unique names of columns: repeated names get a number."""
     found: dict[str, None] = {}
     for name in names:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.rewrite.redact import RedactedDirectory
 from kseg.rewrite.redacted_names import NameKind
 from kseg.sizes import human_size
@@ -57,15 +57,15 @@ class RedactReport:
 
     def lines(self) -> Iterator[str]:
         """Return the report for people."""
-        where = f"{counted(self.directories, 'directory', 'directories')}, {counted(self.files, 'file')}"
+        where = f"{plural(self.directories, 'directory', 'directories')}, {plural(self.files, 'file')}"
         yield f"redacted {where}, {human_size(self.size)}"
-        yield f"  contents replaced: {counted(self.records, 'record')} in {counted(self.batches, 'batch', 'batches')}"
+        yield f"  contents replaced: {plural(self.records, 'record')} in {plural(self.batches, 'batch', 'batches')}"
         replaced = ", ".join(f"{len(names):,} {kind}" for kind, names in self._names.items() if names)
         yield f"  names replaced: {replaced or 'none'}"
         if self._kept:
             yield f"  names kept: {', '.join(self._kept)}"
         for reason, size in sorted(self._noise.items()):
-            yield f"  replaced by noise: {counted(size, 'byte')}, {reason}"
+            yield f"  replaced by noise: {plural(size, 'byte')}, {reason}"
         yield from _limit_lines(
             [(f"  replaced by zeros, because the file isn't Kafka's: {name}") for name in self._zeros]
         )

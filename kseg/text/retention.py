@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 
 from kseg.cluster.now import Now
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import UNLIMITED
 from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
-from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment, ShareOf, Wanted
+from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment, ShareOf, SpaceTarget
 from kseg.output.columns import Column
 from kseg.output.forms import Form
 from kseg.output.streams import flush_stdout, write_lines
@@ -41,7 +41,9 @@ def total_object(rows: int, now: Now, zone: tzinfo) -> dict[str, object]:
     return {"type": "total", "rows": rows, **now_fields(now, zone)}
 
 
-def write_freeing(plan: FreeingPlan, wanted: Wanted, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
+def write_freeing(
+    plan: FreeingPlan, wanted: SpaceTarget, form: Form, now: Now, zone: tzinfo, bootstrap_server: str
+) -> None:
     """Write a plan to standard output, as text or objects."""
     if form.has_objects:
         for each in _objects(plan, wanted, bootstrap_server):
@@ -51,7 +53,7 @@ def write_freeing(plan: FreeingPlan, wanted: Wanted, form: Form, now: Now, zone:
     flush_stdout()
 
 
-def _objects(plan: FreeingPlan, wanted: Wanted, bootstrap_server: str) -> Iterator[dict[str, object]]:
+def _objects(plan: FreeingPlan, wanted: SpaceTarget, bootstrap_server: str) -> Iterator[dict[str, object]]:
     for lowered in plan.lowered:
         row = {column.name: column.value(lowered) for column in _COLUMNS}
         lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}
@@ -83,7 +85,7 @@ def _objects(plan: FreeingPlan, wanted: Wanted, bootstrap_server: str) -> Iterat
     )
 
 
-def _share_lines(wanted: Wanted) -> Iterator[str]:
+def _share_lines(wanted: SpaceTarget) -> Iterator[str]:
     """Yield lines about the total of a share."""
     if wanted.of is not None:
         share = f"{wanted.percent}% of the {wanted.of} ({human_size(wanted.whole)})"
@@ -92,10 +94,10 @@ def _share_lines(wanted: Wanted) -> Iterator[str]:
 
 
 def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[str]:
-    yield f"Deletable now: {counted(plan.segments_now, 'segment')}, {human_size(plan.size_now)}"
+    yield f"Deletable now: {plural(plan.segments_now, 'segment')}, {human_size(plan.size_now)}"
     if plan.lowered:
         more = human_size(sum(each.size for each in plan.lowered))
-        topics = counted(len(plan.lowered), "topic")
+        topics = plural(len(plan.lowered), "topic")
         yield f"Lower the retention of {topics} to free {more} more, {human_size(plan.size)} in all:"
         yield from (f"  {line}" for line in aligned_lines(_COLUMNS, plan.lowered))
         yield from (_command(each, bootstrap_server) for each in plan.lowered)
@@ -150,7 +152,7 @@ def keys_text(cleaning: Cleaning) -> str | None:
     """Return a note if there may be more keys to clean than the cleaner takes at once."""
     if cleaning.most_records <= cleaning.most_keys:
         return None
-    return f"up to {counted(cleaning.most_records, 'key')} to clean, but the cleaner takes {cleaning.most_keys} at once"
+    return f"up to {plural(cleaning.most_records, 'key')} to clean, but the cleaner takes {cleaning.most_keys} at once"
 
 
 def _cleanable_text(cleaning: Cleaning) -> str:

@@ -6,10 +6,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import DamageKind
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import Rolled
+from kseg.log.segments import RollReason
 from kseg.log.side_files import SideFile
 from kseg.log.transactions import Outcome
 from kseg.log.writer import WrittenSegment
@@ -81,8 +81,8 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     """Yield the report on a partition."""
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
     yield (
-        f"{salvage.name}: {counted(salvage.batch_count, 'batch', 'batches')}, {counted(salvage.size, 'byte')} in"
-        f" {counted(len(salvage.segments), 'segment')}"
+        f"{salvage.name}: {plural(salvage.batch_count, 'batch', 'batches')}, {plural(salvage.size, 'byte')} in"
+        f" {plural(len(salvage.segments), 'segment')}"
     )
     yield from _replica_lines(salvage)
     yield from map(_abandoned_line, salvage.abandoned)
@@ -92,9 +92,9 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     if salvage.inner_problems:
         yield "    --drop-unreadable omits such batches"
     if salvage.reordered:
-        yield f"  reordered {counted(salvage.reordered, 'batch', 'batches')}"
+        yield f"  reordered {plural(salvage.reordered, 'batch', 'batches')}"
     if salvage.duplicates:
-        yield f"  omitted {counted(salvage.duplicates, 'duplicate batch', 'duplicate batches')}"
+        yield f"  omitted {plural(salvage.duplicates, 'duplicate batch', 'duplicate batches')}"
     if unplaced:
         yield f"  {unplaced} intact batches with unusable offsets, in lost+found/{salvage.name}"
     yield from _limit_lines(
@@ -119,12 +119,12 @@ def _replica_lines(salvage: Salvage) -> Iterator[str]:
     for replica in salvage.replicas:
         for reason, size in replica.lost_bytes().items():
             word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
-            yield f"  {word} in {replica.partition.path}: {counted(size, 'byte')}, {reason}"
+            yield f"  {word} in {replica.partition.path}: {plural(size, 'byte')}, {reason}"
 
 
 def _abandoned_line(found: AbandonedBatches) -> str:
     first, end = found.copy.agreed_end, found.copy.log_end
-    batches = counted(found.batches.batch_count, "batch", "batches")
+    batches = plural(found.batches.batch_count, "batch", "batches")
     until = "on" if end is None else f"to {end - 1}"
     return (
         f"  omitted from {found.copy.path}: {batches}, offsets from {first} {until}, leader epoch"
@@ -157,14 +157,14 @@ def _written_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
         yield (
-            f"  wrote {file.name}: {counted(file.size, 'byte')}, {iso_time(file.modified_ms)}, sha256"
+            f"  wrote {file.name}: {plural(file.size, 'byte')}, {iso_time(file.modified_ms)}, sha256"
             f" {file.sha256}, {origin}"
         )
 
 
 def _loss_line(found: FoundLoss) -> str:
     loss = found.loss
-    return f"    {found.log.name} position {loss.position}: {counted(loss.size, 'byte')}, {loss.reason}: {loss.detail}"
+    return f"    {found.log.name} position {loss.position}: {plural(loss.size, 'byte')}, {loss.reason}: {loss.detail}"
 
 
 def _kept_line(salvage: Salvage, log: Path, problem: InnerProblem) -> str:
@@ -329,11 +329,11 @@ def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterat
     """Yield each segment's file, offsets, batches and bytes, and Kafka's rule for the roll, if one applied."""
     for segment in segments:
         offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
-        rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
+        rolled = "" if segment.rolled in (RollReason.ACTIVE, RollReason.UNKNOWN) else f", rolled by {segment.rolled}"
         path = directory / f"{segment.base_offset:020}.log"
         yield (
-            f"{path}: {offsets}, {counted(segment.batch_count, 'batch', 'batches')},"
-            f" {counted(segment.size, 'byte')}{rolled}"
+            f"{path}: {offsets}, {plural(segment.batch_count, 'batch', 'batches')},"
+            f" {plural(segment.size, 'byte')}{rolled}"
         )
 
 
@@ -341,8 +341,8 @@ def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
     """Yield the segments that `slice` wrote, and counts."""
     yield from segment_lines(sliced.segments, directory)
     yield (
-        f"{counted(sliced.copied, 'batch', 'batches')} copied, {sliced.rebuilt} rebuilt,"
-        f" {counted(sliced.dropped, 'record')} omitted"
+        f"{plural(sliced.copied, 'batch', 'batches')} copied, {sliced.rebuilt} rebuilt,"
+        f" {plural(sliced.dropped, 'record')} omitted"
     )
 
 
@@ -354,7 +354,7 @@ def left_open_line(sliced: Sliced) -> str | None:
     named = [f"producer {producer} from offset {first}" for producer, first in islice(opened.items(), SHOWN_OPEN)]
     more = f" and {len(opened) - SHOWN_OPEN} more" if len(opened) > SHOWN_OPEN else ""
     return (
-        f"the slice has no marker for {counted(len(opened), 'transaction')}: {', '.join(named)}{more}; consumers with"
+        f"the slice has no marker for {plural(len(opened), 'transaction')}: {', '.join(named)}{more}; consumers with"
         " read_committed stop there"
     )
 

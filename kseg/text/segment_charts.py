@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from itertools import groupby
 from typing import NamedTuple
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Row, Rows, SegmentRow
 from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, Span, span_bar
@@ -116,7 +116,7 @@ def _disorder_lines(found: Sequence[_Disorder]) -> Iterator[str]:
     if not found:
         return
     most = max(found, key=lambda each: each.by_ms)
-    where = f"in {counted(len(found), 'segment')}, marked {_MARK}"
+    where = f"in {plural(len(found), 'segment')}, marked {_MARK}"
     yield f"  {_MARK} timestamps go back {where}: by {duration_text(most.by_ms)} at offset {most.base_offset}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from shlex import quote
 
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.kernel.contract import MOST
 from kseg.log.partition import PartitionLog
@@ -62,7 +62,7 @@ def _bytes_text(value: bytes | None) -> str | None:
 
 def no_match_line(selection: Selection, directories: Sequence[StrPath], zone: tzinfo = UTC) -> str:
     """Return the message for an empty selection: the searched places, the selection, and the nearest hints."""
-    through = _extent(directories[0]) if len(directories) == 1 else f"in {counted(len(directories), 'partition')}"
+    through = _extent(directories[0]) if len(directories) == 1 else f"in {plural(len(directories), 'partition')}"
     times = _times(directories, zone) if selection.has_times else ""
     return f"no record {through} matches {asked_text(selection, zone)}{times}{''.join(_hints(selection))}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.findings.at_start import AtStart, refusal
 from kseg.verify.start_effects import Lost, NodeStart, StartForecast, most_records
 from kseg.verify.stops import Stop
@@ -31,7 +31,7 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     bad = [each for each in nodes if not each.is_well]
     told = " ".join(_close_sentence(f"{_name(each)} {_end(each)}") for each in bad)
     well = sum(each.consequence is AtStart.WELL for each in nodes)
-    return f"{told} {well} of {counted(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
+    return f"{told} {well} of {plural(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
 
 
 def _close_sentence(sentence: str) -> str:
@@ -53,7 +53,7 @@ def _end(node: NodeStart) -> str:
     if node.refusals:
         first, *others = node.refusals.values()
         said = refusal(first) or first.kind.meaning.rstrip(".")
-        too = f"; {counted(len(others), 'more finding')} would also stop it" if others else ""
+        too = f"; {plural(len(others), 'more finding')} would also stop it" if others else ""
         return f"doesn't start: {said}{too}" + (f"; when it does, it {_all(harms)}" if harms else "") + after
     if node.is_empty:
         return f"starts as an empty cluster if it is a controller: it renames all partitions to `-stray`{after}"
@@ -63,7 +63,7 @@ def _end(node: NodeStart) -> str:
 def _lost_before(node: NodeStart) -> Iterator[str]:
     """Records that are lost whatever a start does."""
     for finding_id, places in node.lost_before.items():
-        what = f"{_records(places)} of {counted(len(places), 'partition')}"
+        what = f"{_records(places)} of {plural(len(places), 'partition')}"
         is_of_end = finding_id == "checkpoint-beyond-end"
         yield f"{what} were already lost" if is_of_end else f"the cluster abandoned {what}"
 
@@ -79,7 +79,7 @@ def _harms(node: NodeStart) -> Iterator[str]:
 
 
 def _harm(node: NodeStart, consequence: AtStart) -> str:
-    partitions = counted(len(node.harmed[consequence]), "partition")
+    partitions = plural(len(node.harmed[consequence]), "partition")
     match consequence:
         case AtStart.LEADERLESS:
             return f"leads few partitions or none ({partitions} with the id of another topic)"
@@ -97,7 +97,7 @@ def _harm(node: NodeStart, consequence: AtStart) -> str:
 
 def _records(places: Mapping[Path, Sequence[Lost]]) -> str:
     most = most_records(places)
-    return "records" if most is None else f"up to {counted(most, 'record')}"
+    return "records" if most is None else f"up to {plural(most, 'record')}"
 
 
 def assumptions(forecast: StartForecast) -> str:

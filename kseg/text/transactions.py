@@ -19,7 +19,7 @@ from kseg.coordinators.transactions import (
     end_text,
     find_start_command,
 )
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.transaction_evidence import Clue
@@ -231,7 +231,7 @@ class TransactionRows:
             )
 
     def _unjudged_text(self) -> str:
-        number = counted(len(self._unjudged), "open transaction")
+        number = plural(len(self._unjudged), "open transaction")
         return (
             f"{number} may hang: {self._unjudged[0]}; give all log directories of the"
             f" cluster{'' if self._now_ms is not None else ' and --now'}, or run `kafka-transactions.sh"
@@ -341,10 +341,10 @@ def _overdue_text(coordinator: CoordinatorTransaction) -> str:
 
 def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int) -> str:
     """Return the message that no transaction is open, with the number of searched partitions, coordinators and ids."""
-    looked = [counted(partitions, "partition")] if partitions or not coordinators else []
+    looked = [plural(partitions, "partition")] if partitions or not coordinators else []
     if coordinators:
-        ids = counted(transactional_ids, "transactional id")
-        looked.append(f"{ids} in {counted(coordinators, 'partition')} of {TOPIC}")
+        ids = plural(transactional_ids, "transactional id")
+        looked.append(f"{ids} in {plural(coordinators, 'partition')} of {TOPIC}")
     return f"found no open transactions in {' and '.join(looked)}"
 
 

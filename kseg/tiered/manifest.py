@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.file_names import FileKind
 from kseg.formats.indexes import most_bytes_of_sizes, parse_chunk_sizes
 from kseg.tiered.segment_bytes import (
@@ -16,7 +16,7 @@ from kseg.tiered.segment_bytes import (
     Seal,
     StoredPart,
     chunk_count,
-    decompressed,
+    decompress,
     equal_chunks,
     unequal_chunks,
 )
@@ -153,7 +153,7 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
     packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")
     count = chunk_count(chunk_size, size)
     try:
-        sizes = decompressed(packed, most_bytes_of_sizes(count))
+        sizes = decompress(packed, most_bytes_of_sizes(count))
     except OSError as error:
         raise FileError(f"its field transformedChunks {error.strerror}") from error
     return unequal_chunks(chunk_size, size, parse_chunk_sizes(sizes, count))
@@ -168,7 +168,7 @@ def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, in
         place = _object(fields, name)
         position, size = _value(place, "position", int), _value(place, "size", int)
         if min(position, size) < 0 or max(position, size) > LARGEST_FILE or 0 < size < least:
-            raise FileError(f"its index {name} can't have {counted(size, 'byte')} at position {position}")
+            raise FileError(f"its index {name} can't have {plural(size, 'byte')} at position {position}")
         found[kind] = position, size
     return found
 

@@ -9,8 +9,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kseg.codecs.zstd import CODEC
-from kseg.errors import FileError, OpenError, UsageError, counted, missing_library
-from kseg.store.location import ObjectStore, broken, place_of
+from kseg.errors import FileError, OpenError, UsageError, missing_library, plural
+from kseg.store.location import ObjectStore, content_error, place_of
 from kseg.system.files import read_small
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ def chunk_count(chunk_size: int, size: int) -> int:
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
     """Raise FileError for impossible sizes: with empty stored chunks, a small object would cost much time."""
     if not 0 < chunk_size <= LARGEST_FILE:
-        raise FileError(f"chunks can't have {counted(chunk_size, 'byte')}")
+        raise FileError(f"chunks can't have {plural(chunk_size, 'byte')}")
     if not 0 <= size <= LARGEST_FILE:
-        raise FileError(f"a segment can't have {counted(size, 'byte')}")
+        raise FileError(f"a segment can't have {plural(size, 'byte')}")
     if -(-size // chunk_size) > MOST_CHUNKS:
         raise FileError(f"the segment has {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
     if size and min(stored_sizes, default=1) < 1:
-        raise FileError(f"a stored chunk can't have {counted(min(stored_sizes), 'byte')}")
+        raise FileError(f"a stored chunk can't have {plural(min(stored_sizes), 'byte')}")
 
 
 IV_SIZE = 12
@@ -177,18 +177,20 @@ def _decrypt(key: Any, content: bytes) -> bytes | None:
         return None
 
 
-def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
+def decrypt_chunk(sealed: bytes, key: bytes, aad: bytes) -> bytes:
     """Return the content of an encrypted chunk. Raises OSError if its tag doesn't match."""
     from Crypto.Cipher import AES
 
     if len(sealed) < SEAL_SIZE:
-        raise broken(f"{counted(len(sealed), 'byte is', 'bytes are')} too few for AES-GCM")
+        raise content_error(f"{plural(len(sealed), 'byte is', 'bytes are')} too few for AES-GCM")
     cipher = AES.new(key, AES.MODE_GCM, nonce=sealed[:IV_SIZE], mac_len=TAG_SIZE)
     cipher.update(aad)
     try:
         return cipher.decrypt_and_verify(sealed[IV_SIZE:-TAG_SIZE], sealed[-TAG_SIZE:])
     except ValueError as error:
-        raise broken("the GCM tag doesn't match, so the bytes were changed, or belong to another segment") from error
+        raise content_error(
+            "the GCM tag doesn't match, so the bytes were changed, or belong to another segment"
+        ) from error
 
 
 READ_AHEAD = 8 << 20
@@ -352,7 +354,7 @@ class StoredBytes:
         if start >= end:
             return b""
         if self._part.missing_before(position + 1):
-            raise broken(f"{self._place} ends before byte {start}, so it was truncated")
+            raise content_error(f"{self._place} ends before byte {start}, so it was truncated")
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             if self._is_small:
@@ -360,7 +362,7 @@ class StoredBytes:
             found = self._object.read(start, end, most)
         self._last_read.note(self)
         if not found:
-            raise broken(f"{self._place} ends before byte {start}, so it was truncated")
+            raise content_error(f"{self._place} ends before byte {start}, so it was truncated")
         return found
 
     @property
@@ -441,7 +443,7 @@ class ChunkedBytes:
         missing = [slot for slot in slots if slot not in self._kept]
         for slot in missing:
             if slot in self._broken:
-                raise broken(self._broken[slot])
+                raise content_error(self._broken[slot])
         if missing:
             together = range(missing[0], missing[-1] + 1)
             if self._chunks.stored_size_of(together) <= MOST_TOGETHER:
@@ -461,7 +463,7 @@ class ChunkedBytes:
             content = self._decode_chunk(slot)
         except OSError as error:
             self._broken[slot] = f"{self._place}: chunk {slot + 1} of {self._chunks.count}: {error.strerror}"
-            raise broken(self._broken[slot]) from error
+            raise content_error(self._broken[slot]) from error
         self._kept[slot] = content
         while len(self._kept) > max(KEPT // self._chunks.chunk_size, 2):
             self._kept.popitem(last=False)
@@ -471,30 +473,32 @@ class ChunkedBytes:
         alone = range(slot, slot + 1)
         expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
         if max(expected, size) > LARGEST_CHUNK:
-            raise broken(f"it has {counted(max(expected, size), 'byte')}; kseg decodes chunks of up to {LARGEST_CHUNK}")
+            raise content_error(
+                f"it has {plural(max(expected, size), 'byte')}; kseg decodes chunks of up to {LARGEST_CHUNK}"
+            )
         missing = min(self._part.missing_before(self._chunks.stored_end(slot)), size)
         content = b"" if missing else self._fetch_chunks(alone)
         missing = missing or size - len(content)
         if missing:
-            raise broken(
-                f"{missing} of its {counted(size, 'byte is', 'bytes are')} missing, so the object was truncated"
+            raise content_error(
+                f"{missing} of its {plural(size, 'byte is', 'bytes are')} missing, so the object was truncated"
             )
         self.check()
         if self._part.seal is not None and self._key is not None:
-            content = opened(content, self._key, self._part.seal.aad)
+            content = decrypt_chunk(content, self._key, self._part.seal.aad)
         if self._part.is_compressed:
-            content = decompressed(content, expected)
+            content = decompress(content, expected)
         if len(content) != expected:
-            raise broken(f"it has {counted(len(content), 'byte')}, expected {expected}")
+            raise content_error(f"it has {plural(len(content), 'byte')}, expected {expected}")
         return content
 
 
-def decompressed(content: bytes, most: int) -> bytes:
+def decompress(content: bytes, most: int) -> bytes:
     """Decompress a zstd frame. Raises OSError if it is damaged, or holds more than `most` bytes."""
     try:
         return CODEC.decompress(memoryview(content), most)
     except CODEC.errors() as error:
-        raise broken(f"isn't a zstd frame of up to {counted(most, 'byte')}") from error
+        raise content_error(f"isn't a zstd frame of up to {plural(most, 'byte')}") from error
 
 
 def bytes_of(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
 from kseg.formats.codes import stored_offset
 from kseg.formats.file_names import FileKind
@@ -181,9 +181,7 @@ def _known_epochs(
     """Return the epochs of a segment from its checkpoint, which has the earlier ones too."""
     try:
         if part.size > LARGEST_CHECKPOINT:
-            raise FileError(
-                f"it has {counted(part.size, 'byte')}; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}"
-            )
+            raise FileError(f"it has {plural(part.size, 'byte')}; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
         content = store.read(part.key, 0, part.size)
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
@@ -247,7 +245,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _FoundSegment | None:
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
     if found.stored.size > LARGEST_MANIFEST:
-        raise FileError(f"has {counted(found.stored.size, 'byte')}; kseg reads manifests of up to {LARGEST_MANIFEST}")
+        raise FileError(f"has {plural(found.stored.size, 'byte')}; kseg reads manifests of up to {LARGEST_MANIFEST}")
     try:
         return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
     except OSError as error:
@@ -273,7 +271,7 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
 def _check_chunks(manifest: SegmentManifest, size: int) -> None:
     """Raise KsegError if a log has fewer bytes than chunks: a small object could demand a large table."""
     if manifest.chunks.count > size:
-        raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {counted(size, 'byte')}")
+        raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {plural(size, 'byte')}")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:
@@ -281,12 +279,12 @@ def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Itera
     for suffix, size in (("log", manifest.chunks.total), (INDEXES, manifest.indexes_size)):
         if suffix not in upload:
             yield ObjectProblem(
-                "remote-missing", f"{key}.{suffix}", f"isn't there, though the manifest says {counted(size, 'byte')}"
+                "remote-missing", f"{key}.{suffix}", f"isn't there, though the manifest says {plural(size, 'byte')}"
             )
         elif upload[suffix].stored.size != size:
             found = upload[suffix].stored.size
             yield ObjectProblem(
-                "remote-size", f"{key}.{suffix}", f"has {counted(found, 'byte')}, but the manifest says {size}"
+                "remote-size", f"{key}.{suffix}", f"has {plural(found, 'byte')}, but the manifest says {size}"
             )
 
 

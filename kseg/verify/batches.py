@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kseg import kernel
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.findings.findings import Finding
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.header_scan import events, header_runs
@@ -128,7 +128,7 @@ class _RecordColumns:
                 PROBLEMS[problem.problem].kind,
                 problem.position,
                 0,
-                f"{counted(problem.records_read, 'record')} can be read",
+                f"{plural(problem.records_read, 'record')} can be read",
             )
             for problem in columns.problems
         }

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.errors import FileError, OpenError, counted
+from kseg.errors import FileError, OpenError, plural
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import MAXIMUM_OFFSET, SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.formats.foreign import what_has_name
@@ -13,7 +13,7 @@ from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PAR
 from kseg.log.segments import CLEANED, SegmentFiles, read_tail
 from kseg.sizes import human_size
 from kseg.store.location import place_of
-from kseg.system.placed_path import path_named
+from kseg.system.placed_path import path_of_name
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.verify.log_checks import LogChecks, SeenEpoch
 
@@ -138,7 +138,7 @@ def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
         is_before = slot is None
         if (is_before and name.suffix == DELETED) or (partition.segments and _has_records(partition, slot, base)):
             continue
-        sentence = f"{counted(file.size, 'byte')} from offset {base} on, which the log lacks"
+        sentence = f"{plural(file.size, 'byte')} from offset {base} on, which the log lacks"
         findings.add("leftover-log", file.path, sentence, offsets=(base, None))
 
 
@@ -238,7 +238,7 @@ def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:
     suffixes = "".join(f", {file.path.suffix}" for file in others)
     beside = f" with{suffixes[1:]}" if others else ""
     size = sum(file.size for file in orphan.files)
-    findings.add("orphan-index", first.path, f"{counted(size, 'byte')}{beside}, but no .log")
+    findings.add("orphan-index", first.path, f"{plural(size, 'byte')}{beside}, but no .log")
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)
@@ -253,7 +253,7 @@ def check_tier(partition: PartitionLog, findings: Findings) -> None:
         for problem in segment.problems:
             offsets = segment.base_offset, segment.end_offset
             findings.add(
-                problem.finding, path_named(place_of(placed.store, problem.key)), problem.sentence, offsets=offsets
+                problem.finding, path_of_name(place_of(placed.store, problem.key)), problem.sentence, offsets=offsets
             )
     for choice in placed.choices:
         if choice.standing in _OTHERS_COUNT:
@@ -268,7 +268,7 @@ def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) ->
         why = "also in other segments"
     end = choice.segment.end_offset
     sentence = f"offsets {choice.segment.base_offset} to {'?' if end is None else end}, {why}: the segment isn't used"
-    findings.add("remote-overlap", path_named(placed.place_of(choice.segment)), sentence)
+    findings.add("remote-overlap", path_of_name(placed.place_of(choice.segment)), sentence)
 
 
 def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
@@ -287,7 +287,7 @@ def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
 def _add_gap(placed: PlacedPartition, choice: Choice, missing: tuple[int, int], findings: Findings) -> None:
     count = missing[1] - missing[0] + 1
     sentence = f"no segment of the tier has the {count} offsets {missing[0]} to {missing[1]}"
-    findings.add("remote-gap", path_named(placed.place_of(choice.segment)), sentence, offsets=missing)
+    findings.add("remote-gap", path_of_name(placed.place_of(choice.segment)), sentence, offsets=missing)
 
 
 def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None, findings: Findings) -> None:
@@ -300,7 +300,7 @@ def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None
     if end is not None and next_offset > end + 1:
         sentence = f"its batches end at offset {next_offset - 1}, the manifest says {end}"
         findings.add(
-            "remote-end", path_named(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1)
+            "remote-end", path_of_name(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1)
         )
 
 

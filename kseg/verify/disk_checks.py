@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, DirectoryIdentity, LogDir, read_identity
 from kseg.cluster.replicas import CopyStatus, LeftOut, left_out_of, topic_id_at
-from kseg.errors import FileError, counted
+from kseg.errors import FileError, plural
 from kseg.findings.findings import Findings
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
@@ -221,7 +221,7 @@ def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
     if end is None:
         sentence, last = f"offsets from {first} on have {whose}", None
     else:
-        sentence, last = f"offsets {first} to {end - 1}, up to {counted(end - first, 'record')}, have {whose}", end - 1
+        sentence, last = f"offsets {first} to {end - 1}, up to {plural(end - first, 'record')}, have {whose}", end - 1
     findings.add("copies-diverged", Path(left_out.path), sentence, offsets=(first, last))
 
 
@@ -305,8 +305,8 @@ def _check_node(
     homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
     missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in existing]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
-        missing_text = "it isn't" if len(homes) == 1 else counted(len(missing), "of them isn't", "of them aren't")
-        sentence = f"{_as_of(metadata)} assign {counted(len(homes), 'partition')} to this directory, {missing_text}"
+        missing_text = "it isn't" if len(homes) == 1 else plural(len(missing), "of them isn't", "of them aren't")
+        sentence = f"{_as_of(metadata)} assign {plural(len(homes), 'partition')} to this directory, {missing_text}"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:

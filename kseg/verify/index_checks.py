@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from kseg import kernel
-from kseg.errors import OpenError, counted
+from kseg.errors import OpenError, plural
 from kseg.findings.findings import Findings
 from kseg.formats.header_fields import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entries import EntryFile, OffsetIndex, TimeIndex
@@ -119,7 +119,7 @@ class OffsetIndexCheck:
     def _check_stretch(self, end: int) -> None:
         size = end - self._state.last_position
         if size > LONGEST_STRETCH + 2 * self._fold.largest_size:
-            sentence = f"no entry for {counted(size, 'byte')} of log from position {self._state.last_position} on"
+            sentence = f"no entry for {plural(size, 'byte')} of log from position {self._state.last_position} on"
             self._findings.add("index-sparse", self._path, sentence, position=None)
 
     def _add(self, entry: OffsetIndexEntry, what: str) -> None:
@@ -311,7 +311,7 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
     file.check_readable(count)
     if file.trailing:
-        sentence = f"{counted(file.size, 'byte')}; the last {file.trailing} aren't a complete entry"
+        sentence = f"{plural(file.size, 'byte')}; the last {file.trailing} aren't a complete entry"
         findings.add("index-cut", path, sentence, position=file.size - file.trailing)
     if count == file.capacity:
         return
@@ -319,11 +319,11 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
     if file.first_content(written, file.capacity * entry_size) is not None:
         findings.add("index-unsorted", path, f"there are entries after zeros at entry {count}", position=written)
     elif is_closed:
-        sentence = f"{file.capacity - count} of {counted(file.capacity, 'entry is', 'entries are')} zeros"
+        sentence = f"{file.capacity - count} of {plural(file.capacity, 'entry is', 'entries are')} zeros"
         findings.add("index-preallocated", path, sentence, position=written)
 
 
 def check_missing_indexes(path: Path, *, is_missing: bool, size: int, findings: Findings) -> None:
     """Report an index that should exist and doesn't."""
     if is_missing and size:
-        findings.add("index-missing", path, f"the file is missing for a log of {counted(size, 'byte')}")
+        findings.add("index-missing", path, f"the file is missing for a log of {plural(size, 'byte')}")

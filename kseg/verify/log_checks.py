@@ -4,7 +4,7 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, OpenError, counted
+from kseg.errors import FileError, OpenError, plural
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since
 from kseg.findings.kinds import id_of_damage
 from kseg.formats.codes import (
@@ -134,9 +134,9 @@ class LogChecks:
         """Take an unreadable stretch of the log."""
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = id_of_damage(damage.kind, is_last=self._is_last)
-        lost = f", {counted(damage.size, 'byte')} lost" if damage.size else ""
+        lost = f", {plural(damage.size, 'byte')} lost" if damage.size else ""
         if damage.kind in (DamageKind.ZERO_TAIL, *LIKENESSES):
-            lost = f", {counted(damage.size, 'byte')}"
+            lost = f", {plural(damage.size, 'byte')}"
         first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
         if damage.size == 0 or first is None or (last is not None and last < first):
             first = last = None
@@ -169,7 +169,7 @@ class LogChecks:
             file, position = self._first_gap
             missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
             sentence = (
-                f"from here on, {counted(missing, 'offset is', 'offsets are')} missing in {counted(gaps, 'place')}:"
+                f"from here on, {plural(missing, 'offset is', 'offsets are')} missing in {plural(gaps, 'place')}:"
                 " compaction removed them"
             )
             self._findings.add("offsets-compacted", file, sentence, position=position)
@@ -341,7 +341,7 @@ class ProducerChecks:
     def notice_passed(self) -> None:
         """Note the batches that the fold has passed: consecutive ones of known producers, and others."""
         self._next_offset = max(self._next_offset, self._fold.next_offset)
-        for producer_id, seen_at in self._fold.continued():
+        for producer_id, seen_at in self._fold.take_continued():
             self._see(producer_id, seen_at, self._open_by_producer[producer_id])
         self._clock = max(self._clock, self._fold.append_time)
 
@@ -415,7 +415,7 @@ class ProducerChecks:
             and not self._partition.snapshots
             and stop_of(self._partition) is Stop.CLEAN
         ):
-            sentence = f"no snapshot, but {counted(len(self._open_by_producer), 'open transaction')}"
+            sentence = f"no snapshot, but {plural(len(self._open_by_producer), 'open transaction')}"
             self._findings.add("producer-state-missing", self._partition.path, sentence)
 
     # --- sequences ---------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from kseg.cluster.directories import (
     is_of_log_dir,
     is_of_partition,
 )
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, plural
 from kseg.findings.findings import Finding, Findings
 from kseg.findings.kinds import id_of_damage
 from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
@@ -121,7 +121,7 @@ def plan_verification(
     `refuse`, `choice` and errors are as for `Cluster.directories`; also NothingToVerifyError if a path holds nothing.
     """
     planner = _Planner(Cluster(paths, refuse), refuse, choice)
-    for found in planner.cluster.found:
+    for found in planner.cluster.contents:
         try:
             planner.add(found)
         except OpenError as error:
@@ -572,7 +572,7 @@ def _check_end(partition: PartitionLog, segment: SegmentFiles, findings: Finding
     tail = read_tail(segment, keep_cache=keep_cache)
     if tail.damage is not None:
         finding_id = id_of_damage(tail.damage.kind, is_last=partition.is_last(segment))
-        sentence = f"{tail.damage.detail}, {counted(tail.damage.size, 'byte')}"
+        sentence = f"{tail.damage.detail}, {plural(tail.damage.size, 'byte')}"
         findings.add(finding_id, segment.path, sentence, position=tail.damage.position)
     return segment.base_offset if tail.last is None else tail.last.last_offset + 1
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from kseg import kernel
 from kseg.codecs.bodies import check_level, compress, decompress
-from kseg.errors import KsegError, RecordError, counted
+from kseg.errors import KsegError, RecordError, plural
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -69,7 +69,7 @@ def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -
         records = compress(header.codec, records, magic=_MAGIC, level=level)
     if BATCH_HEADER_SIZE + len(records) > LARGEST_SIZE:
         raise RecordError(
-            f"a batch of {counted(BATCH_HEADER_SIZE + len(records), 'byte')} is larger than {LARGEST_SIZE}"
+            f"a batch of {plural(BATCH_HEADER_SIZE + len(records), 'byte')} is larger than {LARGEST_SIZE}"
         )
     encoded = bytearray(_encode_header(header, len(records)))
     BATCH_CRC.write(encoded, kernel.load().crc32c(memoryview(b"".join((encoded[BATCH_CRC.end :], records)))))
@@ -483,8 +483,8 @@ def _default_type(magic: int) -> TimestampType:
 def end_marker(control_type: ControlType, coordinator_epoch: int) -> tuple[bytes, bytes]:
     """Return key and value of the control record that ends a transaction: versions 0. Source: EndTransactionMarker."""
     return (
-        CONTROL_KEY_VERSION.packed(0) + CONTROL_KEY_TYPE.packed(control_type),
-        MARKER_VERSION.packed(0) + MARKER_COORDINATOR_EPOCH.packed(coordinator_epoch),
+        CONTROL_KEY_VERSION.pack(0) + CONTROL_KEY_TYPE.pack(control_type),
+        MARKER_VERSION.pack(0) + MARKER_COORDINATOR_EPOCH.pack(coordinator_epoch),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
-from kseg.errors import KsegError, OpenError, counted, quoted
+from kseg.errors import KsegError, OpenError, plural, quote
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
@@ -89,7 +89,7 @@ def _object(line: bytes, number: int) -> Members:
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deeply nested lists
         raise SourceError(number, "the JSON has a number that is too long, or too many levels") from error
     if not isinstance(value, dict):
-        raise SourceError(number, f"{quoted(value)} isn't a JSON object")
+        raise SourceError(number, f"{quote(value)} isn't a JSON object")
     return value
 
 
@@ -110,7 +110,7 @@ class _Reader:
         """Yield items that this object completes."""
         kind = members.get("type", "record")
         if not isinstance(kind, str):
-            raise SourceError(line, f"type is {quoted(kind)}, expected text")
+            raise SourceError(line, f"type is {quote(kind)}, expected text")
         if kind == "record":
             yield from self._record(members, line)
             return
@@ -142,7 +142,7 @@ class _Reader:
         if self._cut_count:
             yield Note(
                 self._first_cut,
-                f"kseg keeps only the following records of {counted(self._cut_count, 'batch', 'batches')},"
+                f"kseg keeps only the following records of {plural(self._cut_count, 'batch', 'batches')},"
                 " starting with this one",
             )
 
@@ -172,7 +172,7 @@ class _Reader:
         yield _cut(batch, records)
 
     def _missing_records_text(self) -> str:
-        return f"the batch counts {counted(self._count, 'record')}, but {len(self._records)} follow"
+        return f"the batch counts {plural(self._count, 'record')}, but {len(self._records)} follow"
 
     def _record(self, members: Members, line: int) -> Iterator[SourceItem]:
         record = _record(members, line)
@@ -182,9 +182,7 @@ class _Reader:
             yield record
             return
         if len(self._records) == self._count:
-            raise SourceError(
-                line, f"the batch of line {self._batch.line} counts only {counted(self._count, 'record')}"
-            )
+            raise SourceError(line, f"the batch of line {self._batch.line} counts only {plural(self._count, 'record')}")
         if record.offset is None:
             raise SourceError(line, "a record of a batch has no offset")
         self._records.append(record)
@@ -200,9 +198,9 @@ class _Reader:
         if file is None or file == self._file:
             return
         if not isinstance(file, str):
-            raise SourceError(line, f"file is {quoted(file)}, expected text")
+            raise SourceError(line, f"file is {quote(file)}, expected text")
         if self._file is not None and PurePath(file).parent != PurePath(self._file).parent:
-            raise SourceError(line, f"{quoted(file)} belongs to another partition than {quoted(self._file)}")
+            raise SourceError(line, f"{quote(file)} belongs to another partition than {quote(self._file)}")
         self._file = file
         name = parse_file_name(file)
         if name.kind is FileKind.LOG and name.base_offset is not None:
@@ -212,11 +210,11 @@ class _Reader:
 def _check_fields(members: Members, kind: str, line: int) -> None:
     """Raise SourceError for an unknown type or field."""
     if kind not in FIELDS:
-        raise SourceError(line, f"type is {quoted(kind)}; give one of {', '.join(_TYPES)}")
+        raise SourceError(line, f"type is {quote(kind)}; give one of {', '.join(_TYPES)}")
     unknown = next((name for name in members if name not in FIELDS[kind]), None)
     if unknown is not None:
         known = ", ".join(_TAKEN if kind == "record" else FIELDS[kind])
-        raise SourceError(line, f"{quoted(unknown)} isn't a field of a {kind}; the fields are {known}")
+        raise SourceError(line, f"{quote(unknown)} isn't a field of a {kind}; the fields are {known}")
 
 
 def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
@@ -283,7 +281,7 @@ def _content(members: Members, name: str, line: int) -> bytes | None:
     if encoded is None:
         return None
     if not isinstance(encoded, str):
-        raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, expected text or null")
+        raise SourceError(line, f"{name}Base64 is {quote(encoded)}, expected text or null")
     return decode_base64(encoded, f"{name}Base64", line)
 
 
@@ -291,7 +289,7 @@ def _compact(value: object, name: str, line: int) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError as error:
-        raise SourceError(line, f"{name} is {quoted(value)}, which isn't valid JSON") from error
+        raise SourceError(line, f"{name} is {quote(value)}, which isn't valid JSON") from error
 
 
 def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
@@ -301,18 +299,18 @@ def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
     if isinstance(value, dict):
         value = [{"key": key, "value": content} for key, content in value.items()]
     if not isinstance(value, list):
-        raise SourceError(line, f"headers is {quoted(value)}, expected a list or an object")
+        raise SourceError(line, f"headers is {quote(value)}, expected a list or an object")
     return tuple(_header(header, line) for header in value)
 
 
 def _header(header: object, line: int) -> HeaderPair:
     if not isinstance(header, dict):
-        raise SourceError(line, f"a header is {quoted(header)}, expected an object with key and value")
+        raise SourceError(line, f"a header is {quote(header)}, expected an object with key and value")
     unknown = next((name for name in header if name not in _CONTENT), None)
     if unknown is not None:
-        raise SourceError(line, f"{quoted(unknown)} isn't a field of a header; the fields are {', '.join(_CONTENT)}")
+        raise SourceError(line, f"{quote(unknown)} isn't a field of a header; the fields are {', '.join(_CONTENT)}")
     if not isinstance(header.get("key"), str | None):
-        raise SourceError(line, f"a header's key is {quoted(header['key'])}, expected text")
+        raise SourceError(line, f"a header's key is {quote(header['key'])}, expected text")
     key = _content(header, "key", line)
     if key is None:
         raise SourceError(line, "a header has no key")

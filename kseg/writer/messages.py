@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from kseg.codecs.bodies import compress
-from kseg.errors import KsegError, RecordError, counted
+from kseg.errors import KsegError, RecordError, plural
 from kseg.formats.codes import (
     CODEC_MASK,
     LENGTH,
@@ -65,7 +65,7 @@ def encode_record(
         )
     )
     if len(body) > LARGEST_SIZE:
-        raise RecordError(f"a record of {counted(len(body), 'byte')} is larger than {LARGEST_SIZE}")
+        raise RecordError(f"a record of {plural(len(body), 'byte')} is larger than {LARGEST_SIZE}")
     return varint(len(body)) + body
 
 
@@ -133,7 +133,7 @@ def encode_entry(
     """Encode a log entry. Raises RecordError if it is too large or a field doesn't fit; v0 has no timestamp."""
     size = entry_size(magic, key, value)
     if size > LARGEST_SIZE:
-        raise RecordError(f"a message of {counted(size, 'byte')} is larger than {LARGEST_SIZE}")
+        raise RecordError(f"a message of {plural(size, 'byte')} is larger than {LARGEST_SIZE}")
     time = () if magic == 0 else (timestamp,)
     key_size = -1 if key is None else len(key)
     signed_attributes = (attributes + 0x80) % 0x100 - 0x80
@@ -143,7 +143,7 @@ def encode_entry(
         )
     except struct_error as error:
         raise RecordError(f"a field of the message at offset {offset} is out of range") from error
-    content = b"".join((key or b"", LENGTH.packed(-1 if value is None else len(value)), value or b""))
+    content = b"".join((key or b"", LENGTH.pack(-1 if value is None else len(value)), value or b""))
     ENTRY_V0_CRC.write(header, crc32(content, crc32(header[ENTRY_V0_CRC.end :])))
     return b"".join((header, content))
 
@@ -193,7 +193,7 @@ class Message:
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
         if len(raw) < MINIMUM_SIZE_FIELD[0] or len(raw) < MINIMUM_SIZE_FIELD.get(_MAGIC.read(raw), 0):
-            raise InvalidMessageError(f"{counted(len(raw), 'byte is', 'bytes are')} too few for a message")
+            raise InvalidMessageError(f"{plural(len(raw), 'byte is', 'bytes are')} too few for a message")
 
     @classmethod
     def build(

@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from kseg.errors import KsegError, counted, quoted
+from kseg.errors import KsegError, plural, quote
 from kseg.formats.codes import ControlType
 from kseg.reading.batch import BatchHeader
 from kseg.redaction import Redaction, Redactor
@@ -75,7 +75,7 @@ def integer(members: Mapping[str, object], name: str, limits: range, line: int) 
     """Return a number of an object. Raises SourceError if it is missing, isn't an integer, or is out of range."""
     value = members.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SourceError(line, f"{name} is {quoted(value)}, not an integer")
+        raise SourceError(line, f"{name} is {quote(value)}, not an integer")
     if value not in limits:
         raise SourceError(line, f"{name} is {value}, expected {limits[0]} to {limits[-1]}")
     return value
@@ -99,7 +99,7 @@ def decode_base64(text: str, name: str, line: int) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
-        raise SourceError(line, f"{name} is {quoted(text)}, not base64") from error
+        raise SourceError(line, f"{name} is {quote(text)}, not base64") from error
 
 
 HEADER_COLUMN = "header."
@@ -162,7 +162,7 @@ def _check_names(names: list[str]) -> None:
         if name not in _COLUMNS and not name.startswith(HEADER_COLUMN):
             raise SourceError(
                 1,
-                f"the column {quoted(name)} isn't known; the columns are {', '.join(_COLUMNS)} and {HEADER_COLUMN}NAME",
+                f"the column {quote(name)} isn't known; the columns are {', '.join(_COLUMNS)} and {HEADER_COLUMN}NAME",
             )
     if len(set(names)) < len(names):
         raise SourceError(1, "a column is repeated")
@@ -171,7 +171,7 @@ def _check_names(names: list[str]) -> None:
 def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:
     if len(fields) != len(names):
         raise SourceError(
-            line, f"the line has {len(fields)} fields, but the first line has {counted(len(names), 'column')}"
+            line, f"the line has {len(fields)} fields, but the first line has {plural(len(names), 'column')}"
         )
     row = dict(zip(names, fields, strict=True))
     headers: tuple[HeaderPair, ...] = tuple(
@@ -196,7 +196,7 @@ def _number(row: Mapping[str, str], name: str, line: int) -> int | None:
         return None
     found = _NUMBER.fullmatch(text)
     if found is None or (value := int(found[1])) not in INT64:
-        raise SourceError(line, f"{name} is {quoted(text)}, not an integer of 64 bits")
+        raise SourceError(line, f"{name} is {quote(text)}, not an integer of 64 bits")
     return value
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kseg.KsegWarning")
 NUMBERS = {"from_offset", "to_offset", "producer_id"}
 
 
-def asked(chosen: Chosen) -> dict[str, Any]:
+def as_keywords(chosen: Chosen) -> dict[str, Any]:
     """The options of a command line as keywords."""
     options: dict[str, Any] = {"control": None}
     arguments = iter(chosen.arguments)
@@ -43,11 +43,11 @@ def asked(chosen: Chosen) -> dict[str, Any]:
     return options
 
 
-def shown(record: kseg.Record) -> tuple[object, ...]:
+def record_fields(record: kseg.Record) -> tuple[object, ...]:
     return record.offset, record.timestamp, record.key, record.value, record.position
 
 
-def printed(record: Object) -> tuple[object, ...]:
+def printed_fields(record: Object) -> tuple[object, ...]:
     timestamp = -1 if record["timestamp"] is None else record["timestamp"]
     return record["offset"], timestamp, text_of(record, "key"), text_of(record, "value"), record["position"]
 
@@ -58,7 +58,9 @@ def printed(record: Object) -> tuple[object, ...]:
 @for_each("partition", some(LOCAL, 3))
 def test_all_records_of_a_partition_are_those_that_dump_prints(partition: str) -> None:
     found = kseg.open(golden.ROOT / partition).records(control=None)
-    assert list(map(shown, found)) == [printed(each) for each in records_of(partition) if is_of_segment(each)]
+    assert list(map(record_fields, found)) == [
+        printed_fields(each) for each in records_of(partition) if is_of_segment(each)
+    ]
 
 
 def is_of_segment(record: Object) -> bool:
@@ -68,8 +70,8 @@ def is_of_segment(record: Object) -> bool:
 
 @given(selections() | selections((*OPTIONS[:3], *CONTROL_OPTIONS)))
 def test_selected_records_batches_and_rows_are_those_of_the_same_options(chosen: Chosen) -> None:
-    opened, wanted, options = kseg.open(golden.ROOT / chosen.partition), chosen.records(), asked(chosen)
-    assert list(map(shown, opened.records(**options))) == list(map(printed, wanted))
+    opened, wanted, options = kseg.open(golden.ROOT / chosen.partition), chosen.records(), as_keywords(chosen)
+    assert list(map(record_fields, opened.records(**options))) == list(map(printed_fields, wanted))
     assert opened.to_arrow(**options).read_all()["offset"].to_pylist() == [record["offset"] for record in wanted]
     assert len(list(opened.batches(**options))) == len({(each["file"], each["position"]) for each in wanted})
 

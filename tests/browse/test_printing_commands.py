@@ -11,7 +11,7 @@ from kseg.browse.bytes import Decoders
 from kseg.browse.place import Clock
 from kseg.browse.places import places_at
 from kseg.browse.screen.browser import Browser
-from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.metadata_copy import AdjacentMetadata
 from kseg.decode.values import DecoderOptions
 from kseg.log.partition import PartitionLog
 from kseg.times import parse_zone
@@ -34,7 +34,7 @@ def disks(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def printed(driver: Driver) -> str:
+async def run_copied_command(driver: Driver) -> str:
     """Return the output of the copied command."""
     await driver.press("C")
     sheet = driver.browser.screen_stack[-1]
@@ -50,19 +50,19 @@ async def printed(driver: Driver) -> str:
 
 def test_log_directory_topic_partition_file_batch_and_record(disks: Path) -> None:
     async def walk(driver: Driver) -> None:
-        assert str(disks / "disk 1") in await printed(driver)
+        assert str(disks / "disk 1") in await run_copied_command(driver)
         await driver.press("enter")
-        assert "orders-0" in await printed(driver)
+        assert "orders-0" in await run_copied_command(driver)
         await driver.press("enter")
-        assert "orders-0" in await printed(driver)
+        assert "orders-0" in await run_copied_command(driver)
         await driver.press("enter")
-        assert "00000000000000000000.log" in await printed(driver)
+        assert "00000000000000000000.log" in await run_copied_command(driver)
         await driver.press("enter", "down")
         assert driver.row.startswith("10 ")
-        assert "10  offset of the first record" in await printed(driver)
+        assert "10  offset of the first record" in await run_copied_command(driver)
         await driver.press("enter", "down", "down")
         assert driver.row.startswith("12 ")
-        assert "\noffset: 12 " in await printed(driver)
+        assert "\noffset: 12 " in await run_copied_command(driver)
 
     drive(disks, walk)
 
@@ -71,12 +71,12 @@ def test_names_with_quotes_and_files_next_to_topics(disks: Path) -> None:
     async def walk(driver: Driver) -> None:
         await driver.press("down", "enter")
         assert driver.row.startswith("it's")
-        assert "it's-0" in await printed(driver)
+        assert "it's-0" in await run_copied_command(driver)
         await driver.press("down")
-        assert "recovery-point-offset-checkpoint" in await printed(driver)
+        assert "recovery-point-offset-checkpoint" in await run_copied_command(driver)
         await driver.press("enter", "end")
         assert driver.row == "it's 0 200"
-        assert "it's 0 200" in await printed(driver)
+        assert "it's 0 200" in await run_copied_command(driver)
 
     drive(disks, walk)
 
@@ -85,7 +85,7 @@ def test_entries_of_indexes(disks: Path) -> None:
     async def walk(driver: Driver) -> None:
         assert driver.row.split() == ["10", "80"]
         await driver.press("down")
-        shown = await printed(driver)
+        shown = await run_copied_command(driver)
         assert "relative_offset" in shown
         assert " 20 " in shown
 
@@ -96,7 +96,7 @@ def test_messages_in_an_old_wrapper() -> None:
     async def walk(driver: Driver) -> None:
         await driver.press("enter", "down")
         assert driver.row.startswith("248 ")
-        assert "offset: 248 " in await printed(driver)
+        assert "offset: 248 " in await run_copied_command(driver)
 
     drive(golden.ROOT / "logs" / "0.10.0.1" / "gzip-0" / "00000000000000000247.log", walk)
 
@@ -134,11 +134,11 @@ def test_the_command_decodes_and_shows_times_as_the_screen_does(disks: Path) -> 
 def test_settings_are_not_read_by_the_thread_of_the_screen(disks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readers = set()
 
-    def settings(self: MetadataBeside, partition: PartitionLog) -> dict[str, str]:
+    def settings(self: AdjacentMetadata, partition: PartitionLog) -> dict[str, str]:
         readers.add(current_thread())
         return {"retention.ms": "5"}
 
-    monkeypatch.setattr(MetadataBeside, "topic_settings", settings)
+    monkeypatch.setattr(AdjacentMetadata, "topic_settings", settings)
 
     async def walk(driver: Driver) -> None:
         await driver.press("enter")

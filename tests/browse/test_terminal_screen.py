@@ -19,7 +19,7 @@ import pytest
 
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.processes import started
+from tests.processes import start_process
 
 KSEG = str(Path(sys.executable).parent / "kseg")
 WIPED = golden.ROOT / "damaged" / "210-wiped-batch"
@@ -76,7 +76,7 @@ def browsing(*arguments: str | Path, directory: Path = golden.ROOT) -> Iterator[
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
     environment = {**kept, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
     command = [KSEG, "browse", *map(str, arguments)]
-    with started(
+    with start_process(
         command, directory, stdin=follower, stdout=follower, stderr=follower, environment=environment
     ) as process:
         os.close(follower)

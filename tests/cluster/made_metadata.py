@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kseg.formats.schemas import message_schema
-from tests.commands.test_plan_move import framed
+from tests.commands.test_plan_move import frame_record
 from tests.log_files import NewBatch, write_segment
 
 TOPIC, BROKER = 2, 4
@@ -20,20 +20,20 @@ def write_metadata(
 
     topics: their ids by name. count: the number of partitions of each. broker: the registered one.
     """
-    records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0)]
+    records = [frame_record(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0)]
     for name, topic_id in topics.items():
         partition = {"topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0}
         empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
         records += [
-            framed(message_schema("TopicRecord"), {"name": name, "topicId": topic_id}),
+            frame_record(message_schema("TopicRecord"), {"name": name, "topicId": topic_id}),
             *(
-                framed(message_schema("PartitionRecord"), {"partitionId": number} | partition | empty)
+                frame_record(message_schema("PartitionRecord"), {"partitionId": number} | partition | empty)
                 for number in range(count)
             ),
         ]
     for kind, resource, name, value in settings:
         fields = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
-        records.append(framed(message_schema("ConfigRecord"), fields))
+        records.append(frame_record(message_schema("ConfigRecord"), fields))
     write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records)])
 
 

@@ -37,7 +37,7 @@ def of_rows(rows: Iterable[Mapping[str, object]]) -> Found:
     return by_partition((row["topic"], row["partition"], row["offset"], row.get("value")) for row in rows)
 
 
-def dumped(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+def ask_dump(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
     return of_rows(lines(root, ["dump", "-o", "json", "--only", "records"], paths, choice))
 
 
@@ -46,24 +46,24 @@ def dumped_as_csv(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Fo
     return of_rows(csv.DictReader(io.StringIO(ran.stdout.decode())))
 
 
-def _beside(root: Path, what: str, paths: Sequence[str], choice: Sequence[str]) -> Path:
+def _new_directory(root: Path, what: str, paths: Sequence[str], choice: Sequence[str]) -> Path:
     """Return a new directory outside of all paths read, even if the disks' parent is read."""
     return root.parents[1] / f"{what}-{'-'.join(paths).replace('/', '_')}-{len(choice)}"
 
 
-def exported(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
-    destination = _beside(root, "out", paths, choice)
+def ask_export(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+    destination = _new_directory(root, "out", paths, choice)
     ran = run(["export", *paths, str(destination), *choice], root)
     assert ran.status == 0, ran.stdout
     return of_rows(pq.read_table(destination, columns=["topic", "partition", "offset", "value"]).to_pylist())
 
 
-def queried(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+def ask_query(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
     sql = 'SELECT topic, partition, "offset", as_text(value) AS value FROM records'
     return of_rows(lines(root, ["query", sql, "-o", "json"], paths, choice))
 
 
-def opened(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+def ask_open(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
     with kseg.open(*(root / path for path in paths), topic=choice[1::2]) as directory:
         return by_partition(
             (topic, number, record.offset, record.value)
@@ -73,7 +73,7 @@ def opened(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
         )
 
 
-def joined(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+def ask_joined(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
     with kseg.open_cluster([root / path for path in paths]) as cluster:
         return by_partition(
             (topic.name, part.partition, record.offset, record.value)
@@ -83,13 +83,13 @@ def joined(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
         )
 
 
-def salvaged(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
-    target = _beside(root, "saved", paths, choice)
+def ask_salvage(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+    target = _new_directory(root, "saved", paths, choice)
     run(["salvage", *paths, "--to", str(target), *choice], root)
-    return dumped(target, ["."], ())
+    return ask_dump(target, ["."], ())
 
 
-RECORDS_ASKED: tuple[Ask, ...] = (dumped, dumped_as_csv, exported, queried, opened, joined, salvaged)
+RECORDS_ASKED: tuple[Ask, ...] = (ask_dump, dumped_as_csv, ask_export, ask_query, ask_open, ask_joined, ask_salvage)
 
 
 def _by_lookup(root: Path, time: str, paths: Sequence[str], choice: Sequence[str]) -> Ends:

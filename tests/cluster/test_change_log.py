@@ -39,13 +39,13 @@ def comparable(thing: Any) -> Any:
     return thing._replace(partitions=()) if isinstance(thing, Topic) else in_order(thing)
 
 
-def ordered(change: Change) -> Change:
+def sort_members(change: Change) -> Change:
     """A change that is the same from a snapshot as from the log."""
     before, after = (None if each is None else in_order(each) for each in (change.before, change.after))
     return replace(change, before=before, after=after, configs=tuple(sorted(change.configs)))
 
 
-def applied(state: State, change: Change) -> None:
+def apply_change(state: State, change: Change) -> None:
     """Does what a change says; it has to begin with what is there."""
     before, after = change.before, change.after
     key = type(change.thing), key_of(change.thing)
@@ -55,7 +55,7 @@ def applied(state: State, change: Change) -> None:
     if isinstance(change.thing, Topic) and None in (before, after):
         parts: tuple[Thing, ...] = (*change.thing.partitions, *change.configs)
         for thing in parts:
-            applied(state, Change(thing if before else None, thing if after else None))
+            apply_change(state, Change(thing if before else None, thing if after else None))
 
 
 def base_of(path: Path, changes: MetadataChanges) -> ClusterMetadata:
@@ -69,14 +69,14 @@ def check(path: Path) -> int:
     """Compares the states that changes lead to with those that the metadata have."""
     changes = read_changes(path)
     found = list(changes)
-    assert changes.found.missing_before is None
+    assert changes.end_state.missing_before is None
     assert [change.offset for change in found] == sorted(change.offset for change in found)
     base, end = base_of(path, changes), read_cluster_metadata(path)
     wanted = state_of(end if end.kraft_version else replace(end, voters=()))  # static ones are in no record
-    for steps in (found, changes_between(base, changes.found)):
+    for steps in (found, changes_between(base, changes.end_state)):
         state = state_of(base)
         for change in steps:
-            applied(state, change)
+            apply_change(state, change)
         assert state == wanted
     return len(found)
 
@@ -88,10 +88,12 @@ def test_changes_lead_from_the_first_state_to_the_last(path: Path) -> None:
 
 @for_each("path", LOGS, ids=lambda path: path.parts[-2])
 def test_changes_from_a_time_on_are_the_later_ones_of_all(path: Path) -> None:
-    found = [ordered(change) for change in read_changes(path)]
+    found = [sort_members(change) for change in read_changes(path)]
     for from_ms in sorted({change.timestamp for change in found})[::7]:
         later = read_changes(path, ChangeChoice(from_ms=from_ms, to_ms=from_ms + 5000))
-        assert [*map(ordered, later)] == [change for change in found if from_ms <= change.timestamp < from_ms + 5000]
+        assert [*map(sort_members, later)] == [
+            change for change in found if from_ms <= change.timestamp < from_ms + 5000
+        ]
         assert later.base is None or later.base.last_timestamp < from_ms
 
 

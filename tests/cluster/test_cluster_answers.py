@@ -22,7 +22,7 @@ from tests.log.replicas import Part, replica
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg as run
 from tests.serve.running import serving
-from tests.serve.test_server import connected
+from tests.serve.test_server import open_connection
 from tests.serve.test_settings import DEFAULT, OF_TOPIC, STATIC, TOPIC, setting
 
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
@@ -37,7 +37,7 @@ def is_about_open(row: dict[str, object]) -> bool:
 
 
 @pytest.fixture
-def stopped(tmp_path: Path) -> Path:
+def stopped_follower(tmp_path: Path) -> Path:
     """A broker, and a follower that stopped before it received the marker of the last transaction."""
     shutil.copytree(golden.ROOT / "logs" / "4.4.0-made", tmp_path / "b1")
     shutil.copytree(tmp_path / "b1" / TRANSACTIONS, tmp_path / "b2" / TRANSACTIONS)
@@ -50,17 +50,17 @@ def stopped(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", ["verify", "doctor"])
-def test_transaction_that_ended_in_the_copy_that_answers_is_open_in_none(command: str, stopped: Path) -> None:
+def test_transaction_that_ended_in_the_copy_that_answers_is_open_in_none(command: str, stopped_follower: Path) -> None:
     given = [f"{broker}/{TRANSACTIONS}" for broker in ("b1", "b2")]
     for paths in (*permutations(("b1", "b2")), *permutations(given)):
-        assert not any(row.get("state") == "open" for row in lines(stopped, ["txns", "-o", "json"], paths, ()))
-        assert not list(filter(is_about_open, lines(stopped, [command, "-o", "json"], paths, ())))
+        assert not any(row.get("state") == "open" for row in lines(stopped_follower, ["txns", "-o", "json"], paths, ()))
+        assert not list(filter(is_about_open, lines(stopped_follower, [command, "-o", "json"], paths, ())))
 
 
 @pytest.mark.parametrize("command", ["verify", "doctor"])
-def test_transaction_that_is_open_in_the_only_copy_is_reported(command: str, stopped: Path) -> None:
+def test_transaction_that_is_open_in_the_only_copy_is_reported(command: str, stopped_follower: Path) -> None:
     for paths in (("b2",), (f"b2/{TRANSACTIONS}",)):
-        assert any(map(is_about_open, lines(stopped, [command, "-o", "json"], paths, ())))
+        assert any(map(is_about_open, lines(stopped_follower, [command, "-o", "json"], paths, ())))
 
 
 def test_settings_are_those_of_the_broker_whose_partitions_are_given(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_policy_that_only_the_disks_show_is_the_same_for_all(of_brokers: str | N
     assert deleted == ({"orders-0"} if clean[0] == "compact" else {"orders-0", "clean-0", "clean-1"})
     listed = lines(tmp_path, ["ls", "-o", "json", "--now", "2030-01-01", *options], ["."], ())
     assert {row["directory"] for row in listed if row["type"] == "partition" and row["segmentsToDelete"]} == deleted
-    with serving(tmp_path, server_properties=given) as running, connected(running) as client:
+    with serving(tmp_path, server_properties=given) as running, open_connection(running) as client:
         assert {name: setting(client, TOPIC, name, "cleanup.policy")[:2] for name in shown} == shown
     with kseg.open_cluster([tmp_path], server_properties=given) as opened:
         policies = {name: opened.topics[name].settings["cleanup.policy"] for name in shown}
@@ -192,7 +192,7 @@ def identity(log_dir: Path, node_id: int, cluster_id: str = "c") -> None:
 
 
 @pytest.fixture
-def parted(tmp_path: Path) -> Path:
+def two_brokers(tmp_path: Path) -> Path:
     """Two brokers: one has a partition with an open transaction, the other one its coordinator."""
     disks = {"b1": (1, "__consumer_offsets-1"), "b2": (2, "__transaction_state-0")}
     for name, (node_id, directory) in disks.items():
@@ -201,8 +201,8 @@ def parted(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_transaction_of_an_opened_partition_is_judged_by_the_clusters_coordinators(parted: Path) -> None:
-    with kseg.open_cluster([parted / "b1", parted / "b2"]) as cluster:
+def test_transaction_of_an_opened_partition_is_judged_by_the_clusters_coordinators(two_brokers: Path) -> None:
+    with kseg.open_cluster([two_brokers / "b1", two_brokers / "b2"]) as cluster:
         (of_all,) = cluster.transactions(only_open=True)
         (of_one,) = cluster.partition("__consumer_offsets", 1).transactions(only_open=True)
     assert of_all.is_hanging is False
@@ -212,8 +212,8 @@ def test_transaction_of_an_opened_partition_is_judged_by_the_clusters_coordinato
 @pytest.mark.parametrize(
     "choice", [PartitionChoice(("__consumer_offsets",)), EVERY_PARTITION], ids=["one topic", "all"]
 )
-def test_served_transactional_ids_are_those_of_all_directories(choice: PartitionChoice, parted: Path) -> None:
-    served = serve_partitions(Cluster([parted / "b1", parted / "b2"]), ServeSettings(), print, choice)
+def test_served_transactional_ids_are_those_of_all_directories(choice: PartitionChoice, two_brokers: Path) -> None:
+    served = serve_partitions(Cluster([two_brokers / "b1", two_brokers / "b2"]), ServeSettings(), print, choice)
     assert "left-open" in served.transactions.all()
 
 
@@ -308,7 +308,7 @@ def test_topic_id_of_an_opened_partition_is_found_in_all_that_was_opened(tmp_pat
 
 
 @pytest.fixture
-def tiered(tmp_path: Path) -> Path:
+def tiered_broker(tmp_path: Path) -> Path:
     """A broker with large metadata; its topic's remote tier begins at 10, and its first segment at 100."""
     write_id(replica(tmp_path / "b1", [Part(0, 100, 30)], [(0, 10)]), CURRENT)
     identity(tmp_path / "b1", 1)
@@ -318,17 +318,17 @@ def tiered(tmp_path: Path) -> Path:
 
 
 @pytest.mark.filterwarnings("error")
-def test_log_of_a_tiered_topic_starts_where_large_metadata_tell(tiered: Path) -> None:
+def test_log_of_a_tiered_topic_starts_where_large_metadata_tell(tiered_broker: Path) -> None:
     asked = ["lookup", "--timestamp", "earliest", "--topic", "orders", "--partition", "0", "-o", "json"]
-    assert lines(tiered, asked, ["."], ())[0]["offset"] == 10
-    with kseg.open_cluster([tiered]) as cluster:
+    assert lines(tiered_broker, asked, ["."], ())[0]["offset"] == 10
+    with kseg.open_cluster([tiered_broker]) as cluster:
         part = cluster.partition("orders", 0)
         assert part.lookup(time="earliest").log_start_offset == part.log_start_offset() == 10
 
 
-def test_metadata_that_are_not_read_for_one_partition_are_warned_of(tiered: Path) -> None:
+def test_metadata_that_are_not_read_for_one_partition_are_warned_of(tiered_broker: Path) -> None:
     with (
-        kseg.open(tiered / "orders-0") as part,
+        kseg.open(tiered_broker / "orders-0") as part,
         pytest.warns(Warning, match="not read, so .* more than the .* that kseg reads here"),
     ):
         assert part.log_start_offset() == 100  # type: ignore[union-attr]

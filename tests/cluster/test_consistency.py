@@ -25,23 +25,23 @@ from tests.cluster.questions import (
     RECORDS_ASKED,
     STARTS_ASKED,
     Ask,
-    dumped,
+    ask_dump,
+    ask_export,
+    ask_joined,
+    ask_open,
+    ask_query,
+    ask_salvage,
     dumped_as_csv,
     ends_by_lookup,
     ends_by_opening,
     ends_by_query,
-    exported,
-    joined,
     lines,
     of_rows,
-    opened,
-    queried,
-    salvaged,
 )
-from tests.commands.test_plan_move import framed
+from tests.commands.test_plan_move import frame_record
 from tests.commands.test_txns import coordinator_records
 from tests.coordinators.coordinators import commit
-from tests.export.object_store import meant, serving
+from tests.export.object_store import redirect_to, serving
 from tests.log.edits import write_bytes
 from tests.log.replicas import Part, batch, replica
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -95,7 +95,7 @@ def test_each_record_is_there_once_and_none_of_an_abandoned_lineage(ask: Ask, cl
     assert {key: answer for key, answer in answers.items() if answer != RECORDS} == {}
 
 
-def _packed(cluster: Path) -> Path:
+def _pack(cluster: Path) -> Path:
     """The cluster as an archive, next to its directory."""
     archive = cluster.parents[1] / "bundle.tar"
     if not archive.exists():
@@ -118,13 +118,13 @@ def test_every_way_to_ask_gets_the_same_answer(
     truth: Mapping[Any, Any] = RECORDS
     if ask not in RECORDS_ASKED:
         truth = {key: 0 if ask in STARTS_ASKED else records[-1][0] + 1 for key, records in RECORDS.items()}
-    assert ask(cluster, (str(_packed(cluster)),) if paths is None else paths, choice) == truth
+    assert ask(cluster, (str(_pack(cluster)),) if paths is None else paths, choice) == truth
 
 
 @contextmanager
-def uploaded(directory: Path) -> Iterator[str]:
+def upload(directory: Path) -> Iterator[str]:
     """Yield the URL of a directory's copy in an object store."""
-    with serving(DomainDispatcherApplication(create_backend_app)) as url, meant(url):
+    with serving(DomainDispatcherApplication(create_backend_app)) as url, redirect_to(url):
         place = url.removeprefix("http://")
         store = fs.S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
         store.create_dir("disks")
@@ -136,7 +136,7 @@ def uploaded(directory: Path) -> Iterator[str]:
 
 
 def test_the_end_of_a_copy_in_a_store_is_told_as_on_disks(cluster: Path, tmp_path: Path) -> None:
-    with uploaded(cluster) as up:
+    with upload(cluster) as up:
         ran, as_text = (
             run(["export", f"{up}/b3", str(cluster / "b1"), f"out-{form}", "-o", form], tmp_path)
             for form in ("json", "text")
@@ -155,7 +155,7 @@ def test_of_copies_in_a_store_the_one_with_the_furthest_segment_answers(tmp_path
         for part in parts:
             write_segment(tmp_path / "disks" / str(broker) / "orders-0", [batch(part)], part.first)
         (tmp_path / "disks" / str(broker) / "meta.properties").write_text(f"version=1\nnode.id={broker}\n")
-    with uploaded(tmp_path / "disks") as up:
+    with upload(tmp_path / "disks") as up:
         assert run(["export", up, "out"], tmp_path).status == 0
     rows = pq.read_table(tmp_path / "out", columns=["topic", "partition", "offset", "value"]).to_pylist()
     assert of_rows(rows)["orders", 0][0] == (0, "best 0")
@@ -163,7 +163,7 @@ def test_of_copies_in_a_store_the_one_with_the_furthest_segment_answers(tmp_path
 
 @pytest.mark.exhaustive
 def test_an_object_store_answers_as_the_directories_do(cluster: Path, tmp_path: Path) -> None:
-    with uploaded(cluster) as up:
+    with upload(cluster) as up:
         for number, paths in enumerate(ORDERS):
             urls = [f"{up}/{path}" if path in BROKERS else up for path in paths]
             assert run(["export", *urls, f"out{number}"], tmp_path).status == 0
@@ -181,7 +181,7 @@ def test_recorded_disks_get_the_same_answer_whoever_is_asked(name: str, tmp_path
     root = tmp_path / "bundle" / "disks"
     root.mkdir(parents=True)
     (root / name).symlink_to(golden.ROOT / "logs" / name)
-    for asked in ((dumped, dumped_as_csv, salvaged), (exported, queried), (opened, joined)):
+    for asked in ((ask_dump, dumped_as_csv, ask_salvage), (ask_export, ask_query), (ask_open, ask_joined)):
         answers = [offsets_of(ask(root, (name,), ())) for ask in asked]
         assert [answer for answer in answers if answer != answers[0]] == [], asked
     by_query, *ends = (ask(root, (name,), ()) for ask in (ends_by_query, ends_by_lookup, ends_by_opening))
@@ -216,8 +216,8 @@ def test_an_opened_cluster_knows_its_brokers_lags_and_what_is_left_out(cluster: 
 
 
 def test_an_archive_answers_as_the_directories_do(cluster: Path) -> None:
-    for ask in (dumped, queried, opened):
-        assert ask(cluster, (str(_packed(cluster)),), ()) == RECORDS
+    for ask in (ask_dump, ask_query, ask_open):
+        assert ask(cluster, (str(_pack(cluster)),), ()) == RECORDS
 
 
 def test_what_is_left_out_is_told(cluster: Path) -> None:
@@ -299,11 +299,11 @@ def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
     saved = {each["name"]: each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "salvage"}
     (abandoned,) = saved["orders-0"]["abandoned"]
     assert (abandoned["broker"], abandoned["firstOffset"], abandoned["lastOffset"]) == (3, 80, 119)
-    assert dumped(apart, ["."], ()) == {("orders", 0): [(n, f"lost {n}") for n in range(80, 120)]}
+    assert ask_dump(apart, ["."], ()) == {("orders", 0): [(n, f"lost {n}") for n in range(80, 120)]}
 
 
 def test_each_copy_is_printed_if_that_is_asked_for(cluster: Path) -> None:
-    found = dumped(cluster, BROKERS, ("--all-replicas",))
+    found = ask_dump(cluster, BROKERS, ("--all-replicas",))
     assert len(found["orders", 0]) == 105 + 100 + 120
 
 
@@ -314,7 +314,7 @@ AS_JSON_NOW = ("-o", "json", "--now", "now")
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Path:
+def three_nodes(tmp_path: Path) -> Path:
     """Two brokers and a controller; its metadata have only the second broker in sync; a tier's records on it."""
     root = tmp_path / "bundle" / "disks"
     kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 10, "led")
@@ -338,25 +338,27 @@ def write_metadata(log_dir: Path, *, epoch: int = 0, settings: int = 1, **of_par
     empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": [], "directories": [ZERO_UUID, ZERO_UUID]}
     setting = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}
     records = [
-        *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0) for broker in (1, 2)),
-        framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
-        framed(message_schema("PartitionRecord"), partition | empty | of_partition, 2),
-        *(framed(message_schema("ConfigRecord"), setting, 0) for _ in range(settings)),
-        framed(message_schema("ConfigRecord"), OF_ONE_BROKER, 0),
+        *(frame_record(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0) for broker in (1, 2)),
+        frame_record(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
+        frame_record(message_schema("PartitionRecord"), partition | empty | of_partition, 2),
+        *(frame_record(message_schema("ConfigRecord"), setting, 0) for _ in range(settings)),
+        frame_record(message_schema("ConfigRecord"), OF_ONE_BROKER, 0),
     ]
     write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records, partition_leader_epoch=epoch)])
 
 
 @pytest.mark.parametrize("is_abandoned_in_store", [True, False])
-def test_metadata_of_the_latest_epoch_decide_wherever_they_are(told: Path, *, is_abandoned_in_store: bool) -> None:
+def test_metadata_of_the_latest_epoch_decide_wherever_they_are(
+    three_nodes: Path, *, is_abandoned_in_store: bool
+) -> None:
     """The other metadata are longer, but no controller continues them."""
     abandoned, right = ("store", "ctl") if is_abandoned_in_store else ("ctl", "store")
-    write_metadata(told / right, epoch=2, isr=[2])
-    write_metadata(told / abandoned, epoch=1, settings=9, isr=[1])
-    with uploaded(told / "store") as up:
-        ran = run(["export", up, "b1", "b2", "ctl", "../../out"], told)
+    write_metadata(three_nodes / right, epoch=2, isr=[2])
+    write_metadata(three_nodes / abandoned, epoch=1, settings=9, isr=[1])
+    with upload(three_nodes / "store") as up:
+        ran = run(["export", up, "b1", "b2", "ctl", "../../out"], three_nodes)
     assert ran.status == 0, ran.stderr
-    rows = pq.read_table(told.parents[1] / "out", columns=["topic", "partition", "offset", "value"]).to_pylist()
+    rows = pq.read_table(three_nodes.parents[1] / "out", columns=["topic", "partition", "offset", "value"]).to_pylist()
     assert [value for offset, value in of_rows(rows)["orders", 0] if offset >= 80] == [
         f"led {n}" for n in range(80, 90)
     ]
@@ -367,22 +369,22 @@ def report_table(told: Path, name: str, paths: tuple[str, ...], choice: tuple[st
 
 
 @pytest.mark.parametrize("paths", permutations(("b1", "b2", "ctl")), ids="/".join)
-def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...], told: Path) -> None:
+def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...], three_nodes: Path) -> None:
     """A directory without cluster id belongs to the cluster of the one next to it."""
-    (told / "ctl" / "meta.properties").unlink()
+    (three_nodes / "ctl" / "meta.properties").unlink()
     for choice in ((), ("--topic", "orders")):
-        table = report_table(told, "replicas", paths, choice)
+        table = report_table(three_nodes, "replicas", paths, choice)
         status = {row["logDir"]: row["status"] for row in table if row["partition"] == "orders-0"}
         assert status == {"b2": "current", "b1": "abandoned from offset 80 on"}
-        kept = [row for row in lines(told, ["retain", *AS_JSON_NOW], paths, choice) if row["type"] == "segment"]
+        kept = [row for row in lines(three_nodes, ["retain", *AS_JSON_NOW], paths, choice) if row["type"] == "segment"]
         assert {row["retention"] for row in kept if str(row["directory"]).endswith("orders-0")} == {"delete-time"}
-        settings = report_table(told, "topicSettings", paths, choice)
+        settings = report_table(three_nodes, "topicSettings", paths, choice)
         assert [(row["setting"], row["value"]) for row in settings] == [("retention.ms", "1000")]
     given = [f"{path}/orders-0" if path != "ctl" else path for path in paths]
     for where in (paths, given):
         asked = ["lookup", "--timestamp", "latest", "--topic", "orders", "--partition", "0", "-o", "json", *where]
-        assert json.loads(run(asked, told).stdout)["offset"] == 90
-    home = json.loads(run(["where", "--key", "3", "--topic", "orders", "-o", "json", *paths], told).stdout)
+        assert json.loads(run(asked, three_nodes).stdout)["offset"] == 90
+    home = json.loads(run(["where", "--key", "3", "--topic", "orders", "-o", "json", *paths], three_nodes).stdout)
     assert (home["partition"], home["partitions"], sorted(home["directories"])) == (
         0,
         1,
@@ -407,39 +409,45 @@ def in_sync_finding(told: Path, *paths: str) -> bool:
     ],
     ids=["isr", "eligible", "eligible before", "isr first", "older metadata"],
 )
-def test_who_is_in_sync_is_the_same_for_all(known: dict[str, object], end: int, told: Path) -> None:
-    write_metadata(told / "ctl", **known)
+def test_who_is_in_sync_is_the_same_for_all(known: dict[str, object], end: int, three_nodes: Path) -> None:
+    write_metadata(three_nodes / "ctl", **known)
     asked = ["lookup", "--timestamp", "latest", "--topic", "orders", "--partition", "0", "-o", "json"]
-    assert json.loads(run([*asked, "b1", "b2", "ctl"], told).stdout)["offset"] == end
-    assert in_sync_finding(told, "b1", "ctl") == (end == 90)
-    write_segment(told / "b1" / "__consumer_offsets-0", [NewBatch([commit("orders", 50)])])
-    rows = lines(told, ["groups", "-o", "json"], ("b1", "ctl", "b1/__consumer_offsets-0"), ())
+    assert json.loads(run([*asked, "b1", "b2", "ctl"], three_nodes).stdout)["offset"] == end
+    assert in_sync_finding(three_nodes, "b1", "ctl") == (end == 90)
+    write_segment(three_nodes / "b1" / "__consumer_offsets-0", [NewBatch([commit("orders", 50)])])
+    rows = lines(three_nodes, ["groups", "-o", "json"], ("b1", "ctl", "b1/__consumer_offsets-0"), ())
     (lag,) = (row["lag"] for row in rows if row["type"] == "commit")
     assert lag == (None if end == 90 else 55)
 
 
 @pytest.mark.parametrize(("paths", "size"), [(("b1", "ctl"), 1_000_000), (("b2", "ctl"), 1 << 30)], ids=["b1", "b2"])
-def test_settings_are_those_of_the_only_broker_whoever_is_asked(paths: tuple[str, ...], size: int, told: Path) -> None:
-    rows = [row for row in lines(told, ["metadata", "--settings", "-o", "json"], paths, ()) if row["type"] == "setting"]
+def test_settings_are_those_of_the_only_broker_whoever_is_asked(
+    paths: tuple[str, ...], size: int, three_nodes: Path
+) -> None:
+    rows = [
+        row
+        for row in lines(three_nodes, ["metadata", "--settings", "-o", "json"], paths, ())
+        if row["type"] == "setting"
+    ]
     assert [row["value"] for row in rows if (row["topic"], row["name"]) == ("orders", "segment.bytes")] == [str(size)]
-    with kseg.open_cluster([told / path for path in paths]) as opened:
+    with kseg.open_cluster([three_nodes / path for path in paths]) as opened:
         assert opened.topics["orders"].settings["segment.bytes"].value == str(size)
 
 
-def test_metadata_on_any_side_tell_which_directories_are_compared(told: Path) -> None:
+def test_metadata_on_any_side_tell_which_directories_are_compared(three_nodes: Path) -> None:
     """The newer records on a side are those of a topic that was deleted."""
-    (told / "one").mkdir()
-    (told / "b1").rename(told / "one" / "b1")
-    write_id(replica(told / "one" / "old", [Part(9, 0, 200, "gone")]), BEFORE)
+    (three_nodes / "one").mkdir()
+    (three_nodes / "b1").rename(three_nodes / "one" / "b1")
+    write_id(replica(three_nodes / "one" / "old", [Part(9, 0, 200, "gone")]), BEFORE)
     for sides in permutations(("one", "b2", "ctl")):
-        ran = run(["diff", "-o", "json", "--topic", "orders", "--partition", "0", *sides], told)
+        ran = run(["diff", "-o", "json", "--topic", "orders", "--partition", "0", *sides], three_nodes)
         assert [json.loads(line)["verdict"] for line in ran.stdout.splitlines()[:1]] == ["diverged"]
         said = "kseg: omitted: one/old/orders-0: of a topic that was deleted, or created again since\n"
         assert ran.stderr.decode() == said
 
 
-def test_directories_given_twice_are_one_copy(told: Path) -> None:
-    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", "ctl", "b1", "b2", "b1", "."], told)
+def test_directories_given_twice_are_one_copy(three_nodes: Path) -> None:
+    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", "ctl", "b1", "b2", "b1", "."], three_nodes)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     (found,) = (row for row in rows if row["type"] == "partition")
     assert [(copy["path"], copy["broker"]) for copy in found["copies"]] == [("b2/orders-0", 2), ("b1/orders-0", 1)]
@@ -453,32 +461,32 @@ def test_a_directory_by_several_names_is_one(ask: Ask, cluster: Path, tmp_path: 
         assert ask(cluster, paths, ()) == RECORDS, paths
 
 
-def test_what_internal_topics_hold_does_not_come_from_other_given_directories(told: Path) -> None:
-    ran = run(["metadata", "--show", "topics", "-o", "json", "b1/orders-0", "ctl"], told)
+def test_what_internal_topics_hold_does_not_come_from_other_given_directories(three_nodes: Path) -> None:
+    ran = run(["metadata", "--show", "topics", "-o", "json", "b1/orders-0", "ctl"], three_nodes)
     assert [row["topic"] for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "topic"] == ["orders"]
 
 
-def test_metadata_given_by_their_own_path_are_the_clusters(told: Path) -> None:
+def test_metadata_given_by_their_own_path_are_the_clusters(three_nodes: Path) -> None:
     """The topic's retention is a second; without metadata it would be Kafka's week."""
     paths = ["b1", "b2", "ctl/__cluster_metadata-0"]
-    due = [row for row in lines(told, ["doctor", *AS_JSON_NOW], paths, ()) if row.get("id") == "retention-due"]
+    due = [row for row in lines(three_nodes, ["doctor", *AS_JSON_NOW], paths, ()) if row.get("id") == "retention-due"]
     assert [row for row in due if "default" in str(row["sentence"])] == []
     assert due != []
-    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", *paths], told)
+    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", *paths], three_nodes)
     (found,) = (row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "partition")
     assert len(found["copies"]) == 2
 
 
-def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
+def test_metadata_that_the_furthest_copy_lost_decide_too(three_nodes: Path) -> None:
     """A second controller's log is longer, but its first batch, with the topic and its replicas, is damaged."""
-    log = next((told / "ctl" / "__cluster_metadata-0").glob("*.log")).read_bytes()
+    log = next((three_nodes / "ctl" / "__cluster_metadata-0").glob("*.log")).read_bytes()
     further = {"name": "after", "topicId": BEFORE}
-    later = NewBatch([framed(message_schema("TopicRecord"), further)], 5)
-    copy = write_segment(told / "ctl2" / "__cluster_metadata-0", [later])
+    later = NewBatch([frame_record(message_schema("TopicRecord"), further)], 5)
+    copy = write_segment(three_nodes / "ctl2" / "__cluster_metadata-0", [later])
     copy.write_bytes(log + copy.read_bytes())
     write_bytes(copy, 100, b"\xff" * 8)
-    for ask in (dumped, joined, ends_by_query):
-        assert ask(told, ("b1", "b2", "ctl", "ctl2"), ()) == ask(told, ("b1", "b2", "ctl"), ())
+    for ask in (ask_dump, ask_joined, ends_by_query):
+        assert ask(three_nodes, ("b1", "b2", "ctl", "ctl2"), ()) == ask(three_nodes, ("b1", "b2", "ctl"), ())
 
 
 @pytest.mark.parametrize(

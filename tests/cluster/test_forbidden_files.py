@@ -11,7 +11,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
 from tests import golden
-from tests.export.object_store import CountingStore, meant, serving
+from tests.export.object_store import CountingStore, redirect_to, serving
 from tests.loops import for_each, some
 from tests.run import kseg
 
@@ -86,7 +86,7 @@ class ForbiddingStore:
 def store() -> Iterator[ForbiddingStore]:
     """Yield a refusing store with a copy of the disk."""
     store = ForbiddingStore()
-    with serving(store) as url, meant(url):
+    with serving(store) as url, redirect_to(url):
         backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
         backend.create_bucket("refusing", "us-east-1")
         for path in DISK.rglob("*"):

@@ -17,7 +17,7 @@ from tests.cluster.questions import (
     Ask,
     lines,
 )
-from tests.commands.test_plan_move import framed
+from tests.commands.test_plan_move import frame_record
 from tests.coordinators.coordinators import commit
 from tests.log.edits import write_bytes
 from tests.log.replicas import Part, replica
@@ -30,7 +30,7 @@ CURRENT = "cJFU-m2vQ6uCEEqPGgnDXw"
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> Path:
+def damaged_brokers(tmp_path: Path) -> Path:
     """Two brokers; the first copy lost a batch, a segment and its log's end, the other some batches."""
     root = tmp_path / "bundle" / "disks"
     batches = {
@@ -52,54 +52,62 @@ def damaged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
-def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged: Path) -> None:
+def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged_brokers: Path) -> None:
     known = {("orders", 0): [(n, f"v {n}") for n in range(30)]}
-    answers = {paths: ask(damaged, paths, ()) for paths in (("b1", "b2"), ("b2", "b1"), (".",))}
+    answers = {paths: ask(damaged_brokers, paths, ()) for paths in (("b1", "b2"), ("b2", "b1"), (".",))}
     assert {paths: answer for paths, answer in answers.items() if answer != known} == {}
 
 
-def test_times_and_selected_records_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
+def test_times_and_selected_records_that_one_copy_lost_are_found_in_another(damaged_brokers: Path) -> None:
     for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
         for number in range(30):
             for asked in (["--timestamp", str(number)], ["--from-time", str(number)]):
-                ran = run(["lookup", "--topic", "orders", "--partition", "0", "-o", "json", *asked, *paths], damaged)
+                ran = run(
+                    ["lookup", "--topic", "orders", "--partition", "0", "-o", "json", *asked, *paths], damaged_brokers
+                )
                 assert json.loads(ran.stdout).get("offset") == number, (paths, number, ran)
 
 
-def test_times_that_one_copy_lost_are_found_where_dump_finds_them_if_the_log_may_be_compacted(damaged: Path) -> None:
+def test_times_that_one_copy_lost_are_found_where_dump_finds_them_if_the_log_may_be_compacted(
+    damaged_brokers: Path,
+) -> None:
     """In such a log a segment missing without a trace isn't a loss, but damage is."""
     for broker in ("b1", "b2"):
-        (damaged / broker / "cleaner-offset-checkpoint").unlink()
+        (damaged_brokers / broker / "cleaner-offset-checkpoint").unlink()
     for asked in ("--from-time", "--from-offset"):
         first = {}
         for number in range(30):
             choice = (asked, str(number), "--limit", "1")
-            dumped = lines(damaged, ["dump", "-o", "json", "--only", "records"], ["."], choice)
+            dumped = lines(damaged_brokers, ["dump", "-o", "json", "--only", "records"], ["."], choice)
             first[number] = next(row["offset"] for row in dumped if row["type"] == "record")
         assert [first[number] for number in (3, 10, 27)] == [3, 20, 27]
         for paths in (("b1", "b2"), ("b2", "b1")):
             options = ["--topic", "orders", "--partition", "0", "-o", "json", *paths]
-            ran = {number: run(["lookup", asked, str(number), *options], damaged) for number in first}
+            ran = {number: run(["lookup", asked, str(number), *options], damaged_brokers) for number in first}
             assert {number: json.loads(each.stdout).get("offset") for number, each in ran.items()} == first
             if asked == "--from-time":
-                ran = {number: run(["lookup", "--timestamp", str(number), *options], damaged) for number in first}
+                ran = {
+                    number: run(["lookup", "--timestamp", str(number), *options], damaged_brokers) for number in first
+                }
                 assert {number: json.loads(each.stdout).get("offset") for number, each in ran.items()} == first
 
 
-def test_offsets_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
+def test_offsets_that_one_copy_lost_are_found_in_another(damaged_brokers: Path) -> None:
     for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
         for offset in (3, 9, 10, 15, 19, 20, 28):
-            ran = run(["get", "--topic", "orders", "--partition", "0", "--offset", str(offset), *paths], damaged)
+            ran = run(
+                ["get", "--topic", "orders", "--partition", "0", "--offset", str(offset), *paths], damaged_brokers
+            )
             assert ran.stdout.rstrip(b"\n") == b"v %d" % offset, (paths, offset, ran)
 
 
 @pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
-def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask: Ask, damaged: Path) -> None:
+def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask: Ask, damaged_brokers: Path) -> None:
     """Its records may be older than the first copy's."""
     for broker in ("b1", "b2"):
-        (damaged / broker / "cleaner-offset-checkpoint").unlink()
+        (damaged_brokers / broker / "cleaner-offset-checkpoint").unlink()
     known = {("orders", 0): [(n, f"v {n}") for n in (*range(10), *range(20, 30))]}
-    assert ask(damaged, ("b1", "b2"), ()) == known
+    assert ask(damaged_brokers, ("b1", "b2"), ()) == known
 
 
 def without_topic_id(root: Path, place: str) -> list[str]:
@@ -109,7 +117,7 @@ def without_topic_id(root: Path, place: str) -> list[str]:
     if place == "copies":
         write_id(root / "b2" / "orders-0", CURRENT)
         return ["b1", "b2"]
-    records = [framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT})]
+    records = [frame_record(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT})]
     write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
     return ["b1", "ctl"]
 
@@ -146,7 +154,7 @@ def test_a_lost_topic_id_is_shown_with_the_evidence_for_it(place: str, tmp_path:
     assert f"topic id {CURRENT} (from the {place})".replace("the copies", "other copies") in text
     cluster = Cluster([tmp_path])
     partition = [tmp_path / "b1" / "orders-0"]
-    read_more = TopicPlace("orders", tmp_path / "b1", partition, cluster, cheap_metadata(cluster)).shown(0).read_more
+    read_more = TopicPlace("orders", tmp_path / "b1", partition, cluster, cheap_metadata(cluster)).read_row(0).read_more
     assert read_more is not None
     assert [(each.value, each.meaning) for each in read_more() if each.name == "topic_id"] == [(CURRENT, f"by {place}")]
 
@@ -167,7 +175,7 @@ def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def parted(tmp_path: Path) -> Path:
+def lost_markers(tmp_path: Path) -> Path:
     """Two brokers with an aborted and a committed transaction; the first copy lost the markers."""
     aborted, committed = (NewBatch([NewRecord(b"k", b"v %d" % n)], n, n, 0, True) for n in (0, 1))
     after = NewBatch([NewRecord(b"k", b"v 4")], 4)
@@ -185,18 +193,18 @@ def parted(tmp_path: Path) -> Path:
     return root
 
 
-def test_markers_that_one_copy_lost_are_read_from_another(parted: Path) -> None:
+def test_markers_that_one_copy_lost_are_read_from_another(lost_markers: Path) -> None:
     for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
         asked = ["dump", "--isolation", "read_committed", "-o", "json", "--only", "records"]
-        assert [row["offset"] for row in lines(parted, asked, paths, ())] == [1, 4, 5]
+        assert [row["offset"] for row in lines(lost_markers, asked, paths, ())] == [1, 4, 5]
         sql = 'SELECT "offset" FROM records'
-        queried = lines(parted, ["query", sql, "--isolation", "read_committed", "-o", "json"], paths, ())
+        queried = lines(lost_markers, ["query", sql, "--isolation", "read_committed", "-o", "json"], paths, ())
         assert sorted(row["offset"] for row in queried) == [1, 4, 5]
-        target = parted.parent / f"out-{'-'.join(paths)}"
-        ran = run(["export", *paths, str(target), "--isolation", "read_committed"], parted)
+        target = lost_markers.parent / f"out-{'-'.join(paths)}"
+        ran = run(["export", *paths, str(target), "--isolation", "read_committed"], lost_markers)
         assert ran.status == 0, ran
         assert sorted(pq.read_table(target, columns=["offset"])["offset"].to_pylist()) == [1, 4, 5]
-        rows = lines(parted, ["txns", "-o", "json"], paths, ())
+        rows = lines(lost_markers, ["txns", "-o", "json"], paths, ())
         assert [(row["firstOffset"], row["state"]) for row in rows if row["type"] == "transaction"] == [
             (0, "aborted"),
             (1, "committed"),

@@ -101,7 +101,7 @@ def test_what_neither_the_log_nor_a_checkpoint_has_is_reported() -> None:
     assert (found.checkpoint, found.missing_before) == (None, 510)
 
 
-def framed(message: MessageSchema, fields: dict[str, object], version: int = 0) -> NewRecord:
+def frame_record(message: MessageSchema, fields: dict[str, object], version: int = 0) -> NewRecord:
     return NewRecord(None, bytes((1, message.api_key or 0, version)) + build_message(message, version, fields))
 
 
@@ -111,8 +111,8 @@ def partition_of(tmp_path: Path, *written: NewRecord) -> Path:
     return directory
 
 
-TOPIC = framed(message_schema("TopicRecord"), {"name": "orders", "topicId": TOPIC_ID})
-PARTITION = framed(
+TOPIC = frame_record(message_schema("TopicRecord"), {"name": "orders", "topicId": TOPIC_ID})
+PARTITION = frame_record(
     message_schema("PartitionRecord"),
     {
         "partitionId": 0,
@@ -126,26 +126,26 @@ PARTITION = framed(
 )
 
 
-def changed(**fields: object) -> NewRecord:
-    return framed(message_schema("PartitionChangeRecord"), {"partitionId": 0, "topicId": TOPIC_ID, **fields})
+def change_partition(**fields: object) -> NewRecord:
+    return frame_record(message_schema("PartitionChangeRecord"), {"partitionId": 0, "topicId": TOPIC_ID, **fields})
 
 
 def test_a_change_of_isr_keeps_leader_and_epoch(tmp_path: Path) -> None:
-    (found,) = read_cluster_metadata(partition_of(tmp_path, TOPIC, PARTITION, changed(isr=[1, 3]))).partitions
+    (found,) = read_cluster_metadata(partition_of(tmp_path, TOPIC, PARTITION, change_partition(isr=[1, 3]))).partitions
     assert (found.isr, found.leader, found.leader_epoch, found.partition_epoch) == ((1, 3), 1, 0, 1)
 
 
 def test_a_change_of_leader_raises_its_epoch(tmp_path: Path) -> None:
-    written = (TOPIC, PARTITION, changed(leader=2, isr=[2]), changed(leader=-1))
+    written = (TOPIC, PARTITION, change_partition(leader=2, isr=[2]), change_partition(leader=-1))
     (found,) = read_cluster_metadata(partition_of(tmp_path, *written)).partitions
     assert (found.isr, found.leader, found.leader_epoch, found.partition_epoch) == ((2,), -1, 2, 2)
 
 
 def test_a_removed_topic_is_gone_with_its_configs(tmp_path: Path) -> None:
     config = {"resourceType": 2, "resourceName": "orders", "name": "cleanup.policy", "value": "compact"}
-    removed = framed(message_schema("RemoveTopicRecord"), {"topicId": TOPIC_ID})
-    again = framed(message_schema("TopicRecord"), {"name": "orders", "topicId": OTHER_ID})
-    written = (TOPIC, PARTITION, framed(message_schema("ConfigRecord"), config), removed, again)
+    removed = frame_record(message_schema("RemoveTopicRecord"), {"topicId": TOPIC_ID})
+    again = frame_record(message_schema("TopicRecord"), {"name": "orders", "topicId": OTHER_ID})
+    written = (TOPIC, PARTITION, frame_record(message_schema("ConfigRecord"), config), removed, again)
     found = read_cluster_metadata(partition_of(tmp_path, *written))
     assert [(topic.name, topic.topic_id, topic.partitions) for topic in found.topics] == [("orders", OTHER_ID, ())]
     assert found.configs == ()
@@ -154,7 +154,9 @@ def test_a_removed_topic_is_gone_with_its_configs(tmp_path: Path) -> None:
 def test_a_config_set_to_null_is_gone(tmp_path: Path) -> None:
     config = {"resourceType": 4, "resourceName": "", "name": "log.retention.ms", "value": "5"}
     other = {**config, "name": "ssl.key.password", "value": "x"}
-    written = [framed(message_schema("ConfigRecord"), fields) for fields in (config, other, {**config, "value": None})]
+    written = [
+        frame_record(message_schema("ConfigRecord"), fields) for fields in (config, other, {**config, "value": None})
+    ]
     (found,) = read_cluster_metadata(partition_of(tmp_path, *written)).configs
     assert found == Config("broker", "", "ssl.key.password", "x")
     assert found.is_secret
@@ -175,20 +177,22 @@ def test_settings_with_secrets_are_known(name: str, is_secret: bool) -> None:
 
 
 def test_a_broker_is_fenced_unfenced_and_unregistered(tmp_path: Path) -> None:
-    broker = framed(
+    broker = frame_record(
         message_schema("RegisterBrokerRecord"), {"brokerId": 5, "brokerEpoch": 9, "fenced": True, "rack": "r"}, 1
     )
     steps = [
         broker,
-        framed(message_schema("UnfenceBrokerRecord"), {"id": 5, "epoch": 9}),
-        framed(message_schema("FenceBrokerRecord"), {"id": 5, "epoch": 9}),
-        framed(message_schema("BrokerRegistrationChangeRecord"), {"brokerId": 5, "brokerEpoch": 9, "fenced": -1}, 1),
-        framed(
+        frame_record(message_schema("UnfenceBrokerRecord"), {"id": 5, "epoch": 9}),
+        frame_record(message_schema("FenceBrokerRecord"), {"id": 5, "epoch": 9}),
+        frame_record(
+            message_schema("BrokerRegistrationChangeRecord"), {"brokerId": 5, "brokerEpoch": 9, "fenced": -1}, 1
+        ),
+        frame_record(
             message_schema("BrokerRegistrationChangeRecord"),
             {"brokerId": 5, "brokerEpoch": 9, "inControlledShutdown": 1},
             1,
         ),
-        framed(message_schema("UnregisterBrokerRecord"), {"brokerId": 5, "brokerEpoch": 9}),
+        frame_record(message_schema("UnregisterBrokerRecord"), {"brokerId": 5, "brokerEpoch": 9}),
     ]
     partition = partition_of(tmp_path, *steps)
     states = [
@@ -201,13 +205,17 @@ def test_a_broker_is_fenced_unfenced_and_unregistered(tmp_path: Path) -> None:
 def test_features_are_set_and_removed(tmp_path: Path) -> None:
     levels = [("metadata.version", 7), ("group.version", 1), ("metadata.version", 30), ("group.version", 0)]
     written = [
-        framed(message_schema("FeatureLevelRecord"), {"name": name, "featureLevel": level}) for name, level in levels
+        frame_record(message_schema("FeatureLevelRecord"), {"name": name, "featureLevel": level})
+        for name, level in levels
     ]
     assert read_cluster_metadata(partition_of(tmp_path, *written)).features == (Feature("metadata.version", 30),)
 
 
-BEGIN, END = framed(message_schema("BeginTransactionRecord"), {}), framed(message_schema("EndTransactionRecord"), {})
-ABORT = framed(message_schema("AbortTransactionRecord"), {})
+BEGIN, END = (
+    frame_record(message_schema("BeginTransactionRecord"), {}),
+    frame_record(message_schema("EndTransactionRecord"), {}),
+)
+ABORT = frame_record(message_schema("AbortTransactionRecord"), {})
 
 
 @pytest.mark.parametrize(
@@ -223,20 +231,20 @@ def test_metadata_transactions_count_once_they_ended(
 
 
 def test_clearing_eligible_replicas(tmp_path: Path) -> None:
-    elr = framed(
+    elr = frame_record(
         message_schema("PartitionChangeRecord"),
         {"partitionId": 0, "topicId": TOPIC_ID, "eligibleLeaderReplicas": [2], "lastKnownElr": [3]},
         2,
     )
     partition = partition_of(
-        tmp_path, TOPIC, PARTITION, elr, framed(message_schema("ClearElrRecord"), {"topicName": ""})
+        tmp_path, TOPIC, PARTITION, elr, frame_record(message_schema("ClearElrRecord"), {"topicName": ""})
     )
     before, after = (read_cluster_metadata(partition, Until(offset=offset)).partitions[0] for offset in (2, 3))
     assert (before.elr, before.last_known_elr, after.elr, after.last_known_elr) == ((2,), (3,), (), ())
 
 
 def test_records_that_cant_be_read_or_applied_are_reported(tmp_path: Path) -> None:
-    written = (NewRecord(None, b"\x01\x63\0"), NewRecord(None, b"\0\2\0"), PARTITION, changed(leader=3), TOPIC)
+    written = (NewRecord(None, b"\x01\x63\0"), NewRecord(None, b"\0\2\0"), PARTITION, change_partition(leader=3), TOPIC)
     found = read_cluster_metadata(partition_of(tmp_path, *written))
     assert [unreadable.offset for unreadable in found.unreadable] == [0, 1]
     assert found.unapplied == 2
@@ -279,16 +287,16 @@ def test_acls_quotas_users_and_tokens_come_and_go(tmp_path: Path) -> None:
     scram = {"name": "a", "mechanism": 2, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
     token = {"owner": "User:a", "requester": "User:b", "renewers": ["User:c"], "issueTimestamp": 1, "tokenId": "id"}
     there = [
-        framed(message_schema("AccessControlEntryRecord"), {**acl, "operation": 3, "permissionType": 99}),
-        framed(message_schema("ClientQuotaRecord"), quota),
-        framed(message_schema("UserScramCredentialRecord"), scram),
-        framed(message_schema("DelegationTokenRecord"), {**token, "expirationTimestamp": 2, "maxTimestamp": 3}),
+        frame_record(message_schema("AccessControlEntryRecord"), {**acl, "operation": 3, "permissionType": 99}),
+        frame_record(message_schema("ClientQuotaRecord"), quota),
+        frame_record(message_schema("UserScramCredentialRecord"), scram),
+        frame_record(message_schema("DelegationTokenRecord"), {**token, "expirationTimestamp": 2, "maxTimestamp": 3}),
     ]
     gone = [
-        framed(message_schema("RemoveAccessControlEntryRecord"), {"id": TOPIC_ID}),
-        framed(message_schema("ClientQuotaRecord"), {**quota, "remove": True}),
-        framed(message_schema("RemoveUserScramCredentialRecord"), {"name": "a", "mechanism": 2}),
-        framed(message_schema("RemoveDelegationTokenRecord"), {"tokenId": "id"}),
+        frame_record(message_schema("RemoveAccessControlEntryRecord"), {"id": TOPIC_ID}),
+        frame_record(message_schema("ClientQuotaRecord"), {**quota, "remove": True}),
+        frame_record(message_schema("RemoveUserScramCredentialRecord"), {"name": "a", "mechanism": 2}),
+        frame_record(message_schema("RemoveDelegationTokenRecord"), {"tokenId": "id"}),
     ]
     partition = partition_of(tmp_path, *there, *gone)
     before, after = (read_cluster_metadata(partition, Until(offset=offset)) for offset in (3, 7))

@@ -62,7 +62,7 @@ def objects(disk: Path, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def told(disk: Path, *options: str) -> set[tuple[str, str]]:
+def read_times(disk: Path, *options: str) -> set[tuple[str, str]]:
     """Return the current times of the commands, each with its source."""
     found = {}
     for arguments, kind in SUMMARIES.items():
@@ -72,17 +72,17 @@ def told(disk: Path, *options: str) -> set[tuple[str, str]]:
 
 
 def test_copy_is_judged_by_when_a_broker_wrote(disk: Path) -> None:
-    assert told(disk) == {(BROKER_WROTE, "disk")}
+    assert read_times(disk) == {(BROKER_WROTE, "disk")}
 
 
 def test_given_time_wins(running: Path) -> None:
-    assert told(running, "--now", "2026-12-24") == {("2026-12-24T00:00:00.000Z", "given")}
+    assert read_times(running, "--now", "2026-12-24") == {("2026-12-24T00:00:00.000Z", "given")}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
 def test_running_brokers_disk_is_judged_by_the_clock(running: Path) -> None:
     began = iso_time(now_ms()) or ""
-    found = told(running)
+    found = read_times(running)
     assert {source for _, source in found} == {"clock"}
     assert all(began <= time <= (iso_time(now_ms()) or "") for time, _ in found)
 

@@ -13,7 +13,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
 from tests import golden
-from tests.export.object_store import CountingStore, meant, serving
+from tests.export.object_store import CountingStore, redirect_to, serving
 from tests.loops import for_each, some
 from tests.run import kseg
 
@@ -26,7 +26,7 @@ NUMBERS = count()
 @pytest.fixture(scope="module", autouse=True)
 def store() -> Iterator[None]:
     """Yield while s3:// URLs mean a local store."""
-    with serving(CountingStore()) as url, meant(url):
+    with serving(CountingStore()) as url, redirect_to(url):
         yield
 
 
@@ -48,7 +48,7 @@ def in_archive(disk: Path, folder: Path) -> str:
     return f"{folder}/disk.tar/{disk.name}"
 
 
-def said(command: str, disk: str, folder: Path, *options: str) -> tuple[int, list[Any]]:
+def run_command(command: str, disk: str, folder: Path, *options: str) -> tuple[int, list[Any]]:
     """Return a command's status and objects for a disk, without the disk's name."""
     ran = kseg([command, disk, "-o", "json", *options], folder)
     told = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
@@ -57,17 +57,17 @@ def said(command: str, disk: str, folder: Path, *options: str) -> tuple[int, lis
 
 @for_each("disk", some(DISKS, 8), shards=2)
 def test_verify_finds_the_same_on_a_disk_in_its_archive_and_in_a_bucket(disk: Path, tmp_path: Path) -> None:
-    found = said("verify", os.fspath(disk), tmp_path)
-    assert said("verify", in_archive(disk, tmp_path), tmp_path) == found
-    assert said("verify", in_bucket(disk), tmp_path) == found
+    found = run_command("verify", os.fspath(disk), tmp_path)
+    assert run_command("verify", in_archive(disk, tmp_path), tmp_path) == found
+    assert run_command("verify", in_bucket(disk), tmp_path) == found
 
 
 @for_each("disk", some(DISKS, 40))
 def test_ls_lists_the_same_of_a_disk_in_its_archive_and_in_a_bucket(disk: Path, tmp_path: Path) -> None:
     now = ("--now", "2026-11-22")  # a store has its own times of files
-    listed = said("ls", os.fspath(disk), tmp_path, *now)
-    assert said("ls", in_archive(disk, tmp_path), tmp_path, *now) == listed
-    assert said("ls", in_bucket(disk), tmp_path, *now) == listed
+    listed = run_command("ls", os.fspath(disk), tmp_path, *now)
+    assert run_command("ls", in_archive(disk, tmp_path), tmp_path, *now) == listed
+    assert run_command("ls", in_bucket(disk), tmp_path, *now) == listed
 
 
 def test_a_url_may_name_a_file_or_a_partition(tmp_path: Path) -> None:
@@ -84,10 +84,10 @@ def test_an_object_that_cannot_be_a_file_is_named_and_marks_of_folders_are_none(
     disk = golden.ROOT / "logs" / "4.3.1"
     url = in_bucket(disk)
     backend, bucket = s3_backends[DEFAULT_ACCOUNT_ID]["aws"], url.split("/")[2]
-    listed = said("ls", os.fspath(disk), tmp_path)
+    listed = run_command("ls", os.fspath(disk), tmp_path)
     for mark in ("4.3.1", "4.3.1/", "4.3.1/zstd-0", "4.3.1/zstd-0/", "4.3.1/zstd-0/00000000000000000281.index/"):
         backend.put_object(bucket, mark, b"")
-    assert said("ls", url, tmp_path) == listed
+    assert run_command("ls", url, tmp_path) == listed
     backend.put_object(bucket, "4.3.1/zstd-0", b"no mark")
     for command in (["ls", url], ["verify", url], ["export", url, "out"]):
         ran = kseg(command, tmp_path)

@@ -40,11 +40,11 @@ def body_of(codec: Codec, content: bytes, magic: int = 2, limit: int = 1 << 30) 
 def xerial(data: bytes, block_size: int = 32 << 10) -> bytes:
     """A stream as the xerial library writes it: a header, and blocks after their sizes."""
     return XERIAL_HEADER + b"".join(
-        sized(snappy.compress(data[at : at + block_size])) for at in range(0, len(data), block_size)
+        with_size(snappy.compress(data[at : at + block_size])) for at in range(0, len(data), block_size)
     )
 
 
-def sized(block: bytes) -> bytes:
+def with_size(block: bytes) -> bytes:
     return len(block).to_bytes(4, "big") + block
 
 
@@ -323,7 +323,7 @@ BOMBS: dict[str, Callable[[], tuple[Codec, bytes]]] = {
     "zstd": lambda: zeros_by(ZSTD, zstandard.ZstdCompressor().compress),
     "zstd without size": lambda: zeros_by(ZSTD, zstd_stream),
     "snappy that claims a gibibyte": lambda: (SNAPPY, SNAPPY_CLAIMING_A_GIBIBYTE),
-    "snappy block that claims a gibibyte": lambda: (SNAPPY, XERIAL_HEADER + sized(SNAPPY_CLAIMING_A_GIBIBYTE)),
+    "snappy block that claims a gibibyte": lambda: (SNAPPY, XERIAL_HEADER + with_size(SNAPPY_CLAIMING_A_GIBIBYTE)),
 }
 
 
@@ -337,20 +337,20 @@ def test_bomb_costs_no_more_than_the_limit(bomb: str) -> None:
 
 @for_each("magic, key, value", list(product([0, 1], [None, b"", b"key"], [None, b"", b"compressed"])))
 def test_wrappers_body_is_its_value(magic: int, key: bytes | None, value: bytes | None) -> None:
-    entry = Message(key=key, value=value, magic=magic).encoded()
+    entry = Message(key=key, value=value, magic=magic).encode()
     found = wrapper_value(memoryview(entry))
     assert (None if found is None else bytes(found)) == value
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_value_beyond_its_entry_is_no_body(magic: int) -> None:
-    entry = Message(value=b"compressed", magic=magic).encoded()
+    entry = Message(value=b"compressed", magic=magic).encode()
     assert wrapper_value(memoryview(entry[:-1])) is None
 
 
 # --- the kernel's own way to the libraries ---------------------------------------------------------------------------
 
-RECORDS = b"".join(Record(value=b"%d " % number * (number % 50), offset_delta=number).encoded() for number in range(40))
+RECORDS = b"".join(Record(value=b"%d " % number * (number % 50), offset_delta=number).encode() for number in range(40))
 FUNCTIONS = library_functions(1 << LZ4 | 1 << ZSTD)
 
 
@@ -359,7 +359,7 @@ def in_batch(frame: bytes, count: int = 40, codec: Codec = LZ4) -> bytes:
 
 
 def in_wrapper(frame: bytes, magic: int) -> bytes:
-    return Message(value=frame, offset=9, magic=magic, attributes=LZ4).encoded()
+    return Message(value=frame, offset=9, magic=magic, attributes=LZ4).encode()
 
 
 def what_is_seen(columns: "Columns") -> tuple[object, ...]:
@@ -367,7 +367,9 @@ def what_is_seen(columns: "Columns") -> tuple[object, ...]:
     return tuple(value if isinstance(value := getattr(columns, name), int | list) else bytes(value) for name in names)
 
 
-def decompressed(kernel: "Kernel", content: bytes) -> "tuple[Bodies, tuple[int, list[tuple[int, int, int, int, int]]]]":
+def decompress_file(
+    kernel: "Kernel", content: bytes
+) -> "tuple[Bodies, tuple[int, list[tuple[int, int, int, int, int]]]]":
     """The kernel's bodies of a file of one batch, and what it says of them."""
     bodies: Bodies = kernel.Bodies(1)
     return bodies, bodies.decompress(memoryview(content), one_row(content), 0, FUNCTIONS, 1 << 30, 1 << 40)
@@ -381,7 +383,7 @@ def one_row(content: bytes) -> "Rows":
 
 def same_as_library(kernel: "Kernel", content: bytes, magic: int, frame: bytes, codec: Codec = LZ4) -> bool:
     """Whether the kernel leaves a frame to the library, or gives what the library gives without a failure."""
-    own, (end, left) = decompressed(kernel, content)
+    own, (end, left) = decompress_file(kernel, content)
     if left:
         [(row, left_codec, left_magic, start, stop)] = left
         return (end, row, left_codec, left_magic, content[start:stop]) == (1, 0, codec, magic, frame)
@@ -401,7 +403,7 @@ def test_libraries_show_the_functions_that_the_kernel_calls() -> None:
 )
 def test_kernel_takes_the_frames_that_kafka_writes(kernel: "Kernel", codec: Codec, frame: bytes) -> None:
     content = in_batch(frame, codec=codec)
-    _, told = decompressed(kernel, content)
+    _, told = decompress_file(kernel, content)
     left = (0, codec, 2, BATCH_HEADER_SIZE, len(content))
     assert told == (1, [] if kernel.NAME == "fast" else [left])  # the twin leaves all to the library
 
@@ -410,24 +412,24 @@ def test_kernel_takes_the_frames_that_kafka_writes(kernel: "Kernel", codec: Code
 def test_kernel_leaves_other_codecs_to_the_libraries(kernel: "Kernel", codec: Codec, magic: int) -> None:
     content = bytearray(in_batch(b"body", codec=codec))
     content[16] = magic
-    assert decompressed(kernel, bytes(content))[1] == (1, [(0, codec, magic, BATCH_HEADER_SIZE, len(content))])
+    assert decompress_file(kernel, bytes(content))[1] == (1, [(0, codec, magic, BATCH_HEADER_SIZE, len(content))])
 
 
 def test_kernel_leaves_no_uncompressed_row(kernel: "Kernel") -> None:
-    assert decompressed(kernel, batch(BatchHeader(), [Record()]))[1] == (1, [])
+    assert decompress_file(kernel, batch(BatchHeader(), [Record()]))[1] == (1, [])
 
 
 @for_each("magic, size", list(product([0, 1], [0, 1, 3, 4, 7, 8, 11, 12])))
 def test_wrapper_without_a_value_is_left_without_bytes(kernel: "Kernel", magic: int, size: int) -> None:
-    entry = Message(value=None, offset=9, magic=magic, attributes=LZ4).encoded()
-    assert decompressed(kernel, entry)[1] == (1, [(0, LZ4, magic, -1, -1)])
+    entry = Message(value=None, offset=9, magic=magic, attributes=LZ4).encode()
+    assert decompress_file(kernel, entry)[1] == (1, [(0, LZ4, magic, -1, -1)])
     cut = entry[: max(len(entry) - size, 26)]  # no entry is smaller
-    assert decompressed(kernel, cut)[1] == (1, [(0, LZ4, magic, -1, -1)])
+    assert decompress_file(kernel, cut)[1] == (1, [(0, LZ4, magic, -1, -1)])
 
 
 @for_each(
     "name, level, data",
-    list(product(ZSTD_FRAMES, [1, 3, 19], [b"", b"k", RECORDS, Record(value=DATA).encoded()])),
+    list(product(ZSTD_FRAMES, [1, 3, 19], [b"", b"k", RECORDS, Record(value=DATA).encode()])),
     ids=name_and_size,
 )
 def test_kernel_reads_zstd_as_the_library_does(kernel: "Kernel", name: str, data: bytes, level: int) -> None:
@@ -450,8 +452,8 @@ def test_kernel_reads_damaged_zstd_as_the_library_does(kernel: "Kernel", write: 
 
 def test_zstd_in_formats_that_know_none_is_left_to_the_library(kernel: "Kernel") -> None:
     frame = zstd_stream(RECORDS)
-    entry = Message(value=frame, offset=9, magic=1, attributes=ZSTD).encoded()
-    assert decompressed(kernel, entry)[1] == (1, [(0, ZSTD, 1, len(entry) - len(frame), len(entry))])
+    entry = Message(value=frame, offset=9, magic=1, attributes=ZSTD).encode()
+    assert decompress_file(kernel, entry)[1] == (1, [(0, ZSTD, 1, len(entry) - len(frame), len(entry))])
 
 
 @pytest.mark.parametrize(("codec", "write"), [(LZ4, lz4_frame), (ZSTD, zstd_stream)])
@@ -481,7 +483,7 @@ FRAMES = {
     "two": lz4_frame(RECORDS) + lz4_frame(RECORDS),
     "empty": lz4_frame(b""),
     "with an empty stored block": lz4_frame(RECORDS)[:7] + b"\0\0\0\x80" + lz4_frame(RECORDS)[7:],
-    "of several blocks": lz4_frame(Record(value=DATA).encoded()),
+    "of several blocks": lz4_frame(Record(value=DATA).encode()),
 }
 
 
@@ -523,5 +525,5 @@ def test_kernel_reads_every_flipped_byte_of_a_frame_as_the_library_does(kernel: 
     level=st.sampled_from([0, 3, 9, 16]),
 )
 def test_kernel_reads_any_frame_of_kafkas_kind_as_the_library_does(kernel: "Kernel", data: bytes, level: int) -> None:
-    frame = lz4_frame(Record(value=data).encoded(), compression_level=level)
+    frame = lz4_frame(Record(value=data).encode(), compression_level=level)
     assert same_as_library(kernel, in_batch(frame, 1), 2, frame)

@@ -16,7 +16,7 @@ from kseg.formats.codes import Codec
 from kseg.reading.blocks import Damage
 from tests import golden, run
 from tests.loops import for_each, some
-from tests.processes import started
+from tests.processes import start_process
 
 TIME = "1760000000000"
 TOO_LARGE = 2**63 - 1
@@ -333,7 +333,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kseg", "build", "--input-format", "text", "--to", "new/partition"]
-    with started(command, tmp_path, stdin=PIPE) as process:
+    with start_process(command, tmp_path, stdin=PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold, so that work has begun
         process.stdin.flush()

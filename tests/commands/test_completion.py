@@ -13,7 +13,7 @@ import pytest
 
 from kseg.cli import COMMANDS
 from tests import golden
-from tests.processes import started
+from tests.processes import start_process
 from tests.run import process
 
 PROGRAMS = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "dumb"}
@@ -40,7 +40,7 @@ SHELLS: dict[str, Callable[[str], list[str]]] = {"bash": by_bash, "fish": by_fis
 
 
 @pytest.fixture(params=[name for name in SHELLS if shutil.which(name)])
-def offered(request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
+def complete_word(request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
     """Return a function that returns a shell's completions of the last word of a line."""
     return SHELLS[request.param]
 
@@ -62,12 +62,12 @@ def offered(request: pytest.FixtureRequest) -> Callable[[str], list[str]]:
         ("kseg help ex", {"explain", "export"}),
     ],
 )
-def test_values_are_offered(offered: Callable[[str], list[str]], line: str, values: set[str]) -> None:
-    assert set(offered(line)) == values
+def test_values_are_offered(complete_word: Callable[[str], list[str]], line: str, values: set[str]) -> None:
+    assert set(complete_word(line)) == values
 
 
-def test_topics_of_what_cant_be_listed_are_none(offered: Callable[[str], list[str]]) -> None:
-    assert offered("kseg ls nowhere --topic abc") == []
+def test_topics_of_what_cant_be_listed_are_none(complete_word: Callable[[str], list[str]]) -> None:
+    assert complete_word("kseg ls nowhere --topic abc") == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nothing_is_written_onto_the_prompt(line: str, environment: dict[str, st
 def test_zsh_completes_at_its_prompt() -> None:
     leader, follower = pty.openpty()
     environment = {**PROGRAMS, "TERM": "xterm", "COLUMNS": "200"}
-    with started(
+    with start_process(
         ["zsh", "-f"], golden.ROOT, stdin=follower, stdout=follower, stderr=follower, environment=environment
     ) as shell:
         os.close(follower)

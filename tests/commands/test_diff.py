@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.log import edits
-from tests.log.replicas import Part, copied, replica, write_high_watermark
+from tests.log.replicas import Part, copy_partition, replica, write_high_watermark
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
 
-def diffed(directory: Path, *arguments: str, said: bytes = b"") -> tuple[int, list[dict[str, Any]]]:
+def run_diff(directory: Path, *arguments: str, said: bytes = b"") -> tuple[int, list[dict[str, Any]]]:
     """Return exit status and objects."""
     ran = kseg(["diff", *arguments, "-o", "json"], directory)
     assert ran.stderr == said, ran.stderr.decode()
@@ -22,7 +22,7 @@ def diffed(directory: Path, *arguments: str, said: bytes = b"") -> tuple[int, li
 
 def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
     """Return the only partition that differs."""
-    status, (partition, summary) = diffed(directory, *arguments)
+    status, (partition, summary) = run_diff(directory, *arguments)
     assert status == 1
     assert summary["partitions"] == 1
     assert summary["verdicts"][partition["verdict"]] == 1
@@ -41,8 +41,8 @@ def test_copies_of_a_disk_are_identical(restored: Path, tmp_path: Path) -> None:
     source = restored / "logs" / "4.3.1"
     copy = tmp_path / "copy"
     for partition in source.glob("*-[0-9]"):
-        copied(partition, copy)
-    status, (*partitions, summary) = diffed(tmp_path, str(source), "copy")
+        copy_partition(partition, copy)
+    status, (*partitions, summary) = run_diff(tmp_path, str(source), "copy")
     assert status == 0
     assert {each["verdict"] for each in partitions} == {"identical"}
     assert summary["verdicts"]["identical"] == summary["partitions"] == len(partitions) > 5
@@ -106,7 +106,7 @@ def test_order_of_sides_changes_nothing_but_the_order(tmp_path: Path) -> None:
 
 def test_flipped_byte_is_not_identical(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path / "a", "3.6.2/plain-1")
-    copy = copied(source, tmp_path / "b")
+    copy = copy_partition(source, tmp_path / "b")
     log = edits.logs(copy)[0]
     data = bytearray(log.read_bytes())
     position, size = list(edits.v2_batches(log))[4]
@@ -127,7 +127,7 @@ def test_one_side_is_not_enough(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def diverged(tmp_path: Path) -> Path:
+def diverged_copies(tmp_path: Path) -> Path:
     """Return three sides: an old leader, the new one, and a shorter follower."""
     replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "lost")])
     replica(tmp_path / "b", [Part(0, 0, 10), Part(2, 10, 3, "new")])
@@ -135,8 +135,8 @@ def diverged(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_records_come_once_with_all_copies_that_have_them(diverged: Path) -> None:
-    status, items = diffed(diverged, "a", "b", "c", "--records", "--leader", "b")
+def test_records_come_once_with_all_copies_that_have_them(diverged_copies: Path) -> None:
+    status, items = run_diff(diverged_copies, "a", "b", "c", "--records", "--leader", "b")
     records = [each for each in items if each["type"] == "record"]
     assert status == 1
     assert sorted((each["offset"], each["value"], *each["paths"]) for each in records) == [
@@ -156,8 +156,8 @@ def test_records_come_once_with_all_copies_that_have_them(diverged: Path) -> Non
     assert partition["copies"][0]["records"] == 0  # another copy has them too
 
 
-def test_text_says_where_and_what_is_lost(diverged: Path) -> None:
-    ran = kseg(["diff", "a", "b", "--leader", "b"], diverged)
+def test_text_says_where_and_what_is_lost(diverged_copies: Path) -> None:
+    ran = kseg(["diff", "a", "b", "--leader", "b"], diverged_copies)
     text = ran.stdout.decode()
     assert ran.status == 1
     assert text.startswith("orders-0: diverged at offset 10 in leader epoch 2\n")
@@ -166,61 +166,61 @@ def test_text_says_where_and_what_is_lost(diverged: Path) -> None:
     assert text.endswith("1 partition: 1 diverged; 5 records lost under the leader\n")
 
 
-def test_csv_has_a_row_for_each_copy_or_for_each_record(diverged: Path) -> None:
-    copies = kseg(["diff", "a", "b", "--leader", "b", "-o", "csv"], diverged).stdout.decode().splitlines()
+def test_csv_has_a_row_for_each_copy_or_for_each_record(diverged_copies: Path) -> None:
+    copies = kseg(["diff", "a", "b", "--leader", "b", "-o", "csv"], diverged_copies).stdout.decode().splitlines()
     assert copies[1] == "orders,0,diverged,a/orders-0,0,15,,0,5,3,10,10,10,5"
     assert copies[2] == "orders,0,diverged,b/orders-0,0,13,,2,3,5,10,10,,"
-    records = kseg(["diff", "a", "b", "--records", "-o", "csv"], diverged).stdout.decode().splitlines()
+    records = kseg(["diff", "a", "b", "--records", "-o", "csv"], diverged_copies).stdout.decode().splitlines()
     assert len(records) == 1 + 5 + 3
     assert records[1].endswith('2023-11-14T22:13:20.000Z,"10","lost 10","[]"')
 
 
-def test_table_has_all_copies(diverged: Path) -> None:
-    lines = kseg(["diff", "a", "b", "c", "-o", "table"], diverged).stdout.decode().splitlines()
+def test_table_has_all_copies(diverged_copies: Path) -> None:
+    lines = kseg(["diff", "a", "b", "c", "-o", "table"], diverged_copies).stdout.decode().splitlines()
     assert len([line for line in lines if "diverged " in line and "orders-0" in line]) == 3
 
 
-def test_quiet_leaves_out_what_is_identical(diverged: Path) -> None:
-    assert kseg(["diff", "a", "c", "-q"], diverged) == (0, b"", b"")
-    assert kseg(["diff", "a", "c"], diverged).stdout == (
+def test_quiet_leaves_out_what_is_identical(diverged_copies: Path) -> None:
+    assert kseg(["diff", "a", "c", "-q"], diverged_copies) == (0, b"", b"")
+    assert kseg(["diff", "a", "c"], diverged_copies).stdout == (
         b"orders-0: identical, 2 copies, offsets 0 to 14\n1 partition: 1 identical\n"
     )
 
 
-def test_partition_of_one_side_is_only_here(diverged: Path) -> None:
-    (diverged / "c" / "orders-0").rename(diverged / "c" / "orders-1")
-    status, (first, second, summary) = diffed(diverged, "a", "c")
+def test_partition_of_one_side_is_only_here(diverged_copies: Path) -> None:
+    (diverged_copies / "c" / "orders-0").rename(diverged_copies / "c" / "orders-1")
+    status, (first, second, summary) = run_diff(diverged_copies, "a", "c")
     assert (status, summary["verdicts"]["onlyHere"]) == (1, 2)
     assert (first["partition"], first["absentFrom"], second["partition"]) == (0, ["c"], 1)
     assert ranges(first["onlyIn"]) == {("a", 0): [(0, 14)]}
 
 
-def test_directories_of_single_partitions_are_compared_whatever_their_names(diverged: Path) -> None:
-    (diverged / "c" / "orders-0").rename(diverged / "restored")
-    status, (partition, _) = diffed(diverged, "a/orders-0", "restored")
+def test_directories_of_single_partitions_are_compared_whatever_their_names(diverged_copies: Path) -> None:
+    (diverged_copies / "c" / "orders-0").rename(diverged_copies / "restored")
+    status, (partition, _) = run_diff(diverged_copies, "a/orders-0", "restored")
     assert (status, partition["verdict"]) == (0, "identical")
 
 
-def test_leader_must_be_one_of_the_sides(diverged: Path) -> None:
-    ran = kseg(["diff", "a", "b", "--leader", "c"], diverged)
+def test_leader_must_be_one_of_the_sides(diverged_copies: Path) -> None:
+    ran = kseg(["diff", "a", "b", "--leader", "c"], diverged_copies)
     assert (ran.status, ran.stdout) == (2, b"")
     assert ran.stderr == b"kseg: c: --leader isn't one of the compared directories\n"
 
 
-def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged: Path) -> None:
-    ran = kseg(["diff", "a", "c", "nowhere"], diverged)
+def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged_copies: Path) -> None:
+    ran = kseg(["diff", "a", "c", "nowhere"], diverged_copies)
     assert ran.status == 2
     assert ran.stderr == b"kseg: nowhere: no such file or directory\n"
 
 
-def test_files_are_no_sides(diverged: Path) -> None:
-    ran = kseg(["diff", "a/orders-0/00000000000000000000.log", "b"], diverged)
+def test_files_are_no_sides(diverged_copies: Path) -> None:
+    ran = kseg(["diff", "a/orders-0/00000000000000000000.log", "b"], diverged_copies)
     assert ran.status == 2
     assert b"it is a log segment, where a directory is expected" in ran.stderr
 
 
-def test_directory_that_is_given_twice_is_told(diverged: Path) -> None:
-    ran = kseg(["diff", "a", "./a"], diverged)
+def test_directory_that_is_given_twice_is_told(diverged_copies: Path) -> None:
+    ran = kseg(["diff", "a", "./a"], diverged_copies)
     assert (ran.status, ran.stderr) == (0, b"kseg: a and a are the same directory\n")
 
 
@@ -234,13 +234,13 @@ def test_short_third_copy_does_not_hide_what_the_others_share(tmp_path: Path) ->
     assert (partition["lostRecords"], partition["onlyIn"]) == (70, [])
 
 
-def test_partition_that_is_being_deleted_is_left_out(diverged: Path) -> None:
-    copied(diverged / "a" / "orders-0", diverged / "a" / "gone")
-    (diverged / "a" / "gone" / "orders-0").rename(diverged / "a" / f"orders-1.{'0' * 32}-delete")
-    (diverged / "a" / "gone").rmdir()
+def test_partition_that_is_being_deleted_is_left_out(diverged_copies: Path) -> None:
+    copy_partition(diverged_copies / "a" / "orders-0", diverged_copies / "a" / "gone")
+    (diverged_copies / "a" / "gone" / "orders-0").rename(diverged_copies / "a" / f"orders-1.{'0' * 32}-delete")
+    (diverged_copies / "a" / "gone").rmdir()
     gone = f"a/orders-1.{'0' * 32}-delete"
     said = f"kseg: omitted: {gone}: about to be deleted by its broker (-delete)\n".encode()
-    status, (*partitions, _) = diffed(diverged, "a", "c", said=said)
+    status, (*partitions, _) = run_diff(diverged_copies, "a", "c", said=said)
     assert (status, len(partitions)) == (0, 1)
 
 
@@ -253,18 +253,18 @@ ABANDONED = "".join(
 
 
 @pytest.mark.parametrize("sides", [(".", "a"), ("a", ".")])
-def test_leader_inside_of_another_side_is_found(diverged: Path, sides: tuple[str, str]) -> None:
-    status, (partition, _) = diffed(diverged, *sides, "--leader", "a", said=ABANDONED)
+def test_leader_inside_of_another_side_is_found(diverged_copies: Path, sides: tuple[str, str]) -> None:
+    status, (partition, _) = run_diff(diverged_copies, *sides, "--leader", "a", said=ABANDONED)
     assert (status, partition["leaderPath"]) == (1, "a/orders-0")
 
 
-def test_leader_without_a_copy_is_told(diverged: Path) -> None:
-    replica(diverged / "b" / "other", [Part(0, 0, 3)])
-    (diverged / "b" / "other" / "orders-0").rename(diverged / "b" / "orders-7")
-    (diverged / "b" / "other").rmdir()
-    _, items = diffed(diverged, "a", "b", "--leader", "a", "--partition", "7")
+def test_leader_without_a_copy_is_told(diverged_copies: Path) -> None:
+    replica(diverged_copies / "b" / "other", [Part(0, 0, 3)])
+    (diverged_copies / "b" / "other" / "orders-0").rename(diverged_copies / "b" / "orders-7")
+    (diverged_copies / "b" / "other").rmdir()
+    _, items = run_diff(diverged_copies, "a", "b", "--leader", "a", "--partition", "7")
     assert [each["leaderPath"] for each in items[:-1]] == [None]
-    text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged).stdout.decode()
+    text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged_copies).stdout.decode()
     assert "  not in a\n  the side of the leader has no copy\n" in text
 
 
@@ -273,7 +273,7 @@ def test_partition_that_no_side_has_is_missing(restored: Path, tmp_path: Path) -
         shutil.copytree(restored / "logs" / "4.3.1", tmp_path / name)
         shutil.rmtree(tmp_path / name / "zstd-0")
     chosen = ["--topic", "zstd", "--topic", "append-zstd", "--partition", "0"]
-    status, (*_, partition, summary) = diffed(tmp_path, "a", "b", *chosen)
+    status, (*_, partition, summary) = run_diff(tmp_path, "a", "b", *chosen)
     assert (status, summary["verdicts"]["missing"], summary["verdicts"]["identical"]) == (1, 1, 1)
     assert (partition["verdict"], partition["topic"], partition["partition"]) == ("missing", "zstd", 0)
     assert (partition["copies"], partition["absentFrom"]) == ([], ["a", "b"])
@@ -291,7 +291,7 @@ def test_side_of_a_broker_without_a_replica_lacks_nothing(restored: Path, tmp_pa
     assert diffed_one(tmp_path, "a", "b", "c", *chosen)["absentFrom"] == ["c"]
     properties = tmp_path / "c" / "meta.properties"
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
-    status, (partition, _) = diffed(tmp_path, "a", "b", "c", *chosen)
+    status, (partition, _) = run_diff(tmp_path, "a", "b", "c", *chosen)
     assert (status, partition["verdict"], partition["absentFrom"]) == (0, "identical", [])
 
 

@@ -168,7 +168,7 @@ def next_steps(arguments: Sequence[str], directory: Path) -> list[str]:
     return [line for line in lines if re.match("next[,:]", line) and "orders" in line]
 
 
-def salvaged(step: str, directory: Path) -> set[str]:
+def find_salvaged(step: str, directory: Path) -> set[str]:
     """Return the partitions that a step's command reads."""
     ran = kseg([*shlex.split(step.partition(": kseg ")[2]), "-o", "json"], directory)
     assert ran.status in (0, 1)
@@ -188,14 +188,14 @@ def test_steps_that_differ_in_the_partition_alone_are_one(options: tuple[str, ..
     shutil.copytree(golden.ROOT / WHOLE, tmp_path / "disk" / "test-1-0")
     (step,) = next_steps([*options, "disk"], tmp_path)
     assert step == "next, for 50 partitions: kseg salvage disk --topic orders --partition 0-49 --dry-run"
-    assert salvaged(step, tmp_path) == {f"orders-{number}" for number in range(50)}
+    assert find_salvaged(step, tmp_path) == {f"orders-{number}" for number in range(50)}
 
 
 def test_few_partitions_of_a_step_are_named_by_their_directories(tmp_path: Path) -> None:
     make_many(tmp_path / "disk", 2)
     (step,) = next_steps(["disk"], tmp_path)
     assert step == "next, for 2 partitions: kseg salvage disk/orders-0 disk/orders-1 --dry-run"
-    assert salvaged(step, tmp_path) == {"orders-0", "orders-1"}
+    assert find_salvaged(step, tmp_path) == {"orders-0", "orders-1"}
 
 
 def test_a_joined_step_chooses_the_partitions_that_it_is_for(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ ODD = 'a,b "c" é'
 
 
 @pytest.fixture
-def committed(tmp_path: Path) -> Path:
+def committed_log(tmp_path: Path) -> Path:
     records = [
         commit("a", 2, metadata="state"),
         commit("a", 3, partition=1, leader_epoch=4),
@@ -332,8 +332,8 @@ def committed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed: Path) -> None:
-    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "g"], committed)
+def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed_log: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "g"], committed_log)
     assert (run.status, run.stdout) == (0, b"a,0,2\na,1,3\n")
     assert run.stderr.decode().splitlines() == [
         "kseg: g: commits of transactions that haven't ended are left out: 1",
@@ -342,11 +342,11 @@ def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed
         "kseg: try it: kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group g --reset-offsets"
         " --from-file FILE --dry-run",
     ]
-    assert kseg(["groups", ".", "-o", "reset-csv", "--group", "g", "-q"], committed).stderr == b""
+    assert kseg(["groups", ".", "-o", "reset-csv", "--group", "g", "-q"], committed_log).stderr == b""
 
 
-def test_the_reset_plan_of_several_groups_names_them(committed: Path) -> None:
-    run = kseg(["groups", ".", "-o", "reset-csv"], committed)
+def test_the_reset_plan_of_several_groups_names_them(committed_log: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv"], committed_log)
     rows = list(csv.reader(io.StringIO(run.stdout.decode())))
     assert rows == [[ODD, "b", "0", "9"], ["g", "a", "0", "2"], ["g", "a", "1", "3"], ["h", "b", "0", "0"]]
     said = run.stderr.decode()
@@ -371,8 +371,8 @@ def test_a_shell_reads_the_groups_of_a_reset_plan_as_they_are(name: str) -> None
     assert name in (said[-2], said[-2].removeprefix("--group="))
 
 
-def test_a_glob_gives_the_form_of_several_groups_whatever_it_matches(committed: Path) -> None:
-    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "[h]"], committed)
+def test_a_glob_gives_the_form_of_several_groups_whatever_it_matches(committed_log: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--group", "[h]"], committed_log)
     assert run.stdout == b"h,b,0,0\n"
 
 
@@ -386,8 +386,8 @@ def test_a_reset_plan_is_of_the_time_that_is_asked_for() -> None:
     )
 
 
-def test_a_reset_plan_has_commits_alone(committed: Path) -> None:
-    run = kseg(["groups", ".", "-o", "reset-csv", "--show", "groups"], committed)
+def test_a_reset_plan_has_commits_alone(committed_log: Path) -> None:
+    run = kseg(["groups", ".", "-o", "reset-csv", "--show", "groups"], committed_log)
     assert (run.status, run.stdout) == (2, b"")
     assert b"omit --show" in run.stderr
 

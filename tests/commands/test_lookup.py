@@ -24,7 +24,7 @@ def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
     return run.kseg(["lookup", *arguments], directory)
 
 
-def found(*arguments: str) -> dict[str, object]:
+def run_lookup(*arguments: str) -> dict[str, object]:
     ran = kseg(*arguments, "-o", "json")
     assert ran.stdout.count(b"\n") == 1
     answer: dict[str, object] = json.loads(ran.stdout)
@@ -86,7 +86,7 @@ def test_last_line_is_that_of_dump() -> None:
 
 
 def test_object_of_the_documented_lookup() -> None:
-    answer = found(SAMPLE, "--offset", "203500")
+    answer = run_lookup(SAMPLE, "--offset", "203500")
     record = answer.pop("record")
     assert isinstance(record, dict)
     assert (record["offset"], record["timestamp"], record["value"]) == (
@@ -110,13 +110,13 @@ def test_object_of_the_documented_lookup() -> None:
 
 
 def test_offset_before_the_first_entry_has_no_index_entry() -> None:
-    answer = found(SAMPLE, "--offset", "203004")
+    answer = run_lookup(SAMPLE, "--offset", "203004")
     assert (answer["indexEntry"], answer["scanPosition"]) == (None, 0)
 
 
 def test_record_is_dumps_object() -> None:
     dumped = run.kseg(["dump", "-o", "json", "--only", "records", f"{SAMPLE}/00000000000000203000.log"], golden.ROOT)
-    assert found(SAMPLE, "--offset", "203001")["record"] == json.loads(dumped.stdout.splitlines()[1])
+    assert run_lookup(SAMPLE, "--offset", "203001")["record"] == json.loads(dumped.stdout.splitlines()[1])
 
 
 @pytest.mark.parametrize("path", ["classes-4.3.1/utf8-v2", "classes-3.9.1/gaps-v1-gzip", "4.3.1/compacted-txn-0"])
@@ -138,7 +138,7 @@ def test_what_is_not_there_is_said_with_its_neighbours_and_status_1() -> None:
         b"kseg: docs/test-1-0: offset 209300 not found: it is the log end offset, the next to be written;"
         b" the previous record is 209299\n"
     )
-    answer = found(SAMPLE, "--offset", "5")
+    answer = run_lookup(SAMPLE, "--offset", "5")
     assert (answer["absence"], answer["record"], answer["nextOffset"]) == ("below-log-start", None, 203000)
 
 
@@ -147,13 +147,13 @@ def test_unreadable_record_says_where_consumers_go_on() -> None:
     *_, first, second = ran.stderr.splitlines()
     assert first.endswith(b"the previous record is 21962; consumers that fail there can continue at offset 21969")
     assert second.endswith(b" --reset-offsets --to-offset 21969 --execute")
-    answer = found("damaged/146-record-header-count-huge", "--offset", "21963")
+    answer = run_lookup("damaged/146-record-header-count-huge", "--offset", "21963")
     assert (answer["nextOffset"], answer["nextGoodOffset"]) == (None, 21969)
 
 
 @pytest.mark.parametrize("time", ["1581597478320", "2020-02-13T12:37:58.320Z", "2020-02-13T13:37:58.320+01:00"])
 def test_times_in_milliseconds_and_iso_8601(time: str) -> None:
-    answer = found(SAMPLE, "--timestamp", time)
+    answer = run_lookup(SAMPLE, "--timestamp", time)
     assert (answer["target"], answer["offset"]) == (1581597478320, 203001)
 
 
@@ -161,11 +161,11 @@ def test_times_in_milliseconds_and_iso_8601(time: str) -> None:
     ("time", "offset"), [("earliest", 203000), ("-2", 203000), ("latest", 209300), ("-1", 209300), ("-4", 203000)]
 )
 def test_special_times(time: str, offset: int) -> None:
-    assert found(SAMPLE, "--timestamp", time)["offset"] == offset
+    assert run_lookup(SAMPLE, "--timestamp", time)["offset"] == offset
 
 
 def test_partition_of_a_log_directory() -> None:
-    answer = found("logs/3.6.2", "--topic", "plain", "--partition", "1", "--offset", "110")
+    answer = run_lookup("logs/3.6.2", "--topic", "plain", "--partition", "1", "--offset", "110")
     assert answer["segment"] == "logs/3.6.2/plain-1/00000000000000000108.log"
 
 

@@ -36,7 +36,7 @@ def partition(number: int = 0, topic_id: str = TOPIC_ID, **fields: object) -> Ne
     return record("PartitionRecord", {"partitionId": number, "topicId": topic_id, **there, **empty, **fields})
 
 
-def moved(number: int = 0, **fields: object) -> NewRecord:
+def move_partition(number: int = 0, **fields: object) -> NewRecord:
     return record("PartitionChangeRecord", {"partitionId": number, "topicId": TOPIC_ID, **fields})
 
 
@@ -63,7 +63,7 @@ def changes(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def told(*arguments: object) -> list[tuple[object, ...]]:
+def list_changes(*arguments: object) -> list[tuple[object, ...]]:
     members = "offset", "kind", "action", "resource", "old", "new"
     return [tuple(each[name] for name in members) for each in changes("-q", *arguments)]
 
@@ -73,15 +73,21 @@ def test_a_new_topic_is_one_change_with_its_partitions_and_settings(tmp_path: Pa
     log = log_of(tmp_path, later, [partition(2)], [record("RemoveTopicRecord", {"topicId": TOPIC_ID})])
     made = {"topicId": TOPIC_ID, "partitions": 2, "replicationFactor": 2}
     configs = {"retention.ms": "1", "cleanup.policy": "compact"}
-    created, added, deleted = told(log)
+    created, added, deleted = list_changes(log)
     assert created == (1, "topic", "created", "orders", None, {**made, "configs": configs})
     assert added[:4] == (5, "partition", "added", "orders-2")
     assert deleted == (6, "topic", "deleted", "orders", {**made, "partitions": 3, "configs": configs}, None)
 
 
 def test_one_record_of_a_partition_is_one_change_of_all_that_differs(tmp_path: Path) -> None:
-    log = log_of(tmp_path, [topic(), partition()], [moved(leader=2, isr=[2])], [moved(isr=[2])], [moved(leader=2)])
-    _, election, epoch = told(log)
+    log = log_of(
+        tmp_path,
+        [topic(), partition()],
+        [move_partition(leader=2, isr=[2])],
+        [move_partition(isr=[2])],
+        [move_partition(leader=2)],
+    )
+    _, election, epoch = list_changes(log)
     old, new = {"leader": 1, "leaderEpoch": 0, "isr": [1, 2]}, {"leader": 2, "leaderEpoch": 1, "isr": [2]}
     assert election == (2, "partition", "changed", "orders-0", old, new)
     assert epoch == (4, "partition", "changed", "orders-0", {"leaderEpoch": 1}, {"leaderEpoch": 2})
@@ -90,7 +96,7 @@ def test_one_record_of_a_partition_is_one_change_of_all_that_differs(tmp_path: P
 def test_a_setting_to_the_same_value_is_no_change(tmp_path: Path) -> None:
     values = ("1", "1", "2", None, None)
     log = log_of(tmp_path, [topic(), partition()], *([config("retention.ms", value)] for value in values))
-    assert [(offset, *rest) for offset, _, *rest in told(log, "--show", "configs")] == [
+    assert [(offset, *rest) for offset, _, *rest in list_changes(log, "--show", "configs")] == [
         (2, "set", "orders", None, {"value": "1"}),
         (4, "changed", "orders", {"value": "1"}, {"value": "2"}),
         (5, "removed", "orders", {"value": "2"}, None),
@@ -99,7 +105,7 @@ def test_a_setting_to_the_same_value_is_no_change(tmp_path: Path) -> None:
 
 def test_changes_of_one_batch_that_undo_each_other_are_told_one_by_one(tmp_path: Path) -> None:
     log = log_of(tmp_path, [topic(), partition()], [config("retention.ms", "1"), config("retention.ms", None)])
-    assert [action for _, _, action, *_ in told(log)] == ["created", "set", "removed"]
+    assert [action for _, _, action, *_ in list_changes(log)] == ["created", "set", "removed"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ def test_a_new_password_is_a_change_and_neither_password_nor_setting_is_shown(tm
     name = "listener.name.x.ssl.keystore.password"
     passwords = (config(name, value, "1", 4) for value in ("secret-1", "secret-2", None))
     log = log_of(tmp_path, [scram(b"a")], [scram(b"a")], [scram(b"secret-b")], *([each] for each in passwords))
-    assert [(kind, action) for _, kind, action, *_ in told(log)] == [
+    assert [(kind, action) for _, kind, action, *_ in list_changes(log)] == [
         ("scram", "set"), ("scram", "changed"), ("config", "set"), ("config", "changed"), ("config", "removed"),
     ]  # fmt: skip
     for form in ("text", "json", "csv", "table"):
@@ -138,7 +144,7 @@ def test_a_cleared_elr_is_a_change_of_the_partitions_that_had_one(tmp_path: Path
     with_elr = record("PartitionChangeRecord", elr, 2)
     cleared = record("ClearElrRecord", {"topicName": ""})
     log = log_of(tmp_path, [topic(), partition(0), partition(1)], [with_elr], [cleared])
-    assert told(log)[-1] == (
+    assert list_changes(log)[-1] == (
         4, "partition", "changed", "orders-1", {"eligibleLeaderReplicas": [2]}, {"eligibleLeaderReplicas": []},
     )  # fmt: skip
 
@@ -151,13 +157,23 @@ def test_topics_partitions_times_and_kinds_are_chosen(tmp_path: Path) -> None:
         config("log.cleaner.threads", "2", "", 4),
     ]
     log = log_of(
-        tmp_path, [topic(), partition(0), partition(1)], other, configs, [moved(0, leader=2)], [moved(1, leader=2)]
+        tmp_path,
+        [topic(), partition(0), partition(1)],
+        other,
+        configs,
+        [move_partition(0, leader=2)],
+        [move_partition(1, leader=2)],
     )
-    assert [offset for offset, *_ in told(log)] == [0, 3, 5, 6, 7, 8, 9]
-    assert [offset for offset, *_ in told(log, "--topic", "orders")] == [0, 5, 8, 9]
-    assert [offset for offset, *_ in told(log, "--topic", "orders", "--partition", "1")] == [0, 5, 9]
-    assert [offset for offset, *_ in told(log, "--show", "configs")] == [5, 6, 7]
-    assert [offset for offset, *_ in told(log, "--from-time", TIME + 1000, "--to-time", TIME + 3000)] == [3, 5, 6, 7]
+    assert [offset for offset, *_ in list_changes(log)] == [0, 3, 5, 6, 7, 8, 9]
+    assert [offset for offset, *_ in list_changes(log, "--topic", "orders")] == [0, 5, 8, 9]
+    assert [offset for offset, *_ in list_changes(log, "--topic", "orders", "--partition", "1")] == [0, 5, 9]
+    assert [offset for offset, *_ in list_changes(log, "--show", "configs")] == [5, 6, 7]
+    assert [offset for offset, *_ in list_changes(log, "--from-time", TIME + 1000, "--to-time", TIME + 3000)] == [
+        3,
+        5,
+        6,
+        7,
+    ]
     ran = kseg(["metadata", "--changes", "--topic", "nobody", str(log)], LOGS)
     assert (ran.status, ran.stdout) == (0, b"")
     assert ran.stderr.startswith(b"kseg: no changes from 2026-")
@@ -189,7 +205,7 @@ def test_missing_offsets_are_named_and_changes_go_on_from_the_next_snapshot(tmp_
     with tarfile.open(golden.ROOT / "start/base-4.3.1-clean.tar.gz") as archive:
         archive.extractall(tmp_path, [each for each in archive if "__cluster_metadata-0" in each.name], filter="data")
     (log,) = tmp_path.rglob("__cluster_metadata-0")
-    whole = told(log)
+    whole = list_changes(log)
     (log / "00000000000000000119.log").unlink()
     ran = kseg(["metadata", str(log), "--changes", "-o", "json"], tmp_path)
     found = [json.loads(line)["offset"] for line in ran.stdout.splitlines()[:-1]]

@@ -28,7 +28,7 @@ def disks(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def listed(directory: Path, *options: str) -> list[str]:
+def list_partitions(directory: Path, *options: str) -> list[str]:
     """Return the partitions that `ls` lists, each by its disk and directory."""
     ran = kseg(["ls", "disk1", "disk2", "-o", "json", "--now", "now", *options], directory)
     assert (ran.status, ran.stderr) == (0, b"")
@@ -47,7 +47,7 @@ def listed(directory: Path, *options: str) -> list[str]:
     ],
 )
 def test_partitions_are_chosen_by_topics_and_numbers(options: tuple[str, ...], names: list[str], disks: Path) -> None:
-    assert listed(disks, *options) == names
+    assert list_partitions(disks, *options) == names
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -17,7 +17,7 @@ UNIT = 20_000
 """Bytes of a partition's values, times its size in a test."""
 
 
-def framed(message: MessageSchema, fields: dict[str, object], version: int = 0) -> NewRecord:
+def frame_record(message: MessageSchema, fields: dict[str, object], version: int = 0) -> NewRecord:
     return NewRecord(None, bytes((1, message.api_key or 0, version)) + build_message(message, version, fields))
 
 
@@ -26,14 +26,14 @@ def new_disks(work: Path, *disks: dict[int, int], cordoned: tuple[str, ...] = ()
     numbers = sorted(number for disk in disks for number in disk)
     registered = {"brokerId": 1, "logDirs": [*IDS[: len(disks)]], "cordonedLogDirs": [*cordoned]}
     written = [
-        framed(message_schema("RegisterBrokerRecord"), registered, 4),
-        framed(message_schema("TopicRecord"), {"name": "t", "topicId": TOPIC_ID}),
+        frame_record(message_schema("RegisterBrokerRecord"), registered, 4),
+        frame_record(message_schema("TopicRecord"), {"name": "t", "topicId": TOPIC_ID}),
     ]
     for number in numbers:
         fields = {"partitionId": number, "topicId": TOPIC_ID, "replicas": [2, 1], "isr": [1], "leader": 1}
         own = {**fields, "leaderEpoch": 0, "partitionEpoch": 0, "directories": [IDS[2], IDS[0]]}
         own["addingReplicas"] = [3] if number in adding else []
-        written.append(framed(message_schema("PartitionRecord"), own, 1))
+        written.append(frame_record(message_schema("PartitionRecord"), own, 1))
     for place, (disk, directory_id) in enumerate(zip(disks, IDS, strict=False), 1):
         path = work / f"disk{place}"
         path.mkdir()

@@ -12,7 +12,7 @@ import pytest
 from kseg.formats.codes import Codec
 from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import golden, run
-from tests.protocol.packets import Wire, framed, metadata_request, metadata_response, pcap, request, response
+from tests.protocol.packets import Wire, frame_message, metadata_request, metadata_response, pcap, request, response
 
 CAPTURE = golden.ROOT / "protocol/4.3.1/clients.pcap"
 HEX = "00000012 00120000 00000001 00086d79 2d617070 2d31"
@@ -24,7 +24,7 @@ def kseg(*arguments: str | Path, directory: Path = golden.ROOT) -> tuple[int, li
     return ran.status, ran.stdout.decode().splitlines(), ran.stderr.decode().splitlines()
 
 
-def written(directory: Path, content: bytes | str) -> Path:
+def write_file(directory: Path, content: bytes | str) -> Path:
     path = directory / "input"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
@@ -58,14 +58,14 @@ def produce(content: bytes, acks: int = 1) -> bytes:
     ids=["words", "digits", "comments", "0x", "colons", "xxd", "hexdump"],
 )
 def test_hex_text_in_its_usual_forms(text: str, tmp_path: Path) -> None:
-    status, lines, said = kseg(written(tmp_path, text))
+    status, lines, said = kseg(write_file(tmp_path, text))
     assert (status, said) == (0, [])
     assert lines[0].startswith('frame 1: request ApiVersions v0, header v1, correlation id 1, client id "my-app-1"; ')
 
 
 def test_paragraphs_of_hex_text_are_messages_and_a_response_follows_its_request(tmp_path: Path) -> None:
     answer = response(18, 0, {"apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]})
-    status, lines, _ = kseg(written(tmp_path, f"{HEX}\n\n{answer.hex()}\n"))
+    status, lines, _ = kseg(write_file(tmp_path, f"{HEX}\n\n{answer.hex()}\n"))
     assert status == 0
     assert lines[1:] == [
         "frame 2: response ApiVersions v0, header v0, correlation id 1, to frame 1; 16 bytes at position 22",
@@ -78,7 +78,7 @@ def test_paragraphs_of_hex_text_are_messages_and_a_response_follows_its_request(
 
 
 def test_responses_alone_are_read_as_those_to_the_api_that_is_named(tmp_path: Path) -> None:
-    path = written(tmp_path, metadata_response(7) + metadata_response(8))
+    path = write_file(tmp_path, metadata_response(7) + metadata_response(8))
     status, lines, _ = kseg(path, "--response-to", "metadata:12", "-o", "json")
     assert status == 0
     assert [json.loads(line)["body"]["controllerId"] for line in lines[:-1]] == [7, 8]
@@ -97,7 +97,7 @@ def test_records_are_shown_as_dump_shows_them(tmp_path: Path) -> None:
     content = records().raw
     (tmp_path / "00000000000000000000.log").write_bytes(content)
     dumped = run.kseg(["dump", "--print-data-log", "00000000000000000000.log"], tmp_path).stdout.splitlines()[2:]
-    status, lines, _ = kseg(written(tmp_path, framed(produce(content))), "--print-data-log")
+    status, lines, _ = kseg(write_file(tmp_path, frame_message(produce(content))), "--print-data-log")
     assert status == 0
     at = lines.index(f"          records: {len(content)} bytes")
     assert [line.strip().encode() for line in lines[at + 1 :]] == dumped
@@ -108,7 +108,7 @@ def test_records_are_shown_as_dump_shows_them(tmp_path: Path) -> None:
 
 
 def test_shallow_shows_batches(tmp_path: Path) -> None:
-    _, lines, _ = kseg(written(tmp_path, framed(produce(records().raw))), "--shallow")
+    _, lines, _ = kseg(write_file(tmp_path, frame_message(produce(records().raw))), "--shallow")
     assert lines[-1].strip().startswith("baseOffset: 0 lastOffset: 1 count: 2 ")
 
 
@@ -123,7 +123,7 @@ def test_shallow_shows_batches(tmp_path: Path) -> None:
     ids=["cut", "crc", "magic", "length"],
 )
 def test_damaged_records_are_reported(broken, said: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    status, lines, _ = kseg(written(tmp_path, framed(produce(broken(records().raw)))))
+    status, lines, _ = kseg(write_file(tmp_path, frame_message(produce(broken(records().raw)))))
     assert status == 1
     assert any(line.strip().startswith(said) for line in lines)
 
@@ -132,7 +132,7 @@ def test_batch_that_a_fetch_response_cuts_is_no_damage(tmp_path: Path) -> None:
     raw = records().raw
     partition = {"partitionIndex": 0, "records": raw + raw[:50]}
     body = {"responses": [{"topic": "orders", "partitions": [partition]}]}
-    path = written(tmp_path, framed(request(1, 11, {}, 5)) + framed(response(1, 11, body, 5)))
+    path = write_file(tmp_path, frame_message(request(1, 11, {}, 5)) + frame_message(response(1, 11, body, 5)))
     status, lines, _ = kseg(path)
     assert status == 0
     assert any("torn-tail" in line for line in lines)
@@ -140,7 +140,7 @@ def test_batch_that_a_fetch_response_cuts_is_no_damage(tmp_path: Path) -> None:
 
 def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> None:
     content = metadata_request(1) + b"\xff\xff\xff\xff junk" + metadata_request(2)
-    path = written(tmp_path, content)
+    path = write_file(tmp_path, content)
     status, lines, said = kseg(path)
     size = len(metadata_request(1))
     assert status == 1
@@ -155,7 +155,7 @@ def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> N
 
 
 def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> None:
-    status, lines, _ = kseg(written(tmp_path, framed(request(3, 12, {})[:-1])), "-o", "json")
+    status, lines, _ = kseg(write_file(tmp_path, frame_message(request(3, 12, {})[:-1])), "-o", "json")
     assert status == 1
     frame, summary = map(json.loads, lines)
     assert frame["body"] is None
@@ -166,7 +166,7 @@ def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> 
 def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> None:
     """librdkafka asks for versions with four bytes that ApiVersions v0 doesn't have."""
     answer = response(18, 0, {"apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]})
-    path = written(tmp_path, f"00000016 {HEX[9:]} 00000000\n\n{answer.hex()} ff\n")
+    path = write_file(tmp_path, f"00000016 {HEX[9:]} 00000000\n\n{answer.hex()} ff\n")
     status, lines, said = kseg(path)
     assert (status, said) == (0, [])
     assert lines[0].startswith('frame 1: request ApiVersions v0, header v1, correlation id 1, client id "my-app-1"; ')
@@ -180,13 +180,13 @@ def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> N
 
 
 def test_file_of_something_else_ends_with_1(tmp_path: Path) -> None:
-    status, lines, said = kseg(written(tmp_path, b"nothing of Kafka's, but text\n" * 9))
+    status, lines, said = kseg(write_file(tmp_path, b"nothing of Kafka's, but text\n" * 9))
     assert (status, lines) == (1, [])
     assert len(said) == 2
 
 
 def test_text_that_is_no_hex_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = written(tmp_path, f"{HEX}\nand more\n")
+    path = write_file(tmp_path, f"{HEX}\nand more\n")
     status, _, said = kseg(path, "--input-format", "hex")
     assert status == 2
     assert said == [f"kseg: {path}: line 2 isn't valid hexadecimal text: 'and more'"]
@@ -218,7 +218,7 @@ def test_json_of_a_damaged_capture(tmp_path: Path) -> None:
     wire.lose(bytes(100))
     wire.send(metadata_request(2))
     wire.answer(metadata_response(2))
-    status, lines, _ = kseg(written(tmp_path, pcap(wire.packets)), "-o", "json")
+    status, lines, _ = kseg(write_file(tmp_path, pcap(wire.packets)), "-o", "json")
     objects = [json.loads(line) for line in lines]
     assert status == 1
     assert [each["type"] for each in objects] == ["request", "damage", "request", "response", "summary"]
@@ -266,7 +266,7 @@ def test_records_of_a_frame_end_where_their_text_is_too_much(
     builder.append(0, None, b"v" * 2000)
     partition = {"index": 0, "records": builder.build().raw}
     topics = [{"name": "orders", "partitionData": [partition] * 3}]
-    path = written(tmp_path, framed(request(0, 9, {"acks": 1, "topicData": topics})))
+    path = write_file(tmp_path, frame_message(request(0, 9, {"acks": 1, "topicData": topics})))
     status, lines, _ = kseg(path, "-o", form, "--print-data-log")
     text = "\n".join(lines)
     assert status == 1
@@ -290,10 +290,10 @@ def test_standard_input_may_be_a_capture(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_versions_that_the_schemas_lack_are_counted_and_named(tmp_path: Path) -> None:
     content = b"".join(
-        framed(struct.pack(">hhih", api_key, version, 1000 + number, -1) + bytes(12))
+        frame_message(struct.pack(">hhih", api_key, version, 1000 + number, -1) + bytes(12))
         for number, (api_key, version) in enumerate([(1, 40), (1, 40), (900, 3), (0, 2)])
     )
-    path = written(tmp_path, content)
+    path = write_file(tmp_path, content)
     newer = "is newer than kseg supports; its schemas are from Kafka 4.4.0"
     named = [
         f"kseg: {path}: 2 frames not read: Fetch version 40 {newer}",

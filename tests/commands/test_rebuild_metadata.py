@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kseg import Segment
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_meta_properties, parse_quorum_state
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
@@ -137,7 +137,7 @@ def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: P
     assert last_log(whole).name == log.name
     text = kseg(["rebuild-metadata", "broker5", "broker4", "--node-id", "3001", "--dry-run"], tmp_path)
     assert text.status == 0  # the used copy is complete
-    assert f" {counted(other['behindRecords'], 'record')}, ".encode() in text.stdout
+    assert f" {plural(other['behindRecords'], 'record')}, ".encode() in text.stdout
     alone = rebuilt(tmp_path, "broker5")
     assert (alone.status, b": torn-tail" in alone.stderr) == (0, True)
 

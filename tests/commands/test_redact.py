@@ -11,7 +11,7 @@ from kseg.redaction import Redaction, Redactor
 from kseg.writer.batches import RecordsBuilder
 from tests import run
 from tests.loops import for_each
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 
 SECRETS = (b"alice", b"bob", b"salary", b"Berlin")
 KEY = ["--redact-key", "a key of our own"]
@@ -228,7 +228,7 @@ def test_records_of_requests_are_redacted(form: list[str], codec: Codec, tmp_pat
     raw = write(tmp_path, codec=codec).read_bytes()
     partition = {"index": 0, "records": raw}
     body = {"acks": 1, "topicData": [{"name": "orders", "partitionData": [partition]}]}
-    (tmp_path / "frames").write_bytes(framed(request(0, 9, body)))
+    (tmp_path / "frames").write_bytes(frame_message(request(0, 9, body)))
     plain = kseg(tmp_path, "protocol", "frames", *form).stdout
     ran = kseg(tmp_path, "protocol", "frames", *form, *ALL)
     assert (ran.status, [word for word in SECRETS if word in ran.stdout]) == (0, [])

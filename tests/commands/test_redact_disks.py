@@ -84,18 +84,18 @@ OTHERS = frozenset((*OF_SIZES, *OF_PLACES, *OF_NAMES))
 """Fields that tell of compressed sizes, of the disk, of where a directory is, and names that are replaced."""
 
 
-def told(directory: Path, command: str) -> Counter[str]:
+def describe_disk(directory: Path, command: str) -> Counter[str]:
     """What a command says of a disk, but for `OTHERS`."""
 
-    def kept(value: Any) -> Any:
+    def keep(value: Any) -> Any:
         if isinstance(value, list):
-            return sorted(map(kept, value), key=repr)
+            return sorted(map(keep, value), key=repr)
         if isinstance(value, dict):
-            return {name: kept(each) for name, each in value.items() if name not in OTHERS}
+            return {name: keep(each) for name, each in value.items() if name not in OTHERS}
         return value
 
     said = objects(directory, command, "--now", NOW)
-    found = (kept(each) for each in said if each.get("id") != "disk-nearly-full")  # which is this machine's disk
+    found = (keep(each) for each in said if each.get("id") != "disk-nearly-full")  # which is this machine's disk
     return Counter(json.dumps(each, sort_keys=True) for each in found)
 
 
@@ -173,7 +173,7 @@ def test_damage_stays(directory: str, restored: Path, tmp_path: Path) -> None:
     if (target / directory).is_dir():  # its name is that of a partition
         target /= directory
     assert findings(target) == findings(source)
-    assert told(target, "doctor") == told(source, "doctor")
+    assert describe_disk(target, "doctor") == describe_disk(source, "doctor")
 
 
 @pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "3.9.1", "4.3.1"])
@@ -181,7 +181,7 @@ def test_commands_say_the_same_of_names_that_stay(release: str, restored: Path, 
     source, target = restored / "logs" / release, tmp_path / release
     redact(source, target, "--keep", "topics,groups")
     for command in ("doctor", "txns", "groups"):
-        assert told(target, command) == told(source, command), command
+        assert describe_disk(target, command) == describe_disk(source, command), command
 
 
 def test_names_are_replaced_wherever_they_stand(restored: Path, tmp_path: Path) -> None:

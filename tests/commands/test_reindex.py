@@ -65,7 +65,7 @@ def built(directory: Path, interval: int, size: int = 300) -> None:
     assert ran.stdout.count(b".log:") >= 3
 
 
-def compared(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
+def compare_indexes(directory: Path, *options: str) -> tuple[set[bytes], bytes]:
     """Return the report about the indexes, and stderr."""
     ran = kseg(["reindex", "kafka-logs/t-0", "--dry-run", *options], directory)
     assert ran.status == 0
@@ -78,7 +78,7 @@ SAME = {b".index same, .timeindex same"}
 @pytest.mark.parametrize("interval", [0, 100, 1000, 4095, 5000, 16384])
 def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) -> None:
     built(tmp_path, interval)
-    same, said = compared(tmp_path)
+    same, said = compare_indexes(tmp_path)
     assert same == SAME
     taken = re.fullmatch(
         rb"kseg: kafka-logs/t-0: index\.interval\.bytes is ([0-9]+), from the positions of its entries\n", said
@@ -91,7 +91,7 @@ def test_the_interval_is_reported_by_the_entries(interval: int, tmp_path: Path) 
 @pytest.mark.parametrize("size", [300, 3000, 9000])
 def test_nothing_is_said_of_the_default(size: int, tmp_path: Path) -> None:
     built(tmp_path, 4096, size)
-    assert compared(tmp_path) == (SAME, b"")
+    assert compare_indexes(tmp_path) == (SAME, b"")
 
 
 def test_a_missing_index_is_made_as_the_others_are(tmp_path: Path) -> None:
@@ -113,10 +113,10 @@ def test_the_topics_setting_is_the_interval(value: str, tmp_path: Path) -> None:
     setting = NewRecord(None, b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields))
     write_segment(metadata, [NewBatch([setting])])
     said = b"kseg: kafka-logs/t-0: index.interval.bytes is 1000, from the cluster's metadata\n"
-    assert compared(tmp_path) == (SAME, said)
+    assert compare_indexes(tmp_path) == (SAME, said)
     metadata.rename(tmp_path / "__cluster_metadata-0")
-    assert compared(tmp_path, "--cluster-metadata", "__cluster_metadata-0") == (SAME, said)
-    (differs,) = compared(tmp_path, "--index-interval-bytes", "4096")[0]
+    assert compare_indexes(tmp_path, "--cluster-metadata", "__cluster_metadata-0") == (SAME, said)
+    (differs,) = compare_indexes(tmp_path, "--index-interval-bytes", "4096")[0]
     assert differs.startswith(b".index differs (both right)")
 
 
@@ -125,7 +125,7 @@ def test_time_index_that_ends_in_zeros_is_wrong(tmp_path: Path) -> None:
     built(tmp_path, 4096, 300)
     first = min((tmp_path / "kafka-logs" / "t-0").glob("*.timeindex"))
     first.write_bytes(first.read_bytes() + bytes(1200))
-    wrong = [line for line in compared(tmp_path)[0] if b"wrong" in line]
+    wrong = [line for line in compare_indexes(tmp_path)[0] if b"wrong" in line]
     assert len(wrong) == 1
     assert b".index same, .timeindex wrong (100 of 10" in wrong[0]
 

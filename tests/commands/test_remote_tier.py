@@ -283,7 +283,7 @@ def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: boo
     assert [(each.log_start_offset(), each.local_start_offset()) for each in opened] == [(10, 30)] * 2
     cluster = Cluster([tmp_path / "a"])
     partition = [tmp_path / "a" / "orders-0"]
-    read_more = TopicPlace("orders", tmp_path / "a", partition, cluster, cheap_metadata(cluster)).shown(0).read_more
+    read_more = TopicPlace("orders", tmp_path / "a", partition, cluster, cheap_metadata(cluster)).read_row(0).read_more
     assert read_more is not None
     fields = {field.name: field.value for field in read_more()}
     assert (fields["log_start_offset"], fields["local_start_offset"]) == (10, 30)

@@ -13,7 +13,7 @@ from tests.run import kseg
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> Path:
+def damaged_partition(tmp_path: Path) -> Path:
     """Return a partition with a broken batch in the middle."""
     partition = edits.copy_partition(tmp_path / "broker", "3.6.2/plain-1")
     log = edits.logs(partition)[0]
@@ -28,8 +28,8 @@ def state(root: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in (root, *root.rglob("*"))}
 
 
-def test_report_says_what_is_lost_and_how_to_go_on(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
+def test_report_says_what_is_lost_and_how_to_go_on(damaged_partition: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged_partition), "--to", "saved"], tmp_path)
     text = ran.stdout.decode()
     assert ran.status == 1
     lost = re.search(r"offsets lost: (\d+) to (\d+), \d+ of them \(damage\); next good offset (\d+)", text)
@@ -40,17 +40,17 @@ def test_report_says_what_is_lost_and_how_to_go_on(damaged: Path, tmp_path: Path
     assert "bytes, bad-crc" in text
 
 
-def test_source_is_not_touched(damaged: Path, tmp_path: Path) -> None:
-    before = state(damaged)
-    kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
-    assert state(damaged) == before
+def test_source_is_not_touched(damaged_partition: Path, tmp_path: Path) -> None:
+    before = state(damaged_partition)
+    kseg(["salvage", str(damaged_partition), "--to", "saved"], tmp_path)
+    assert state(damaged_partition) == before
 
 
-def test_dry_run_reports_the_same_and_writes_nothing(damaged: Path, tmp_path: Path) -> None:
+def test_dry_run_reports_the_same_and_writes_nothing(damaged_partition: Path, tmp_path: Path) -> None:
     before = state(tmp_path)
-    dry = kseg(["salvage", str(damaged), "--dry-run"], tmp_path)
+    dry = kseg(["salvage", str(damaged_partition), "--dry-run"], tmp_path)
     assert state(tmp_path) == before
-    saved = kseg(["salvage", str(damaged), "--to", "saved"], tmp_path)
+    saved = kseg(["salvage", str(damaged_partition), "--to", "saved"], tmp_path)
     _, *lines = saved.stdout.splitlines()  # the first line has kseg's version and the time
     assert dry.stdout.splitlines() == [line for line in lines if not line.startswith(b"  wrote ")]
     assert (dry.status, dry.stderr) == (saved.status, saved.stderr)
@@ -78,13 +78,13 @@ def test_kept_batch_says_where_consumers_go_on(restored: Path, tmp_path: Path) -
     assert re.search(rb"offsets lost: \d+ to \d+, \d+ of them \(damage\)", ran.stdout)
 
 
-def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "--dry-run", "-o", "json"], tmp_path)
+def test_json_tells_the_same(damaged_partition: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged_partition), "--dry-run", "-o", "json"], tmp_path)
     report = json.loads(ran.stdout)
     (hole,) = report["holes"]
     assert hole["nextGoodOffset"] == hole["lastOffset"] + 1
     assert hole["resetCommand"].endswith(f"--to-offset {hole['nextGoodOffset']} --execute")
-    assert report["lostBytes"] == {str(damaged): {"bad-crc": report["damages"][0]["size"]}}
+    assert report["lostBytes"] == {str(damaged_partition): {"bad-crc": report["damages"][0]["size"]}}
 
 
 def lossy_internal(tmp_path: Path, topic: str) -> Path:
@@ -146,20 +146,20 @@ def test_each_partition_of_a_disk_has_its_own_directory(restored: Path, tmp_path
     }
 
 
-def test_directory_that_holds_something_is_refused(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "--to", str(damaged.parent)], tmp_path)
+def test_directory_that_holds_something_is_refused(damaged_partition: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged_partition), "--to", str(damaged_partition.parent)], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
     assert b"already exists; give a new or an empty directory" in ran.stderr
 
 
-def test_directory_within_the_source_is_refused(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged), "--to", str(damaged / "new")], tmp_path)
+def test_directory_within_the_source_is_refused(damaged_partition: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged_partition), "--to", str(damaged_partition / "new")], tmp_path)
     assert ran.status == 2
     assert b"which kseg reads; give" in ran.stderr
 
 
-def test_output_directory_must_be_given(damaged: Path, tmp_path: Path) -> None:
-    ran = kseg(["salvage", str(damaged)], tmp_path)
+def test_output_directory_must_be_given(damaged_partition: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(damaged_partition)], tmp_path)
     assert ran.status == 2
     assert b"give --to DIR or --dry-run" in ran.stderr
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.processes import started
+from tests.processes import start_process
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 KSEG = Path(sys.executable).with_name("kseg")
@@ -21,12 +21,12 @@ ROOT = golden.ROOT.parent
 FETCH = f"""
 import socket, sys
 sys.path.insert(0, {str(ROOT)!r})
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 part = {{"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1 << 20}}
 body = {{"replicaId": -1, "maxBytes": 1 << 20, "topics": [{{"topic": "lz4", "partitions": [part]}}]}}
 host, port = sys.argv[1].split(":")
 with socket.create_connection((host, int(port))) as client, client.makefile("rb") as stream:
-    client.sendall(framed(request(1, 4, body)))
+    client.sendall(frame_message(request(1, 4, body)))
     sys.stdout.write(stream.read(int.from_bytes(stream.read(4), "big")).hex())
 """
 FRAME = "04224d186040"
@@ -106,7 +106,7 @@ def test_an_address_that_is_taken_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_the_server(number: signal.Signals) -> None:
-    with started([KSEG, "serve", "zstd-0", "--listen", "127.0.0.1:0"], LOGS) as server:
+    with start_process([KSEG, "serve", "zstd-0", "--listen", "127.0.0.1:0"], LOGS) as server:
         assert server.stdout is not None
         address = server.stdout.readline().decode().strip()
         host, port = address.split(":")
@@ -161,7 +161,7 @@ def test_figures_are_shown_on_a_terminal_and_go_at_the_end() -> None:
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     command = [KSEG, "serve", "zstd-0", "--listen", "127.0.0.1:0"]
-    with started(command, LOGS, stderr=follower, environment=environment) as server:
+    with start_process(command, LOGS, stderr=follower, environment=environment) as server:
         assert server.stdout is not None
         host, port = server.stdout.readline().decode().strip().split(":")
         with socket.create_connection((host, int(port))):

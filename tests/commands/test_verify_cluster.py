@@ -22,7 +22,7 @@ def disk(restored: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(restored / "logs" / "4.3.1", tmp_path / "disk"))
 
 
-def checked(disk: Path, *arguments: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+def run_verify(disk: Path, *arguments: str) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
     """Return findings, and the cluster's partitions by name."""
     ran = kseg(["verify", "--cluster", disk.name, *arguments, "-o", "json"], disk.parent)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -37,7 +37,7 @@ def verify(disk: Path, *arguments: str) -> Run:
 
 
 def test_partitions_without_a_copy_are_missing(disk: Path) -> None:
-    findings, partitions = checked(disk)
+    findings, partitions = run_verify(disk)
     assert len(partitions) == 70
     assert {name for name, each in partitions.items() if each["verdict"] == "enough"} == HERE
     missing = {name for name, each in partitions.items() if each["verdict"] == "missing"}
@@ -50,7 +50,7 @@ def test_longest_copy_comes_first(disk: Path) -> None:
     other = disk.with_name("other")
     kseg(["slice", "disk/zstd-0", "--to-offset", "400", "--to", "other/zstd-0"], disk.parent)
     assert shutil.copy(disk / "meta.properties", other)
-    _, partitions = checked(other, "disk", "--topic", "zstd", "--partition", "0")
+    _, partitions = run_verify(other, "disk", "--topic", "zstd", "--partition", "0")
     assert [copy["path"] for copy in partitions["zstd-0"]["copies"]] == ["disk/zstd-0", "other/zstd-0"]
     assert partitions["zstd-0"]["copies"][0]["logEndOffset"] == 571
 
@@ -58,7 +58,7 @@ def test_longest_copy_comes_first(disk: Path) -> None:
 def test_copy_of_a_replica_that_was_not_in_sync_may_lack_records(disk: Path) -> None:
     properties = disk / "meta.properties"
     properties.write_text(properties.read_text().replace("node.id=1", "node.id=7"))
-    findings, partitions = checked(disk, "--topic", "append-zstd")
+    findings, partitions = run_verify(disk, "--topic", "append-zstd")
     assert partitions["append-zstd-0"]["verdict"] == "behind"
     (found,) = (each for each in findings if each["id"] == "no-in-sync-copy")
     assert found["sentence"] == (
@@ -75,7 +75,7 @@ def lay(log_dir: Path, *bases: int) -> None:
 
 def test_segments_that_no_copy_has_are_a_gap(disk: Path) -> None:
     lay(disk, 0, 100, 300)
-    findings, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
+    findings, partitions = run_verify(disk, "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["verdict"] == "gaps"
     assert partitions["zstd-0"]["missingOffsets"] == [{"from": 200, "to": 299}]
     (found,) = (each for each in findings if each["id"] == "offsets-in-no-copy")
@@ -84,14 +84,14 @@ def test_segments_that_no_copy_has_are_a_gap(disk: Path) -> None:
 
 def test_a_single_offset_that_no_copy_has_is_a_gap(disk: Path) -> None:
     lay(disk, 0, 101)
-    _, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
+    _, partitions = run_verify(disk, "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["missingOffsets"] == [{"from": 100, "to": 100}]
 
 
 def test_another_copy_fills_a_gap(disk: Path) -> None:
     lay(disk, 0, 100, 300)
     lay(disk.with_name("other"), 200, 300)
-    _, partitions = checked(disk, "other", "--topic", "zstd", "--partition", "0")
+    _, partitions = run_verify(disk, "other", "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["missingOffsets"] == []
     assert partitions["zstd-0"]["verdict"] == "enough"
 
@@ -102,7 +102,7 @@ def test_offsets_of_an_abandoned_lineage_fill_no_gap(disk: Path) -> None:
         lay(log_dir)
         for part in parts:
             write_segment(log_dir / "zstd-0", [batch(part)], part.first)
-    findings, partitions = checked(disk, "other", "--topic", "zstd", "--partition", "0")
+    findings, partitions = run_verify(disk, "other", "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["verdict"] == "gaps"
     assert partitions["zstd-0"]["missingOffsets"] == [{"from": 100, "to": 199}]
     assert [copy["agreedEndOffset"] for copy in partitions["zstd-0"]["copies"]] == [None, 100]
@@ -114,7 +114,7 @@ def test_offsets_of_an_abandoned_lineage_fill_no_gap(disk: Path) -> None:
 def test_directory_of_an_earlier_topic_is_no_copy(disk: Path) -> None:
     metadata = disk / "zstd-0" / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ\n")
-    findings, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
+    findings, partitions = run_verify(disk, "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["verdict"] == "missing"
     assert [copy["path"] for copy in partitions["zstd-0"]["otherTopics"]] == ["disk/zstd-0"]
     assert {each["id"] for each in findings} == {"no-copy", "other-topic-id"}
@@ -122,7 +122,7 @@ def test_directory_of_an_earlier_topic_is_no_copy(disk: Path) -> None:
 
 def test_partition_that_the_cluster_does_not_have_is_named(disk: Path) -> None:
     (disk / "zstd-0").rename(disk / "gone-0")
-    findings, _ = checked(disk, "--topic", "gone")
+    findings, _ = run_verify(disk, "--topic", "gone")
     assert [(each["id"], each["file"]) for each in findings] == [("not-in-metadata", "disk/gone-0")]
 
 

@@ -21,7 +21,7 @@ CASES = cases_of("--offsets-decoder", "__consumer_offsets-")
 LOGS = golden.ROOT / "logs"
 
 
-def replayed(case: GoldenCase) -> dict[tuple[str, str, int], tuple[int, str, int]]:
+def last_commits(case: GoldenCase) -> dict[tuple[str, str, int], tuple[int, str, int]]:
     """The last commit per group and partition in the real tool's output, without transactions."""
     commits: dict[tuple[str, str, int], tuple[int, str, int]] = {}
     for record in printed_records(case):
@@ -69,7 +69,7 @@ def test_the_last_commits_are_those_that_the_real_tool_printed(case: GoldenCase,
         for group in view.groups
         for commit in group.commits
     }
-    assert commits == replayed(case)
+    assert commits == last_commits(case)
     assert view.unreadable == ()
     classic = {group.group: len(group.members) for group in view.groups if group.type == "classic" and group.epoch >= 0}
     assert classic == members_printed(case)

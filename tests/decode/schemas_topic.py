@@ -29,7 +29,7 @@ def schema_value(subject: str, version: int, schema_id: int, schema: Schema, **m
     return json.dumps(value | more).encode()
 
 
-def registered(client: SchemaRegistryClient, with_guid: bool = True) -> list[NewRecord]:
+def schema_records(client: SchemaRegistryClient, with_guid: bool = True) -> list[NewRecord]:
     """The records that the topic holds of all schemas of a registry."""
     records = [NewRecord(b'{"keytype":"NOOP","magic":0}', None)]
     for subject in client.get_subjects():

@@ -18,7 +18,7 @@ from kseg.decode.decoded import Decoded
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
-from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
+from tests.decode.schemas_topic import new_client, schema_key, schema_records, schema_value, write_topic
 from tests.log_files import NewRecord
 
 ORDER = {
@@ -119,7 +119,7 @@ def test_schemas_by_id_from_files(tmp_path: Path, shape: str) -> None:
 def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:
     client = new_client()
     message = AvroSerializer(client, json.dumps(ORDER))(VALUE, CONTEXT)
-    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, schema_records(client))))
     for name in ("avro", "auto", "io.confluent.kafka.serializers.KafkaAvroDeserializer"):
         assert value_decoder(name, options, "value")(message, ()) == Decoded(SHOWN)
 
@@ -128,7 +128,7 @@ def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:
 def test_the_guid_behind_magic_1(tmp_path: Path, with_guid: bool) -> None:
     client = new_client()
     client.register_schema("orders-value", Schema('"string"', "AVRO"))
-    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client, with_guid))))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, schema_records(client, with_guid))))
     guid = UUID(client.get_latest_version("orders-value").guid)
     if not with_guid:
         guid = UUID("095d71cf-1255-6b9d-5e33-0ad575b3df5d")  # echo -n '"string"' | md5sum
@@ -142,7 +142,7 @@ def test_the_schema_id_in_a_header(tmp_path: Path, field: MessageField) -> None:
     serialize = AvroSerializer(client, json.dumps(ORDER), conf={"schema.id.serializer": header_schema_id_serializer})
     headers: list[tuple[str, bytes]] = []
     message = serialize(VALUE, SerializationContext("orders", field, headers))
-    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, schema_records(client))))
     part = "key" if field == MessageField.KEY else "value"
     other = "value" if part == "key" else "key"
     of_record = [Header(*header) for header in headers]
@@ -162,7 +162,7 @@ def test_a_schema_with_references(tmp_path: Path) -> None:
     serialize = AvroSerializer(client, Schema(json.dumps(item), "AVRO", needs_price))
     value = {"price": {"currency": "USD"}}
     message = serialize(value, CONTEXT)
-    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, schema_records(client))))
     assert value_decoder("avro", options, "value")(message, ()) == Decoded(value)
 
 
@@ -200,7 +200,7 @@ def test_references_in_a_circle_end(tmp_path: Path) -> None:
 def test_bytes_of_another_shape_are_kept_with_a_reason(tmp_path: Path, message: bytes) -> None:
     client = new_client()
     client.register_schema("orders-value", Schema(json.dumps(ORDER), "AVRO"))
-    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, schema_records(client))))
     found = value_decoder("avro", options, "value")(message, ())
     assert found.value == message
     assert found.reason

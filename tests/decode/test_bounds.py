@@ -128,16 +128,16 @@ def chain(levels: int) -> list[dict[str, Any]]:
     ]
 
 
-def nested(levels: int) -> str:
+def nest(levels: int) -> str:
     return '{"type":"array","items":' * levels + '"long"' + "}" * levels
 
 
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
-        (nested(300), "nested more than 200 levels deep"),
-        (nested(60_000), "isn't JSON"),
-        (nested(200_000), "has more than 2097152 bytes"),
+        (nest(300), "nested more than 200 levels deep"),
+        (nest(60_000), "isn't JSON"),
+        (nest(200_000), "has more than 2097152 bytes"),
         ("[" + "0," * 900_000 + "0]", "has more than 200000 values"),
         (chain(1000), "contain each other more than 200 levels deep"),
         (doubling(25), "values that take no bytes"),

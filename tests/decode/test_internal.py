@@ -30,7 +30,7 @@ ASSIGNED = bytes.fromhex("0000 00000001 000174 00000002 00000000 00000001 000000
 """Version 0, topic t with partitions 0 and 1, user data 00ab."""
 
 
-def printed(case: GoldenCase) -> list[bytes]:
+def printed_parts(case: GoldenCase) -> list[bytes]:
     """The parts of the case's records as they stand in a line, one after another."""
     option = next(option[2:] for option in case.arguments if option[2:] in DECODERS)
     decode = decoder_for(option, tuple(map(int, case.printer.split("."))))
@@ -57,7 +57,7 @@ LINE_STARTS = re.compile(
 PARTS = re.compile(rb"(?s)(?: key: | payload: ).*")
 
 
-def expected(case: GoldenCase) -> list[bytes]:
+def expected_parts(case: GoldenCase) -> list[bytes]:
     """The parts that the real tool printed; texts may hold line breaks, and control records may leave empty lines."""
     found = [PARTS.search(line) for line in LINE_STARTS.split(case.stdout())]
     return [match[0].rstrip(b"\n") for match in found if match]
@@ -74,7 +74,7 @@ def test_keys_and_payloads_are_the_real_tools(printer: str) -> None:
     printing = [case for case in cases if b"payload: " in case.stdout()]
     for case in printing:
         order = words if case.hash_order else bytes
-        assert list(map(order, printed(case))) == list(map(order, expected(case))), str(case)
+        assert list(map(order, printed_parts(case))) == list(map(order, expected_parts(case))), str(case)
     assert printing or printer == "0.11.0.3"
 
 

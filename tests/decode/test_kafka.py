@@ -143,7 +143,8 @@ def coordinator_records(kafka: Kafka, file: str, count: int = DUMPED) -> Iterato
     for kind in kinds:
         if kind.message.kind == "coordinator-value":
             values[kind.message.api_key] += [
-                kafka.write(kind, value, "value")[0] for value in random_values(kind, count) + embedded(kafka, kind)
+                kafka.write(kind, value, "value")[0]
+                for value in random_values(kind, count) + embedded_fields(kafka, kind)
             ]
     for kind in kinds:
         if kind.message.kind == "coordinator-key":
@@ -152,7 +153,7 @@ def coordinator_records(kafka: Kafka, file: str, count: int = DUMPED) -> Iterato
                 yield NewRecord(keys[number % len(keys)], value)
 
 
-def embedded(kafka: Kafka, kind: Kind) -> list[Fields]:
+def embedded_fields(kafka: Kafka, kind: Kind) -> list[Fields]:
     """Groups of consumers, whose members' subscriptions and assignments are messages themselves."""
     if kind.message.name != "GroupMetadataValue":
         return []

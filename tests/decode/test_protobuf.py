@@ -16,7 +16,7 @@ from kseg.decode.decoded import Decoded
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
-from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
+from tests.decode.schemas_topic import new_client, schema_key, schema_records, schema_value, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
@@ -103,7 +103,7 @@ def test_messages_by_a_registry_of_descriptors(descriptor_set: Path, tmp_path: P
     client = new_client()
     value = order(descriptor_set)
     message = ProtobufSerializer(type(value), client, OLD_FORMAT)(value, CONTEXT)
-    registry = write_topic(tmp_path, registered(client))
+    registry = write_topic(tmp_path, schema_records(client))
     assert value_decoder(name, DecoderOptions(registry=SchemasTopic(registry)), "value")(message, ()) == Decoded(SHOWN)
 
 
@@ -121,7 +121,7 @@ def test_message_indexes_pick_the_message(
     client = new_client()
     made = message_class(descriptor_set, name)
     message = ProtobufSerializer(made, client, OLD_FORMAT)(made(**fields), CONTEXT)
-    registry = write_topic(tmp_path, registered(client))
+    registry = write_topic(tmp_path, schema_records(client))
     assert value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(message, ()) == Decoded(
         shown
     )
@@ -136,7 +136,7 @@ def test_the_schema_id_and_the_indexes_in_a_header(descriptor_set: Path, tmp_pat
         value, SerializationContext("orders", MessageField.VALUE, headers)
     )
     of_record = [Header(*header) for header in headers]
-    registry = write_topic(tmp_path, registered(client))
+    registry = write_topic(tmp_path, schema_records(client))
     assert message == value.SerializeToString()
     assert value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(
         message, of_record

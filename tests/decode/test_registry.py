@@ -11,9 +11,9 @@ from kseg.cluster.schemas_topic import SchemasTopic
 from kseg.decode.schema_registry import Reference, read_registry, registry_of
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
-from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
+from tests.decode.schemas_topic import new_client, schema_key, schema_records, schema_value, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.run import bounded
+from tests.run import run_bounded
 
 STRING, LONG = Schema('"string"', "AVRO"), Schema('"long"', "AVRO")
 
@@ -21,7 +21,7 @@ STRING, LONG = Schema('"string"', "AVRO"), Schema('"long"', "AVRO")
 def test_schemas_of_a_registry_are_found_by_id_and_guid(tmp_path: Path) -> None:
     client = new_client()
     ids = [client.register_schema("a-value", schema) for schema in (STRING, LONG)]
-    registry = read_registry(SchemasTopic(write_topic(tmp_path, registered(client))))
+    registry = read_registry(SchemasTopic(write_topic(tmp_path, schema_records(client))))
     for schema_id, schema in zip(ids, (STRING, LONG), strict=True):
         found = registry.find(schema_id)
         assert found is not None
@@ -104,8 +104,8 @@ def test_references_name_subjects_and_versions() -> None:
     found = registry.find(9)
     assert found is not None
     assert found.references == (Reference("n.Needed", "needed", 2),)
-    assert [registry.referred(reference) for reference in found.references] == [registry.find(2)]
-    assert registry.referred(Reference("n.Needed", "needed", -1)) == registry.find(2)
+    assert [registry.resolve_reference(reference) for reference in found.references] == [registry.find(2)]
+    assert registry.resolve_reference(Reference("n.Needed", "needed", -1)) == registry.find(2)
     assert found.guid is None
 
 
@@ -131,7 +131,7 @@ def test_very_many_deletions_cost_little_each(tmp_path: Path) -> None:
     write_segment(tmp_path / "_schemas-0", [NewBatch(records)])
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"\0\0\0\0\1\2a")])])
     arguments = ["dump", "orders-0", "--value-decoder", "avro", "--schema-registry", "_schemas-0", "-o", "json"]
-    ran = bounded(arguments, tmp_path)
+    ran = run_bounded(arguments, tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     assert b'"valueDecoded":"a"' in ran.stdout
 

@@ -17,7 +17,7 @@ from tests.loops import for_each
 NO_OPTIONS = DecoderOptions()
 
 
-def decoded(name: str, data: bytes) -> Decoded:
+def decode_value(name: str, data: bytes) -> Decoded:
     return value_decoder(name, NO_OPTIONS, "value")(data, ())
 
 
@@ -57,7 +57,7 @@ UUID = uuid.UUID("6b156641-9a3c-42cd-bb94-d06e58be2445")
     ids=repr,
 )
 def test_bytes_have_their_meaning(name: str, data: bytes, value: object) -> None:
-    assert decoded(name, data) == Decoded(value)
+    assert decode_value(name, data) == Decoded(value)
 
 
 @for_each(
@@ -86,7 +86,7 @@ def test_bytes_have_their_meaning(name: str, data: bytes, value: object) -> None
     ids=lambda value: repr(value)[:30],
 )
 def test_bytes_that_do_not_decode_are_kept_with_a_line_that_says_why(name: str, data: bytes, words: str) -> None:
-    found = decoded(name, data)
+    found = decode_value(name, data)
     assert found.value == data
     assert found.reason is not None
     assert words in found.reason
@@ -94,7 +94,7 @@ def test_bytes_that_do_not_decode_are_kept_with_a_line_that_says_why(name: str, 
 
 
 def test_a_reason_holds_no_escape_sequences_of_the_data() -> None:
-    reason = decoded("json", b'{"\x1b[31m": 1, "\x1b[31m": 2}').reason
+    reason = decode_value("json", b'{"\x1b[31m": 1, "\x1b[31m": 2}').reason
     assert reason is not None
     assert reason.isprintable()
 
@@ -102,7 +102,7 @@ def test_a_reason_holds_no_escape_sequences_of_the_data() -> None:
 @for_each("name", [name for name in CLASSES if CLASSES[name] not in ("avro", "protobuf")])
 def test_kafkas_class_names_mean_these_decoders(name: str) -> None:
     data = str(UUID).encode()[:8]
-    assert decoded(f"org.example.{name}", data) == decoded(CLASSES[name], data)
+    assert decode_value(f"org.example.{name}", data) == decode_value(CLASSES[name], data)
 
 
 @pytest.mark.parametrize("name", ["avro", "protobuf"])
@@ -185,7 +185,7 @@ def test_a_missing_library_is_named_with_its_extra(
 def test_every_decoder_shows_empty_bytes_or_says_why_not() -> None:
     plain = [name for name in DECODERS if name not in ("avro", "protobuf")]
     for name in plain:
-        found = decoded(name, b"")
+        found = decode_value(name, b"")
         assert found.reason is None or found.value == b""
 
 

@@ -17,7 +17,7 @@ def dump(directory: Path, *arguments: str) -> Run:
     return kseg(["dump", *arguments], directory)
 
 
-def dumped(ran: Run) -> list[str]:
+def run_dump(ran: Run) -> list[str]:
     return [line.removeprefix("Dumping ") for line in ran.stdout.decode().splitlines() if line.startswith("Dumping ")]
 
 
@@ -38,7 +38,7 @@ def partition(tmp_path: Path) -> Path:
 
 def test_log_directory_prints_all_files_of_known_kinds_in_order(partition: Path) -> None:
     ran = dump(partition.parent.parent, "data")
-    assert dumped(ran) == [
+    assert run_dump(ran) == [
         "data/meta.properties",
         *(
             f"data/orders-0/{name}"
@@ -66,7 +66,7 @@ def test_directory_prints_what_other_commands_find_below_it(tmp_path: Path) -> N
         segment(tmp_path / place)
     (tmp_path / "data" / "linked-0").symlink_to("../elsewhere/linked-0")
     (tmp_path / "data" / "again").symlink_to(".")
-    printed = [str(Path(each).parent) for each in dumped(dump(tmp_path, "data"))]
+    printed = [str(Path(each).parent) for each in run_dump(dump(tmp_path, "data"))]
     assert printed == ["data/linked-0", "data/orders-2", "data/orders-10"]
     listed = map(json.loads, kseg(["ls", "-q", "-o", "json", "data"], tmp_path).stdout.splitlines())
     assert [f"data/{each['topic']}-{each['partition']}" for each in listed] == printed
@@ -82,7 +82,7 @@ def test_directory_prints_what_other_commands_find_below_it(tmp_path: Path) -> N
 )
 def test_directory_prints_the_kinds_that_a_release_knows(partition: Path, like: str, kinds: list[str]) -> None:
     ran = dump(partition, "--like", like, ".")
-    assert dumped(ran) == [f"./{NAME}.{kind}" for kind in kinds]
+    assert run_dump(ran) == [f"./{NAME}.{kind}" for kind in kinds]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_directory_prints_the_kinds_that_a_release_knows(partition: Path, like: 
 )
 def test_path_is_shown_as_java_shows_it(partition: Path, given: str, shown: str) -> None:
     name = f"{NAME}.index"
-    assert dumped(dump(partition.parent.parent, given.format(name))) == [shown.format(name)]
+    assert run_dump(dump(partition.parent.parent, given.format(name))) == [shown.format(name)]
 
 
 def test_reports_name_the_absolute_path_with_its_dots(partition: Path) -> None:
@@ -107,7 +107,7 @@ def test_reports_name_the_absolute_path_with_its_dots(partition: Path) -> None:
 @pytest.mark.parametrize("like", ["0.11", "3.9", "latest"])
 def test_other_files_are_named_and_ignored(partition: Path, like: str) -> None:
     ran = dump(partition, "--like", like, "other.txt", f"{NAME}.log.deleted")
-    assert dumped(ran) == ["other.txt", f"{NAME}.log.deleted"]
+    assert run_dump(ran) == ["other.txt", f"{NAME}.log.deleted"]
     assert ran.stderr.decode().splitlines() == [
         "Ignoring unknown file other.txt",
         f"Ignoring unknown file {NAME}.log.deleted",
@@ -123,7 +123,7 @@ def test_other_files_were_passed_over_up_to_0_10_2(partition: Path) -> None:
 def test_files_that_can_not_be_opened_are_reported_and_the_others_printed(partition: Path) -> None:
     too_long = "a" * 300
     ran = dump(partition, "no.index", "no.snapshot", "no", too_long, f"{NAME}.timeindex")
-    assert dumped(ran)[-1] == f"{NAME}.timeindex"
+    assert run_dump(ran)[-1] == f"{NAME}.timeindex"
     assert [line.split(": ")[1] for line in ran.stderr.decode().splitlines()] == [
         "no.index",
         "no.snapshot",

@@ -27,7 +27,7 @@ def dump(directory: Path, *options: str) -> run.Run:
     return run.kseg(["dump", "-o", "kcat", *options, str(directory)], directory.parent)
 
 
-def sent(script: bytes, directory: Path, shell: str = "sh", options: Sequence[str] = ()) -> list[Sent]:
+def run_script(script: bytes, directory: Path, shell: str = "sh", options: Sequence[str] = ()) -> list[Sent]:
     """What kcat sends when a shell runs a script."""
     programs = directory / "programs"
     programs.mkdir(exist_ok=True)
@@ -53,7 +53,7 @@ def of_hex(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
 
 
-def wanted(place: tuple[str, int], records: Sequence[NewRecord]) -> list[Sent]:
+def expected_messages(place: tuple[str, int], records: Sequence[NewRecord]) -> list[Sent]:
     return [
         (*place, each.key, each.value, tuple((name.encode(), value) for name, value in each.headers))
         for each in records
@@ -74,7 +74,7 @@ def test_null_and_empty_stay_apart_in_any_order(tmp_path: Path) -> None:
     records = [each for pair in product(kinds, kinds) for each in pair]
     ran = dump(write(tmp_path, records))
     assert ran.status == 0
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), records)
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), records)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -94,7 +94,7 @@ def test_bytes_of_all_kinds_arrive(shell: str, tmp_path: Path) -> None:
     records = [NewRecord(key, value) for key, value in product(contents, contents)]
     records += [NewRecord(None, value) for value in contents]
     ran = dump(write(tmp_path, records))
-    assert sent(ran.stdout, tmp_path, shell) == wanted(("orders", 3), records)
+    assert run_script(ran.stdout, tmp_path, shell) == expected_messages(("orders", 3), records)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -108,7 +108,7 @@ def test_headers_arrive(shell: str, tmp_path: Path) -> None:
     ]
     records = [NewRecord(b"k", b"v%d" % number, headers=lists[number // 2 % 4]) for number in range(16)]
     ran = dump(write(tmp_path, records))
-    assert sent(ran.stdout, tmp_path, shell) == wanted(("orders", 3), records)
+    assert run_script(ran.stdout, tmp_path, shell) == expected_messages(("orders", 3), records)
     assert ran.stdout.count(b"{ send ") == 8
 
 
@@ -116,10 +116,10 @@ def test_each_partition_gets_its_own_records(tmp_path: Path) -> None:
     records = {name: [NewRecord(b"k", name.encode())] * 3 for name in ("orders-3", "orders-10", "pay.x_y-0")}
     for name, own in records.items():
         write_segment(tmp_path / "logs" / name, [NewBatch(own)])
-    found = sent(dump(tmp_path / "logs").stdout, tmp_path)
+    found = run_script(dump(tmp_path / "logs").stdout, tmp_path)
     places = {("orders", 3), ("orders", 10), ("pay.x_y", 0)}
     assert sorted(found, key=str) == sorted(
-        (each for place in places for each in wanted(place, records[f"{place[0]}-{place[1]}"])), key=str
+        (each for place in places for each in expected_messages(place, records[f"{place[0]}-{place[1]}"])), key=str
     )
 
 
@@ -128,14 +128,14 @@ def test_a_partitions_records_keep_their_order_over_runs_of_kcat(tmp_path: Path)
     for number in range(0, 60, 15):
         write_segment(tmp_path / "orders-3", [NewBatch(records[number : number + 15], number)], number)
     ran = dump(tmp_path / "orders-3")
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), records)
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), records)
     assert ran.stdout.count(b"{ send ") > 3
 
 
 def test_records_without_content_fill_runs_of_kcat_too(tmp_path: Path) -> None:
     records = [NewRecord(None, None)] * 40_000
     ran = dump(write(tmp_path, records))
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), records)
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), records)
     assert ran.stdout.count(b"{ send ") > 1
 
 
@@ -143,12 +143,14 @@ def test_contents_that_are_made_of_delimiters_take_no_longer(tmp_path: Path) -> 
     """Trying one number after another in them would take hours."""
     value = b"".join(b"\x1ek%08d" % number for number in range(90_000))
     ran = dump(write(tmp_path, [NewRecord(b"k", value)]))
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), [NewRecord(b"k", value)])
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), [NewRecord(b"k", value)])
 
 
 def test_options_of_the_script_come_after_its_own(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"k", b"v")]))
-    assert [place[:2] for place in sent(ran.stdout, tmp_path, options=("-t", "other", "-X", "a=b c"))] == [("other", 3)]
+    assert [place[:2] for place in run_script(ran.stdout, tmp_path, options=("-t", "other", "-X", "a=b c"))] == [
+        ("other", 3)
+    ]
 
 
 def test_what_was_cut_off_of_the_script_is_not_sent(tmp_path: Path) -> None:
@@ -178,7 +180,7 @@ def test_what_kcat_can_not_send_is_named_and_the_rest_is_sent(reason: str, tmp_p
         f"kseg: orders-3: offset 1: not sent: {reason}",
         "kseg: 1 record is not sent, 2 are",
     ]
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), [whole, whole])
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), [whole, whole])
 
 
 def test_the_first_refused_records_are_named_and_all_are_counted(tmp_path: Path) -> None:
@@ -228,25 +230,25 @@ def transactions(tmp_path: Path) -> Path:
 
 def test_only_what_was_committed_is_sent(transactions: Path) -> None:
     ran = dump(transactions)
-    assert [each[3] for each in sent(ran.stdout, transactions.parent)] == [b"committed", b"plain"]
+    assert [each[3] for each in run_script(ran.stdout, transactions.parent)] == [b"committed", b"plain"]
     assert b"1 record from offset 5 on is not yet readable: a transaction of producer 3 is open since" in ran.stderr
 
 
 def test_another_isolation_level_sends_all_but_markers(transactions: Path) -> None:
     ran = dump(transactions, "--isolation", "read_uncommitted")
-    values = [each[3] for each in sent(ran.stdout, transactions.parent)]
+    values = [each[3] for each in run_script(ran.stdout, transactions.parent)]
     assert values == [b"committed", b"aborted", b"plain", b"open"]
 
 
 def test_a_selection_is_sent(tmp_path: Path) -> None:
     records = [NewRecord(b"a" if number % 2 else b"b", b"%d" % number) for number in range(10)]
     ran = dump(write(tmp_path, records), "--key", "a", "--from-offset", "4", "--limit", "2")
-    assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), [records[5], records[7]])
+    assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), [records[5], records[7]])
 
 
 def test_keys_and_values_can_be_redacted(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"secret", b"hidden", headers=[("h", b"told")])]), "--redact", "keys")
-    ((_, _, key, value, headers),) = sent(ran.stdout, tmp_path)
+    ((_, _, key, value, headers),) = run_script(ran.stdout, tmp_path)
     assert key is not None
     assert (len(key), key != b"secret", value, headers) == (6, True, b"hidden", ((b"h", b"told"),))
 
@@ -277,7 +279,7 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
     assert ran.status == 0
     zeros = "0" * 32
     future = f"orders-4.{zeros}-future"
-    assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [b"orders-3", future.encode()]
+    assert [each[3] for each in run_script(ran.stdout, log_directory.parent)] == [b"orders-3", future.encode()]
     *left_out, internal, aside = ran.stderr.decode().splitlines()[:5]
     assert left_out == [
         "kseg: 4 partitions; 2 directories omitted",
@@ -297,14 +299,14 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
 @pytest.mark.parametrize("options", [["--topic", "__consumer_offsets"], ["--partition", "0", "--key", "k"]])
 def test_an_internal_topic_is_sent_if_it_alone_is_named(options: list[str], log_directory: Path) -> None:
     ran = dump(log_directory, *options)
-    found = sent(ran.stdout, log_directory.parent)
+    found = run_script(ran.stdout, log_directory.parent)
     assert [each[0] for each in found] == (["__consumer_offsets"] if "--topic" in options else [])
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets-0", f"orders-4.{'0' * 32}-delete"])
 def test_a_directory_that_is_given_is_sent_whatever_it_is(name: str, log_directory: Path) -> None:
     ran = dump(log_directory / name)
-    assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [name.encode()]
+    assert [each[3] for each in run_script(ran.stdout, log_directory.parent)] == [name.encode()]
 
 
 def test_a_log_outside_of_a_partitions_directory_is_refused(tmp_path: Path) -> None:
@@ -321,7 +323,7 @@ def test_a_log_outside_of_a_partitions_directory_is_refused(tmp_path: Path) -> N
 def test_golden_records_of_all_formats_are_sent(name: str, count: int, tmp_path: Path) -> None:
     directory = golden.ROOT / "logs" / name
     ran = dump(directory)
-    found = sent(ran.stdout, tmp_path)
+    found = run_script(ran.stdout, tmp_path)
     refused = [int(offset) for offset in re.findall(r"offset (\d+): not sent", ran.stderr.decode())]
     assert len(refused) == count
     records = []

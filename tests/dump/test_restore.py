@@ -32,7 +32,7 @@ def cluster() -> MockCluster:
     return MockCluster(client, f"{broker.host}:{broker.port}")
 
 
-def served(server: str, topic: str, partition: int) -> Iterator[Message]:
+def consume(server: str, topic: str, partition: int) -> Iterator[Message]:
     consumer = Consumer({"bootstrap.servers": server, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     while (message := consumer.poll(PATIENCE)) is not None:
@@ -72,7 +72,7 @@ def test_restore_sends_records_with_all_that_they_have(cluster: MockCluster, tmp
     records += [NewRecord(b"k", "text é→".encode(), headers=headers) for headers in lists]
     write_segment(tmp_path / "orders-2", [NewBatch(records)])
     restore(cluster, tmp_path / "orders-2", "orders", 2)
-    found = list(served(cluster.server, "orders", 2))
+    found = list(consume(cluster.server, "orders", 2))
     assert [(each.key(), each.value(), each.timestamp()[1], each.headers() or []) for each in found] == [
         (each.key, each.value, each.timestamp, list(each.headers)) for each in records
     ]

@@ -15,7 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from kseg.decode.values import DECODERS
 from kseg.layouts.record_columns import FIELD_NAMES
 from tests import golden, run
-from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.decode.schemas_topic import new_client, schema_records, write_topic
 from tests.kernel import made
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.terminal import in_terminal, plain
@@ -23,7 +23,7 @@ from tests.terminal import in_terminal, plain
 NASTY = '\x1b[2J\x1b]0;owned\x07[red]mark[/red] "quoted"\r\n\x9b31m\u202e'
 
 
-def dumped(directory: Path, *arguments: str) -> run.Run:
+def run_dump(directory: Path, *arguments: str) -> run.Run:
     return run.kseg(["dump", *arguments], directory)
 
 
@@ -41,7 +41,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def test_csv_comes_back_with_nulls_and_bytes(partition: Path) -> None:
-    ran = dumped(partition, "orders-3", "-o", "csv", "--fields", "topic,partition,offset,key,value,headers")
+    ran = run_dump(partition, "orders-3", "-o", "csv", "--fields", "topic,partition,offset,key,value,headers")
     assert ran.stdout.startswith(
         b'topic,partition,offset,key,value,headers\n"orders",3,0,,"","[]"\n"orders",3,1,"",,"[]"\n'
     )
@@ -55,12 +55,12 @@ def test_csv_comes_back_with_nulls_and_bytes(partition: Path) -> None:
 
 
 def test_fields_of_json_are_those_asked_for_in_their_order(partition: Path) -> None:
-    ran = dumped(partition, "orders-3", "-o", "json", "--fields", "value,offset,magic,isControl", "--limit", "1")
+    ran = run_dump(partition, "orders-3", "-o", "json", "--fields", "value,offset,magic,isControl", "--limit", "1")
     assert ran.stdout == b'{"value":"","offset":0,"magic":2,"isControl":false}\n'
 
 
 def test_fields_of_text_are_named(partition: Path) -> None:
-    ran = dumped(partition, "orders-3", "--fields", "offset,time,key,value", "--limit", "2")
+    ran = run_dump(partition, "orders-3", "--fields", "offset,time,key,value", "--limit", "2")
     assert ran.stdout.splitlines() == [
         b"offset: 0 time: 2023-11-14T22:13:20.000Z key: null value: ",
         b"offset: 1 time: 2023-11-14T22:13:20.000Z key:  value: null",
@@ -74,11 +74,11 @@ def test_templates_and_text_give_bytes_as_they_are(tmp_path: Path) -> None:
     long = RAW * 100_000
     records = [NewRecord(RAW, b"v", headers=[("h", b"1")]), NewRecord(b"k", RAW), NewRecord(b"l", long)]
     write_segment(tmp_path / "t-0", [NewBatch(records)])
-    lines = dumped(tmp_path, "t-0", "--template", "{key}|{value}").stdout
+    lines = run_dump(tmp_path, "t-0", "--template", "{key}|{value}").stdout
     assert lines == RAW + b"|v\nk|" + RAW + b"\nl|" + long + b"\n"
-    rows = dumped(tmp_path, "t-0", "--fields", "key,value").stdout
+    rows = run_dump(tmp_path, "t-0", "--fields", "key,value").stdout
     assert rows == b"key: " + RAW + b" value: v\nkey: k value: " + RAW + b"\nkey: l value: " + long + b"\n"
-    lines = dumped(tmp_path, f"t-0/{0:020}.log", "--print-data-log").stdout
+    lines = run_dump(tmp_path, f"t-0/{0:020}.log", "--print-data-log").stdout
     assert b" key: " + RAW + b" payload: v\n" in lines
     assert lines.endswith(b" key: l payload: " + long + b"\n")
 
@@ -87,7 +87,7 @@ def test_templates_know_where_a_record_is(tmp_path: Path) -> None:
     for name in ("logs/orders-0", "logs/orders-12", "logs/{a}\\"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
     log = f"{0:020}.log"
-    lines = dumped(tmp_path, "logs", "--template", r"\{topic\} {topic} {partition}\t{key?{file}}").stdout.decode()
+    lines = run_dump(tmp_path, "logs", "--template", r"\{topic\} {topic} {partition}\t{key?{file}}").stdout.decode()
     assert lines.splitlines() == [
         f"{{topic}} orders 0\tlogs/orders-0/{log}",
         f"{{topic}} orders 12\tlogs/orders-12/{log}",
@@ -98,12 +98,12 @@ def test_templates_know_where_a_record_is(tmp_path: Path) -> None:
 def test_names_of_headers_are_given_as_they_are(tmp_path: Path) -> None:
     record = made.Record(value=b"v", headers=[(b"\xff", b"1"), (b"b", None)])
     (tmp_path / f"{0:020}.log").write_bytes(made.batch(made.BatchHeader(), [record]))
-    assert dumped(tmp_path, f"{0:020}.log", "--template", "{headerKeys}").stdout == b"\xff,b\n"
+    assert run_dump(tmp_path, f"{0:020}.log", "--template", "{headerKeys}").stdout == b"\xff,b\n"
 
 
 def test_real_tools_lines_show_what_java_makes_of_bytes(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"\xff")])])
-    lines = dumped(tmp_path, f"t-0/{0:020}.log", "--print-data-log", "--like", "4.3").stdout
+    lines = run_dump(tmp_path, f"t-0/{0:020}.log", "--print-data-log", "--like", "4.3").stdout
     assert lines.endswith(b" key: k payload: \xef\xbf\xbd\n")
 
 
@@ -121,13 +121,13 @@ def test_real_tools_lines_show_what_java_makes_of_bytes(tmp_path: Path) -> None:
 def test_templates_give_whole_json_values(key: bytes | None, shown: str | None, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [NewBatch([NewRecord(key, key)])])
     template = r'\{"k":{key:json},"v":{value:json},"t":{timestamp:iso},"h":{headers:json}\}'
-    line = dumped(tmp_path, "t-0", "--template", template).stdout
+    line = run_dump(tmp_path, "t-0", "--template", template).stdout
     assert json.loads(line) == {"k": shown, "v": shown, "t": "2023-11-14T22:13:20.000Z", "h": []}
     assert "\x1b" not in line.decode()
 
 
 def test_old_formats_have_nulls_for_what_they_lack() -> None:
-    ran = dumped(
+    ran = run_dump(
         golden.ROOT,
         "logs/classes-3.9.1/v0-none",
         "-o",
@@ -155,13 +155,15 @@ def test_terminal_shortens_values_and_no_digits(tmp_path: Path) -> None:
     assert "2023-11-14T22:13:20.000Z" in lines[2]
     assert "kkk…" in lines[2]
     assert "vvv…" in lines[2]
-    whole = dumped(tmp_path, "orders-0", "-o", "table").stdout.decode()
+    whole = run_dump(tmp_path, "orders-0", "-o", "table").stdout.decode()
     assert "v" * 300 in whole
     assert "\x1b" not in whole
 
 
 def test_rows_beyond_a_piece_stay_in_their_columns() -> None:
-    lines = dumped(golden.ROOT, "docs/test-1-0", "-o", "table", "--fields", "offset,value").stdout.decode().splitlines()
+    lines = (
+        run_dump(golden.ROOT, "docs/test-1-0", "-o", "table", "--fields", "offset,value").stdout.decode().splitlines()
+    )
     assert len(lines) == 6302
     assert {line.index("local") for line in lines[2:]} == {lines[2].index("local")}
 
@@ -184,7 +186,7 @@ def orders(tmp_path: Path) -> Path:
     values = [serialize({"id": number, "note": "é\n"}, context) for number in (1, 2)]
     records = [NewRecord(pack(">q", 7), value) for value in (*values, b"\0\0\0\0\x09?", None)]
     write_segment(tmp_path / "orders-0", [NewBatch(records)])
-    write_topic(tmp_path, registered(client))
+    write_topic(tmp_path, schema_records(client))
     return tmp_path
 
 
@@ -192,7 +194,7 @@ AVRO = ["--key-decoder", "int64", "--value-decoder", "avro", "--schema-registry"
 
 
 def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
-    ran = dumped(orders, "orders-0", "-o", "json", "--only", "records", *AVRO)
+    ran = run_dump(orders, "orders-0", "-o", "json", "--only", "records", *AVRO)
     objects = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [each.get("valueDecoded") for each in objects] == [
         {"id": 1, "note": "é\n"},
@@ -203,7 +205,7 @@ def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
     assert [each["keyDecoded"] for each in objects] == [7, 7, 7, 7]
     assert "valueError" in objects[2]
     assert "valueError" not in objects[3]
-    raw = dumped(orders, "orders-0", "-o", "json", "--only", "records").stdout.splitlines()
+    raw = run_dump(orders, "orders-0", "-o", "json", "--only", "records").stdout.splitlines()
     names = ("key", "keyBase64", "value", "valueBase64")
     assert [[each.get(name) for name in names] for each in objects] == [
         [json.loads(line).get(name) for name in names] for line in raw
@@ -213,16 +215,16 @@ def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
 
 
 def test_strict_makes_what_does_not_decode_a_finding(orders: Path) -> None:
-    assert dumped(orders, "orders-0", "--strict", *AVRO).status == 1
-    assert dumped(orders, "orders-0", "--strict", "--limit", "2", *AVRO).status == 0
+    assert run_dump(orders, "orders-0", "--strict", *AVRO).status == 1
+    assert run_dump(orders, "orders-0", "--strict", "--limit", "2", *AVRO).status == 0
 
 
 def test_text_csv_and_templates_show_the_decoded(orders: Path) -> None:
-    text = dumped(orders, "orders-0", *AVRO).stdout.decode()
+    text = run_dump(orders, "orders-0", *AVRO).stdout.decode()
     assert ' key: 7 payload: {"id":1,"note":"é\\n"}\n' in text
-    template = dumped(orders, "orders-0", "--template", "{key} {value}", "--limit", "1", *AVRO).stdout.decode()
+    template = run_dump(orders, "orders-0", "--template", "{key} {value}", "--limit", "1", *AVRO).stdout.decode()
     assert template == '7 {"id":1,"note":"é\\n"}\n'
-    rows = dumped(orders, "orders-0", "-o", "csv", "--fields", "key,value,valueError", *AVRO).stdout.decode()
+    rows = run_dump(orders, "orders-0", "-o", "csv", "--fields", "key,value,valueError", *AVRO).stdout.decode()
     shown = list(csv.reader(io.StringIO(rows, newline="")))
     assert shown[1] == ["7", '{"id":1,"note":"é\\n"}', ""]
     assert shown[3][2] != ""
@@ -230,7 +232,7 @@ def test_text_csv_and_templates_show_the_decoded(orders: Path) -> None:
 
 def test_tables_show_what_was_decoded_and_why_not_in_columns_of_their_own(orders: Path) -> None:
     fields = "offset,keyDecoded,valueDecoded,valueError"
-    lines = dumped(orders, "orders-0", "-o", "table", "--fields", fields, *AVRO).stdout.decode().splitlines()
+    lines = run_dump(orders, "orders-0", "-o", "table", "--fields", fields, *AVRO).stdout.decode().splitlines()
     cells = [re.split(r"\s{2,}", line.strip()) for line in lines[2:]]
     assert cells[0] == ["0", "7", '{"id":1,"note":"é\\n"}', "null"]
     assert cells[2][:3] == ["2", "7", "null"]
@@ -242,8 +244,8 @@ def test_tables_show_what_was_decoded_and_why_not_in_columns_of_their_own(orders
 )
 def test_json_is_compact_or_pretty(name: str, shown: bytes, tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b' {"a" : [1, {}]}')])])
-    assert dumped(tmp_path, "orders-0", "--template", "{value}", "--value-decoder", name).stdout == shown
-    (line,) = dumped(
+    assert run_dump(tmp_path, "orders-0", "--template", "{value}", "--value-decoder", name).stdout == shown
+    (line,) = run_dump(
         tmp_path, "orders-0", "-o", "json", "--only", "records", "--value-decoder", name
     ).stdout.splitlines()
     assert json.loads(line)["valueDecoded"] == {"a": [1, {}]}
@@ -258,17 +260,17 @@ def test_help_of_dump_names_every_decoder() -> None:
 def test_decoded_text_of_any_kind_stands_in_a_table(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b'say "no"', b"\xff"), NewRecord(b"", None)])])
     arguments = ("--key-decoder", "string", "--value-decoder", "json", "--fields", "keyDecoded,valueError")
-    lines = dumped(tmp_path, "orders-0", "-o", "table", *arguments).stdout.decode().splitlines()
+    lines = run_dump(tmp_path, "orders-0", "-o", "table", *arguments).stdout.decode().splitlines()
     assert lines[2].startswith('say "no"')
     assert lines[2].rstrip()[-4:] != "null"
     internal = ("-o", "table", "--fields", "keyError,valueError", "--offsets-decoder")
-    assert "not" in dumped(tmp_path, "orders-0", *internal).stdout.decode()
+    assert "not" in run_dump(tmp_path, "orders-0", *internal).stdout.decode()
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv", "table"])
 def test_every_field_stands_in_every_form(form: str, orders: Path) -> None:
     arguments = ("-o", form, "--fields", ",".join(FIELD_NAMES), *AVRO)
-    ran = dumped(orders, "orders-0", *arguments)
+    ran = run_dump(orders, "orders-0", *arguments)
     assert ran.status == 0
     names = {"text": 0, "json": 0, "csv": 1, "table": 2}[form]
     assert len(ran.stdout.decode().splitlines()) == names + 4
@@ -279,7 +281,7 @@ def test_decoder_of_the_users_own_is_given_headers(partition: Path, monkeypatch:
         "def read(data, headers):\n    return {header.key: len(data) for header in headers}\n"
     )
     monkeypatch.syspath_prepend(str(partition))
-    ran = dumped(partition, "orders-3", "--template", "{value}", "--value-decoder", "mine:read")
+    ran = run_dump(partition, "orders-3", "--template", "{value}", "--value-decoder", "mine:read")
     assert ran.stdout.splitlines() == [b"{}", b"", b'{"trace":16,"raw":16,"none":16}', b"{}"]
 
 
@@ -294,26 +296,28 @@ INTERNAL = [
 @pytest.mark.parametrize(("directory", "name"), INTERNAL)
 def test_internal_topics_are_decoded_by_themselves_in_json_and_tables(directory: str, name: str) -> None:
     path = f"logs/4.3.1/{directory}"
-    ran = dumped(golden.ROOT, path, "-o", "json", "--only", "records", "--no-control")
+    ran = run_dump(golden.ROOT, path, "-o", "json", "--only", "records", "--no-control")
     objects = [json.loads(line) for line in ran.stdout.splitlines()]
     assert objects
     assert all(name in json.dumps([each.get("keyDecoded"), each.get("valueDecoded")]) for each in objects)
     assert all("keyError" not in each and "valueError" not in each for each in objects)
-    assert f'"{name}"' in dumped(golden.ROOT, path, "-o", "table", "--no-control").stdout.decode()
-    assert b"Decoded" not in dumped(golden.ROOT, path, "-o", "json", "--value-decoder", "base64", "--limit", "0").stdout
+    assert f'"{name}"' in run_dump(golden.ROOT, path, "-o", "table", "--no-control").stdout.decode()
+    assert (
+        b"Decoded" not in run_dump(golden.ROOT, path, "-o", "json", "--value-decoder", "base64", "--limit", "0").stdout
+    )
 
 
 # --- other files -----------------------------------------------------------------------------------------------------
 
 
 def objects_of(*paths: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in dumped(golden.ROOT, *paths, "-o", "json").stdout.splitlines()]
+    return [json.loads(line) for line in run_dump(golden.ROOT, *paths, "-o", "json").stdout.splitlines()]
 
 
 def test_indexes_are_objects() -> None:
     sample = "docs/test-1-0/00000000000000203000"
     entries = objects_of(f"{sample}.index")
-    text = dumped(golden.ROOT, f"{sample}.index").stdout.decode().splitlines()[1:]
+    text = run_dump(golden.ROOT, f"{sample}.index").stdout.decode().splitlines()[1:]
     assert [
         f"offset: {entry['offset']} position: {entry['position']}" for entry in entries if entry["type"] == "index"
     ] == text
@@ -337,14 +341,14 @@ def test_other_files_are_objects_and_tables(path: str, type: str, name: str) -> 
     entries = objects_of(path)
     assert entries
     assert all(entry["type"] == type and name in entry for entry in entries)
-    assert name in dumped(golden.ROOT, path, "-o", "table").stdout.decode().splitlines()[0]
-    assert name in dumped(golden.ROOT, path, "-o", "csv").stdout.decode().splitlines()[0].split(",")
+    assert name in run_dump(golden.ROOT, path, "-o", "table").stdout.decode().splitlines()[0]
+    assert name in run_dump(golden.ROOT, path, "-o", "csv").stdout.decode().splitlines()[0].split(",")
 
 
 def test_what_is_wrong_with_an_index_is_an_object(tmp_path: Path) -> None:
     write_segment(tmp_path, [NewBatch([NewRecord(None, b"a")], 5)], 5)
     (tmp_path / f"{5:020}.index").write_bytes(pack(">ii", 3, 0) + b"\0")
-    ran = dumped(tmp_path, f"{5:020}.index", "-o", "json")
+    ran = run_dump(tmp_path, f"{5:020}.index", "-o", "json")
     assert ran.status == 1
     findings = [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "finding"]
     assert {"indexOffset": 8, "logOffset": 5}.items() <= findings[-1].items()

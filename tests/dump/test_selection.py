@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests import golden, run
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import examples, for_each, some
-from tests.processes import started
+from tests.processes import start_process
 from tests.selections import (
     NOTHING,
     OPTIONS,
@@ -32,11 +32,11 @@ from tests.selections import (
 )
 
 
-def dumped(partition: str, *arguments: str) -> run.Run:
+def run_dump(partition: str, *arguments: str) -> run.Run:
     return run.kseg(["dump", partition, "-q", *arguments], golden.ROOT)
 
 
-def shown(members: Object) -> tuple[object, ...]:
+def record_fields(members: Object) -> tuple[object, ...]:
     names = ("file", "position", "offset", "key", "keyBase64", "value", "valueBase64", "timestamp")
     return tuple(members.get(name) for name in names)
 
@@ -44,9 +44,11 @@ def shown(members: Object) -> tuple[object, ...]:
 @settings(max_examples=examples(250))
 @given(selections() | selections((*OPTIONS[:3], control)) | selections((*OPTIONS[:3], no_control)))
 def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen: Chosen) -> None:
-    lines = dumped(chosen.partition, "-o", "json", "--only", "records", *chosen.arguments).stdout.splitlines()
-    printed = [shown(json.loads(line)) for line in lines]
-    assert printed == [shown(record) for record in chosen.records()], run.command([chosen.partition, *chosen.arguments])
+    lines = run_dump(chosen.partition, "-o", "json", "--only", "records", *chosen.arguments).stdout.splitlines()
+    printed = [record_fields(json.loads(line)) for line in lines]
+    assert printed == [record_fields(record) for record in chosen.records()], run.command(
+        [chosen.partition, *chosen.arguments]
+    )
 
 
 @for_each("partition", some(PARTITIONS, 3))
@@ -56,32 +58,34 @@ def test_each_golden_partition_gives_what_a_filter_takes(partition: str) -> None
     middle = records[len(records) // 2]
     for options in ([from_offset(middle, 0)], [from_time(middle, 0), to_offset(records[-1], 0)], [key(middle, 0)]):
         chosen = Chosen(partition, options)
-        lines = dumped(partition, "-o", "json", "--only", "records", *chosen.arguments).stdout.splitlines()
-        printed = [shown(json.loads(line)) for line in lines]
-        assert printed == [shown(record) for record in chosen.records()], run.command([partition, *chosen.arguments])
+        lines = run_dump(partition, "-o", "json", "--only", "records", *chosen.arguments).stdout.splitlines()
+        printed = [record_fields(json.loads(line)) for line in lines]
+        assert printed == [record_fields(record) for record in chosen.records()], run.command(
+            [partition, *chosen.arguments]
+        )
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 10_000])
 def test_limit_and_tail_are_the_ends_of_all(count: int) -> None:
     partition = "logs/2.8.2/roll-time-0"
-    whole = [shown(record) for record in records_of(partition)]
+    whole = [record_fields(record) for record in records_of(partition)]
     for option, wanted in (
         ("--limit", whole[:count]),
         ("--tail", whole[len(whole) - count if count < len(whole) else 0 :]),
     ):
-        lines = dumped(partition, "-o", "json", "--only", "records", option, str(count)).stdout.splitlines()
-        assert [shown(json.loads(line)) for line in lines] == wanted
+        lines = run_dump(partition, "-o", "json", "--only", "records", option, str(count)).stdout.splitlines()
+        assert [record_fields(json.loads(line)) for line in lines] == wanted
 
 
 def test_tail_of_what_else_is_asked() -> None:
     partition = "docs/test-1-0"
-    lines = dumped(partition, "--template", "{offset}", "--tail", "3", "--to-offset", "203205", "--grep", "9").stdout
+    lines = run_dump(partition, "--template", "{offset}", "--tail", "3", "--to-offset", "203205", "--grep", "9").stdout
     assert lines == b"203197\n203198\n203199\n"
 
 
 def test_sample_is_a_share_that_stays_the_same() -> None:
     offsets = [
-        dumped("docs/test-1-0", "--template", "{offset}", "--sample", share).stdout.splitlines()
+        run_dump("docs/test-1-0", "--template", "{offset}", "--sample", share).stdout.splitlines()
         for share in ("5%", "0.05", "0.1", "1")
     ]
     assert offsets[0] == offsets[1]
@@ -185,7 +189,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def indexed(big_partition: Path) -> Path:
+def indexed_partition(big_partition: Path) -> Path:
     """The partition with its indexes beside the logs."""
     for index in (big_partition / "indexed").rglob("*index"):
         index.rename(big_partition / "plain" / "orders-0" / index.name)
@@ -198,10 +202,10 @@ NARROW_OFFSETS = ["--from-offset", str(1000 * BATCH_RECORDS), "--to-offset", str
 
 @pytest.mark.parametrize("narrow", [NARROW, NARROW_OFFSETS], ids=["times", "offsets"])
 def test_narrow_range_of_a_big_partition_reads_little_of_it(
-    narrow: list[str], indexed: Path, bytes_read: list[int], capsys: pytest.CaptureFixture[str]
+    narrow: list[str], indexed_partition: Path, bytes_read: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    size = sum(log.stat().st_size for log in indexed.rglob("*.log"))
-    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *narrow], indexed)
+    size = sum(log.stat().st_size for log in indexed_partition.rglob("*.log"))
+    ran = run.kseg(["dump", "orders-0", "--template", "{offset}", *narrow], indexed_partition)
     assert ran.stdout.split() == [b"%d" % offset for offset in range(1000 * BATCH_RECORDS, 1003 * BATCH_RECORDS)]
     assert (ran.status, ran.stderr) == (0, b"")
     with capsys.disabled():
@@ -224,18 +228,18 @@ LAST = SEGMENTS * SEGMENT_BATCHES * BATCH_RECORDS - 1
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_other_commands_and_tails_read_little_too(
-    arguments: list[str], shown: bytes, indexed: Path, bytes_read: list[int]
+    arguments: list[str], shown: bytes, indexed_partition: Path, bytes_read: list[int]
 ) -> None:
-    size = sum(log.stat().st_size for log in indexed.rglob("*.log"))
-    ran = run.kseg(arguments, indexed)
+    size = sum(log.stat().st_size for log in indexed_partition.rglob("*.log"))
+    ran = run.kseg(arguments, indexed_partition)
     assert ran.status == 0
     assert shown in ran.stdout
     assert sum(bytes_read) < size / 20
 
 
-def test_index_that_lies_is_not_trusted_and_named(indexed: Path, tmp_path: Path) -> None:
+def test_index_that_lies_is_not_trusted_and_named(indexed_partition: Path, tmp_path: Path) -> None:
     partition = tmp_path / "orders-0"
-    shutil.copytree(indexed / "orders-0", partition)
+    shutil.copytree(indexed_partition / "orders-0", partition)
     index = partition / f"{800 * BATCH_RECORDS:020}.index"
     entries = index.read_bytes()
     index.write_bytes(b"".join(entries[at : at + 4] + b"\0\0\0\x07" for at in range(0, len(entries), 8)))
@@ -269,7 +273,7 @@ def test_follow_goes_on_over_a_torn_end_and_a_new_segment_and_ends_with_130(tmp_
     log = write_segment(partition, [NewBatch([NewRecord(None, b"a")], 0)])
     arguments = ["dump", str(partition), "-q", "--template", "{offset} {value}", "--follow", "--tail", "1"]
     command = [str(Path(sys.executable).parent / "kseg"), *arguments]
-    with started(command, tmp_path) as follower:
+    with start_process(command, tmp_path) as follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"0 a\n"
         second = batch_bytes(NewBatch([NewRecord(None, b"b")], 1))
@@ -321,6 +325,6 @@ def test_wrong_usage_ends_with_2(arguments: list[str], complaint: str) -> None:
 
 def test_times_are_in_the_zone_that_is_named() -> None:
     texts = (["--from-time", "2020-02-13T12:38:18.775Z"], ["--from-time", "2020-02-13 13:38:18.775", "--tz", "+01:00"])
-    first, second = (dumped("docs/test-1-0", "--template", "{offset}", *text).stdout for text in texts)
+    first, second = (run_dump("docs/test-1-0", "--template", "{offset}", *text).stdout for text in texts)
     assert first == second
     assert first.startswith(b"2")

@@ -24,7 +24,7 @@ def dump(directory: Path, content: bytes, *options: str) -> Run:
     return kseg(["dump", *options, NAME], directory)
 
 
-def printed(directory: Path, like: str, *entries: tuple[int, ...]) -> list[str]:
+def print_lines(directory: Path, like: str, *entries: tuple[int, ...]) -> list[str]:
     return dump(directory, snapshot(*entries), "--like", like).stdout.decode().split("\n")[1:-1]
 
 
@@ -53,7 +53,7 @@ BATCH = "lastSequence: 1 lastOffset: 53 offsetDelta: 3 timestamp: 1700000000000"
     ],
 )
 def test_producer_in_a_transaction_prints_as_in_each_release(tmp_path: Path, like: str, line: str) -> None:
-    assert printed(tmp_path, like, IN_TRANSACTION) == [line]
+    assert print_lines(tmp_path, like, IN_TRANSACTION) == [line]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_producer_in_a_transaction_prints_as_in_each_release(tmp_path: Path, lik
 )
 def test_producer_without_a_batch_prints_as_in_each_release(tmp_path: Path, like: str, end: str) -> None:
     start = "producerId: 5002 producerEpoch: 0 coordinatorEpoch: 9 currentTxnFirstOffset: "
-    assert printed(tmp_path, like, WITHOUT_BATCH) == [start + end]
+    assert print_lines(tmp_path, like, WITHOUT_BATCH) == [start + end]
 
 
 SCHEMA = "Snapshot failed schema validation: "

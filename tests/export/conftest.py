@@ -24,7 +24,7 @@ class Exported(NamedTuple):
 def damaged_disk(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a disk with a log for each kind of damage."""
     disk = tmp_path_factory.mktemp("disk") / "damaged"
-    for directory in {*exports.damaged(restored), restored / "damaged" / WIPED}:
+    for directory in {*exports.damaged_directories(restored), restored / "damaged" / WIPED}:
         shutil.copytree(directory, disk / directory.name)
     return disk
 

@@ -44,7 +44,7 @@ class ReadBatch(NamedTuple):
     keys: list[bytes | None]
 
 
-def linked(directory: Path) -> dict[Key, Path]:
+def link_partitions(directory: Path) -> dict[Key, Path]:
     """Link all golden partitions in a directory under unique names, and return the target of each."""
     places: dict[Key, Path] = {}
     for folder in [*(golden.ROOT / "logs").iterdir(), golden.ROOT / DAMAGED]:

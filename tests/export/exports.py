@@ -29,7 +29,7 @@ YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
 """Times in milliseconds that a table can hold."""
 
 
-def damaged(root: Path) -> list[Path]:
+def damaged_directories(root: Path) -> list[Path]:
     """Return one of golden's damaged directories for each kind of damage; all of them in `make test-exhaustive`."""
     directories = sorted(path for path in (root / "damaged").iterdir() if path.is_dir())
     return some_of_each(directories, lambda path: path.name.partition("-")[2])

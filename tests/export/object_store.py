@@ -34,7 +34,7 @@ def serving(application: "WSGIApplication") -> Iterator[str]:
 
 
 @contextmanager
-def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
+def redirect_to(url: str) -> Iterator[pytest.MonkeyPatch]:
     """Redirect s3:// URLs to the store at a URL."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():

@@ -31,7 +31,7 @@ class CrashError(BaseException):
     """The error of an ended process, whose later operations aren't done."""
 
 
-def paused(
+def pause_runs(
     begin: Callable[[], tuple[World, "Exporter"]], stride: int, at_least: int, first: int
 ) -> Iterator[tuple[World, "Exporter"]]:
     """Yield new runs, each paused before a later one of its steps, and finally one that has ended.

@@ -472,7 +472,7 @@ def test_offsets_that_went_while_they_were_withheld_are_counted_once(has_run_bef
 # --- the remote tier --------------------------------------------------------------------------------------------------
 
 
-def tiered(tmp_path: Path) -> Path:
+def tiered_partition(tmp_path: Path) -> Path:
     """Return a partition whose offsets 100 to 200 are only in the remote tier."""
     log = tmp_path / "disk" / "orders-0"
     exports.write_log(log, 200, 50)
@@ -482,7 +482,7 @@ def tiered(tmp_path: Path) -> Path:
 
 
 def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
-    tiered(tmp_path)
+    tiered_partition(tmp_path)
     report = exports.export([tmp_path / "disk"], tmp_path / "out")
     assert_adds_up(report, tmp_path / "out")
     part = exports.of_partition(report, "orders")
@@ -492,7 +492,7 @@ def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
 
 
 def test_metadata_tell_of_a_tier_that_no_checkpoint_tells_of(tmp_path: Path) -> None:
-    log = tiered(tmp_path)
+    log = tiered_partition(tmp_path)
     (log.parent / "log-start-offset-checkpoint").unlink()
     write_metadata(tmp_path / "controller", remote_storage_enable="true")
     report = exports.export([tmp_path / "disk", tmp_path / "controller"], tmp_path / "out")
@@ -500,7 +500,7 @@ def test_metadata_tell_of_a_tier_that_no_checkpoint_tells_of(tmp_path: Path) -> 
 
 
 def test_metadata_on_another_disk_say_that_there_is_no_tier(tmp_path: Path) -> None:
-    tiered(tmp_path)
+    tiered_partition(tmp_path)
     write_metadata(tmp_path / "controller")
     report = exports.export([tmp_path / "disk", tmp_path / "controller"], tmp_path / "out")
     assert exports.of_partition(report, "orders").remote == []
@@ -510,14 +510,14 @@ def test_offsets_exported_before_they_went_to_the_remote_tier_are_not_told(tmp_p
     with_segments(tmp_path / "disk" / "orders-0", 100, 150)
     exports.export([tmp_path / "disk"], tmp_path / "out")
     shutil.rmtree(tmp_path / "disk")
-    tiered(tmp_path)
+    tiered_partition(tmp_path)
     report = exports.export([tmp_path / "disk"], tmp_path / "out")
     assert_adds_up(report, tmp_path / "out")
     assert (exports.of_partition(report, "orders").remote, report.is_whole) == ([], True)
 
 
 def test_the_remote_tier_of_a_partition_without_local_records_is_told(tmp_path: Path) -> None:
-    log = tiered(tmp_path)
+    log = tiered_partition(tmp_path)
     (log / f"{200:020}.log").write_bytes(b"")
     (log / f"{200:020}.index").unlink()
     report = exports.export([tmp_path / "disk"], tmp_path / "out")

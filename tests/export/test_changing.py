@@ -23,7 +23,7 @@ from tests.export.test_cleaned import rows
 from tests.loops import for_each, some
 
 
-def made(tmp_path: Path, seed: int = 7) -> ChangingLog:
+def changing_log(tmp_path: Path, seed: int = 7) -> ChangingLog:
     """Return a topic of three segments, the last one active."""
     log = ChangingLog(tmp_path / "disk" / "orders-0", Random(seed))
     for _ in range(3):
@@ -59,7 +59,7 @@ def at_order(number: int, step: Callable[[], object]) -> Callable[[], None]:
 
 @pytest.mark.parametrize("number", range(6))
 def test_a_log_that_is_cleaned_while_it_is_read(number: int, tmp_path: Path) -> None:
-    log = made(tmp_path)
+    log = changing_log(tmp_path)
     before = log.rows()
     report = export(tmp_path, at_order(number, log.clean))
     (part,) = report.partitions
@@ -90,7 +90,7 @@ def test_what_earlier_runs_wrote_stays_where_a_log_is_cleaned_while_it_is_read(
 
 @pytest.mark.parametrize("number", range(6))
 def test_what_retention_deletes_while_a_log_is_read_is_missed(number: int, tmp_path: Path) -> None:
-    log = made(tmp_path)
+    log = changing_log(tmp_path)
     before = {row[1] for row in log.rows()}
     first = log.bases()[-1]
 
@@ -110,7 +110,7 @@ def test_what_retention_deletes_while_a_log_is_read_is_missed(number: int, tmp_p
 
 
 def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
-    log = made(tmp_path)
+    log = changing_log(tmp_path)
     last = log.bases()[-1]
     other = ChangingLog(tmp_path / "disk" / "other-0", Random(8))
     other.append(5)
@@ -125,7 +125,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_topic_that_is_recreated_while_it_is_read(tmp_path: Path) -> None:
-    log = made(tmp_path)
+    log = changing_log(tmp_path)
 
     def make() -> None:
         log.make()
@@ -145,7 +145,7 @@ def test_a_topic_that_is_recreated_while_it_is_read(tmp_path: Path) -> None:
     some(product(range(6), [{}, {"isolation": Isolation.READ_COMMITTED}, {"latest_per_key": Tombstones.KEEP}]), 2),
 )
 def test_logs_that_change_at_random_while_they_are_read(seed: int, read: dict[str, object], tmp_path: Path) -> None:
-    log, random = made(tmp_path, seed), Random(seed)
+    log, random = changing_log(tmp_path, seed), Random(seed)
     there = set(log.rows())
 
     def change() -> None:
@@ -194,7 +194,7 @@ def test_what_another_run_commits_stays_though_the_log_is_cleaned_since(
 
 
 def test_a_log_that_only_its_readers_lack_ends_the_run(tmp_path: Path) -> None:
-    log = made(tmp_path)
+    log = changing_log(tmp_path)
     hidden = tmp_path / "hidden"
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:

@@ -18,7 +18,7 @@ from kseg.export.planning import Export
 from kseg.export.report import reconcile
 from kseg.export.settings import FileOptions
 from tests.export import exports
-from tests.export.stepped import Exporter, Store, paused
+from tests.export.stepped import Exporter, Store, pause_runs
 from tests.loops import TAKES_ALL
 
 TOPICS = 3
@@ -90,13 +90,13 @@ class Histories:
         names = [name for name in store.files if name.startswith("_kseg/manifest-")]
         assert sorted(names) == [manifest_name(number + 1) for number in range(len(store.claims))]
 
-    def numbered(self, number: int) -> Manifest | Stub:
+    def find_manifest(self, number: int) -> Manifest | Stub:
         """Return the manifest of a number."""
         return Manifest.from_bytes(self.store.files[manifest_name(number)], manifest_name(number))
 
     def counting(self) -> Manifest:
         """Return the valid manifest."""
-        found = self.numbered(len(self.store.claims))
+        found = self.find_manifest(len(self.store.claims))
         assert isinstance(found, Manifest)
         return found
 
@@ -122,7 +122,7 @@ class Histories:
         """Assert that, if files are renamed and reported complete, they are those of exactly one manifest."""
         if self.store.renames and "_SUCCESS" in self.store.files:
             seen = {name for name in self.store.files if name.endswith(".parquet") and not name.startswith("_kseg/")}
-            manifests = map(self.numbered, range(max(len(self.store.claims) - 1, 1), len(self.store.claims) + 1))
+            manifests = map(self.find_manifest, range(max(len(self.store.claims) - 1, 1), len(self.store.claims) + 1))
             assert seen in [set(found.paths()) for found in manifests if isinstance(found, Manifest)]
 
     def check_the_next_run_tidies_up(self) -> None:
@@ -250,7 +250,7 @@ def paused_runs(
         histories = Histories(sources, before.store.copy())
         return histories, histories.come(1, overwrite=kind == "overwriting", merge_files=kind == "merging")
 
-    for histories, pausing in paused(begin, stride, at_least=30, first=first):
+    for histories, pausing in pause_runs(begin, stride, at_least=30, first=first):
         histories.check_what_readers_see()
         yield histories, pausing
 

@@ -47,7 +47,7 @@ def test_a_range_is_held_if_nothing_is_missing_and_met_if_something_is_there(
 @given(coverages(CLOSED), coverages(CLOSED))
 def test_coverages_are_joined_and_subtracted_as_sets_are(one: Coverage, other: Coverage) -> None:
     own, others = offsets(*one.ranges), offsets(*other.ranges)
-    assert offsets(*(one + other).ranges) == offsets(*Coverage.joined([one, other]).ranges) == own | others
+    assert offsets(*(one + other).ranges) == offsets(*Coverage.join([one, other]).ranges) == own | others
     assert offsets(*one.without(other).ranges) == own - others
     whole = one.union()
     assert (offsets(*whole.ranges), whole.count) == (own, len(own))

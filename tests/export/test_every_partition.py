@@ -38,7 +38,7 @@ def test_every_partitions_rows_are_those_that_others_read(
     table_format: str, isolation: str, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logs").mkdir()
-    places = every_partition.linked(tmp_path / "logs")
+    places = every_partition.link_partitions(tmp_path / "logs")
     links = sorted((tmp_path / "logs").iterdir())
     taken = some_of_each(links, lambda link: kind(link.readlink()))[PARTS[part]]
     kept = {link.readlink() for link in taken}

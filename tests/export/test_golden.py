@@ -16,7 +16,7 @@ from tests.loops import for_each, some
 FOLDERS = sorted(path for path in (golden.ROOT / "logs").iterdir() if not path.name.endswith("-tiered-remote"))
 
 
-def expected(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+def expected_rows(folder: Path) -> dict[str, list[tuple[object, ...]]]:
     directories = {path.parent for path in folder.rglob("*.log")}
     rows = {path.name: [exports.row_of(record) for record in exports.records_of(path)] for path in directories}
     return {name: found for name, found in rows.items() if found}
@@ -27,7 +27,7 @@ def assert_rows_are_the_logs_records(folder: Path, target_size: int, tmp_path: P
     written = defaultdict(list)
     for topic, partition, table in exports.tables(tmp_path / "out"):
         written[topic if partition is None else f"{topic}-{partition}"] += exports.rows_of(table)
-    assert written == expected(folder)
+    assert written == expected_rows(folder)
     assert report.is_whole
 
 

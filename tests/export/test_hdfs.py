@@ -15,7 +15,7 @@ LOG = "docs/test-1-0"
 def test_without_libhdfs_one_line_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JAVA_HOME", "ARROW_LIBHDFS_DIR", "HADOOP_HOME"):
         monkeypatch.setenv(name, "/nowhere")
-    ran = run.bounded(["export", LOG, "hdfs://head:8020/out"], golden.ROOT, memory=None)
+    ran = run.run_bounded(["export", LOG, "hdfs://head:8020/out"], golden.ROOT, memory=None)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
     assert ran.stderr.startswith(b"kseg: hdfs://head:8020/: Unable to load lib")
     assert b"ARROW_LIBHDFS_DIR and CLASSPATH of a Hadoop client; webhdfs://head:9870/" in ran.stderr

@@ -333,12 +333,12 @@ def places_of(value: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
             yield from places_of(inner, (*where, name))
 
 
-def changed(value: Any, where: tuple[Any, ...], new: Any) -> Any:
+def change_value(value: Any, where: tuple[Any, ...], new: Any) -> Any:
     """Return a copy with one value replaced."""
     if not where:
         return new
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[where[0]] = changed(value[where[0]], where[1:], new)
+    copy[where[0]] = change_value(value[where[0]], where[1:], new)
     return copy
 
 
@@ -360,7 +360,7 @@ def test_any_json_in_the_place_of_any_member_is_a_line_at_most(shared_place: Pla
     place = shared_place
     where = chosen.draw(st.sampled_from(list(places_of(place.manifest))))
     new = chosen.draw(ANY_JSON)
-    place.write(json.dumps(changed(place.manifest, where, new)).encode("utf-8", "surrogatepass"))
+    place.write(json.dumps(change_value(place.manifest, where, new)).encode("utf-8", "surrogatepass"))
     ran = place.export("--dry-run")
     assert ran.status in (0, 2)
     assert ran.stderr.count(b"\n") == (ran.status == 2)

@@ -25,7 +25,7 @@ TIMES = (
 WAYS = [*((table_format, ("topic", "date")) for table_format in FORMATS), ("iceberg", ())]
 
 
-def held(milliseconds: int) -> int | None:
+def stored_timestamp(milliseconds: int) -> int | None:
     """Return a table's form of a timestamp, in microseconds."""
     return milliseconds * 1000 if milliseconds in exports.YEARS_1_TO_9999 else None
 
@@ -72,7 +72,7 @@ def export_by_schema(place: Path, schema: object, table_format: str, *options: s
     )
 
 
-def told(report: Any) -> list[str]:
+def message_lines(report: Any) -> list[str]:
     return [line for line in report_lines(report) if "outside of the years" in line]
 
 
@@ -80,15 +80,15 @@ def told(report: Any) -> list[str]:
 def test_times_outside_of_the_years_1_to_9999_are_null_and_their_milliseconds_kept(
     table_format: str, folders: tuple[str, ...], tmp_path: Path
 ) -> None:
-    out, count = tmp_path / "out", sum(held(time) is None for time in TIMES)
+    out, count = tmp_path / "out", sum(stored_timestamp(time) is None for time in TIMES)
     write(tmp_path / "disk/orders-0", TIMES)
     options: dict[str, Any] = {"table_format": table_format, "partition_by": folders}
     report = exports.export([tmp_path / "disk"], out, **options)
     table = table_of(out, table_format)
-    assert table.column("timestamp").cast(pa.int64()).to_pylist() == list(map(held, TIMES))
+    assert table.column("timestamp").cast(pa.int64()).to_pylist() == list(map(stored_timestamp, TIMES))
     assert table.column("timestampMs").to_pylist() == list(TIMES)
     assert (exports.of_partition(report, "orders").without_time, report.status) == (count, 0)
-    assert told(report) == [
+    assert message_lines(report) == [
         f"orders-0: {count} timestamps are outside of the years 1 to 9999, so the column timestamp is null; "
         "timestampMs has the milliseconds"
     ]
@@ -104,7 +104,7 @@ def test_times_outside_of_the_years_1_to_9999_are_null_and_their_milliseconds_ke
 
 def assert_found(out: Path, table_format: str, nulls: int) -> None:
     """Assert that queries find all rows, although the libraries skip files by partition."""
-    days = {time // 86_400_000 for time in TIMES if held(time) is not None}
+    days = {time // 86_400_000 for time in TIMES if stored_timestamp(time) is not None}
     if table_format == "iceberg":
         table = catalog(out).load_table(NO_TABLE.name)
         counts = [
@@ -132,7 +132,7 @@ def test_a_table_without_milliseconds_keeps_its_columns(table_format: str, tmp_p
     report = exports.export([disk], out, **options, merge_files=True)
     assert table_of(out, table_format).schema.names == columns
     assert sorted(times_of(out, table_format), key=str) == [NOW_MS * 1000, NOW_MS * 1000, None]
-    assert told(report) == [
+    assert message_lines(report) == [
         "orders-1: 1 timestamp is outside of the years 1 to 9999, so the column timestamp is null, "
         "and this table has no column timestampMs; export to another destination to keep them"
     ]

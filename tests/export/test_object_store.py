@@ -20,7 +20,7 @@ from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from kseg.store import remote_files as remote
 from tests.export import exports
-from tests.export.object_store import meant, serving
+from tests.export.object_store import redirect_to, serving
 
 OUT = "s3://kafka/out"
 
@@ -34,7 +34,7 @@ def urls() -> Iterator[tuple[str, str]]:
         environ.pop("HTTP_IF_NONE_MATCH", None)
         return backend(environ, start_response)
 
-    with serving(backend) as url, serving(forgetful) as other, meant(url):
+    with serving(backend) as url, serving(forgetful) as other, redirect_to(url):
         yield url, other
 
 

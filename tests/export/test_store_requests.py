@@ -19,7 +19,7 @@ from kseg.export.settings import LogSelection, OffsetRange
 from kseg.store import objects
 from kseg.store import remote_files as remote
 from tests.export import exports
-from tests.export.object_store import CountingStore, Request, meant, serving
+from tests.export.object_store import CountingStore, Request, redirect_to, serving
 
 PARTITIONS, FILES = 60, 4
 PAGE = 20
@@ -30,7 +30,7 @@ PAGE = 20
 def url() -> Iterator[tuple[CountingStore, str]]:
     """Yield a store for s3:// URLs."""
     store = CountingStore()
-    with serving(store) as url, meant(url) as patch:
+    with serving(store) as url, redirect_to(url) as patch:
         patch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", str(PAGE))
         yield store, url
 

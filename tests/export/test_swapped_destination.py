@@ -49,17 +49,17 @@ class Place:
         line = ["export", str(self.source), str(self.out), "--format", self.table_format, *options]
         return run.kseg(line, golden.ROOT)
 
-    def untouched(self) -> dict[str, Any]:
+    def untouched_files(self) -> dict[str, Any]:
         """Return everything that no export may change."""
         return listing(self.source) | listing(self.outside)
 
     def assert_refused(self, words: str, *options: str) -> None:
         """Assert that an export exits with 2 and one line, and has changed nothing outside."""
-        before = self.untouched()
+        before = self.untouched_files()
         ran = self.export(*options)
         assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
         assert words in ran.stderr.decode(), ran.stderr
-        assert self.untouched() == before
+        assert self.untouched_files() == before
 
     def swap(self, name: str = "") -> None:
         """Move something away and put a link in its place."""
@@ -76,7 +76,7 @@ class Place:
 def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str, moment: str, tmp_path: Path) -> None:
     """The rest is written where the export began, and nothing at the link's target."""
     place = Place(tmp_path, table_format)
-    before = place.untouched()
+    before = place.untouched_files()
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         if moment == "before":
@@ -91,7 +91,7 @@ def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str,
     with pytest.raises(KsegError) as raised:
         run_export(export, execute)
     assert isinstance(raised.value, SwappedError) or moment == "after"
-    assert place.untouched() == before
+    assert place.untouched_files() == before
 
 
 @for_each(
@@ -100,7 +100,7 @@ def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str,
 )
 def test_a_folder_that_is_replaced_meanwhile_gets_nothing(table_format: str, name: str, tmp_path: Path) -> None:
     place = Place(tmp_path, table_format)
-    before = place.untouched()
+    before = place.untouched_files()
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         results = list(execute_here(orders, job))
@@ -111,7 +111,7 @@ def test_a_folder_that_is_replaced_meanwhile_gets_nothing(table_format: str, nam
     export = Export((str(place.source),), str(place.out), files=files, overwrite=True)
     with pytest.raises(KsegError, match=r"symbolic link|replaced it"):
         run_export(export, execute)
-    assert place.untouched() == before
+    assert place.untouched_files() == before
 
 
 @pytest.mark.parametrize("is_put_back", [False, True], ids=["stays", "is put back"])
@@ -181,11 +181,11 @@ def test_old_metadata_elsewhere_are_not_removed(where: str, tmp_path: Path) -> N
 @for_each("name", ["write.metadata.path", "write.data.path"])
 def test_new_metadata_are_not_written_elsewhere(name: str, tmp_path: Path) -> None:
     place = Place(tmp_path, "iceberg")
-    before = place.untouched()
+    before = place.untouched_files()
     change_metadata(place, lambda metadata: metadata["properties"].update({name: f"file://{place.outside}"}))
     ran = place.export()
     assert ran.status == (2 if name == "write.metadata.path" else 0)
-    assert place.untouched() == before
+    assert place.untouched_files() == before
 
 
 @for_each("name", ["py-io-impl", "write.py-location-provider.impl"])
@@ -200,13 +200,13 @@ def test_a_property_of_a_table_imports_nothing(name: str, tmp_path: Path, monkey
 @for_each("column", ["metadata_location", "previous_metadata_location"])
 def test_a_catalog_that_leads_elsewhere_is_refused(column: str, tmp_path: Path) -> None:
     place = Place(tmp_path, "iceberg")
-    before = place.untouched()
+    before = place.untouched_files()
     with sqlite3.connect(place.out / "catalog.db") as catalog:
         catalog.execute(f"UPDATE iceberg_tables SET {column} = ?", (f"file://{place.outside}/precious",))
     catalog.close()
     ran = place.export()
     assert ran.status == (2 if column == "metadata_location" else 0)
-    assert place.untouched() == before
+    assert place.untouched_files() == before
 
 
 def test_a_journal_that_names_another_file_is_refused(tmp_path: Path) -> None:

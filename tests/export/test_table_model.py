@@ -26,7 +26,7 @@ from kseg.export.planning import Export
 from kseg.export.settings import FileOptions, ReadOptions
 from tests.export import exports
 from tests.export.exports import table_log
-from tests.export.stepped import Exporter, paused
+from tests.export.stepped import Exporter, pause_runs
 from tests.export.test_tables import FORMATS, log_of, rows
 from tests.loops import TAKES_ALL, for_each
 
@@ -259,7 +259,7 @@ def paused_runs(
         return table, table.come(**options)
 
     stride = 1 if table_format == "delta" else 4 if TAKES_ALL else 2
-    return paused(begin, stride, at_least=15, first=first)
+    return pause_runs(begin, stride, at_least=15, first=first)
 
 
 @FORMATS

@@ -171,7 +171,7 @@ def test_keys_have_columns_too(logs: TypedLogs, out: Path) -> None:
 OLD = record(field("id", "int"), field("note", "string"), optional("gone", "string"))
 
 
-def changed(kind: object) -> dict[str, Any]:
+def change_schema(kind: object) -> dict[str, Any]:
     return record(field("id", kind), field("note", "string"))
 
 
@@ -304,8 +304,8 @@ def test_aliases_that_are_no_names_do_not_count(tmp_path: Path) -> None:
 
 
 def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, out: Path) -> None:
-    logs.avro("orders", changed("int"), [{"id": 1, "note": "a"}])
-    logs.avro("orders", changed("string"), [{"id": "x", "note": "b"}] * 3)
+    logs.avro("orders", change_schema("int"), [{"id": 1, "note": "a"}])
+    logs.avro("orders", change_schema("string"), [{"id": "x", "note": "b"}] * 3)
     ran = logs.export(out, "--on-mismatch", "raw", "--keep-raw", "undecoded")
     found = report(ran)
     assert (found["undecoded"], found["recordsOut"]) == (3, 4)
@@ -317,8 +317,8 @@ def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, o
 
 
 def test_a_version_that_no_record_has_does_not_matter(logs: TypedLogs, out: Path) -> None:
-    logs.register("orders-value", changed("string"))
-    logs.avro("orders", changed("int"), [{"id": 1, "note": "a"}])
+    logs.register("orders-value", change_schema("string"))
+    logs.avro("orders", change_schema("int"), [{"id": 1, "note": "a"}])
     assert report(logs.export(out))["undecoded"] == 0
     assert values(out) == [{"id": 1, "note": "a"}]
 
@@ -360,10 +360,10 @@ def test_a_later_run_adds_fields_and_readers_read_both(logs: TypedLogs, out: Pat
 
 
 def test_a_later_run_that_would_change_a_column_is_refused(logs: TypedLogs, out: Path) -> None:
-    logs.avro("orders", changed("int"), [{"id": 1, "note": "a"}])
+    logs.avro("orders", change_schema("int"), [{"id": 1, "note": "a"}])
     logs.export(out)
     before = sorted(out.rglob("*"))
-    logs.avro("orders", changed("double"), [{"id": 0.5, "note": "b"}])
+    logs.avro("orders", change_schema("double"), [{"id": 0.5, "note": "b"}])
     ran = logs.export(out)
     assert ran.status == 2
     assert b"field id is double, not long as in the destination" in ran.stderr

@@ -75,13 +75,13 @@ def by_file(logs: TypedLogs, out: Path, schema: object, *more: str) -> run.Run:
     return run.kseg([*command, "--schema", "order.json", *more], logs.directory)
 
 
-def encoded(value: object) -> bytes:
+def encode(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
 def test_what_a_schema_says_has_columns_and_the_rest_is_text(logs: TypedLogs, out: Path) -> None:
     wrong: list[dict[str, Any]] = [{"id": "1"}, {"paid": 1}, {"lines": [{"m": 1}]}, {"id": 1.5}, {"id": True}]
-    logs.raw("orders", [encoded(GIVEN), *map(encoded, wrong), b"{", b"[]", encoded({})])
+    logs.raw("orders", [encode(GIVEN), *map(encode, wrong), b"{", b"[]", encode({})])
     assert report(by_file(logs, out, SCHEMA, "--keep-raw", "undecoded"))["undecoded"] == 7
     first, *others, last = values(out)
     assert first == READ
@@ -89,8 +89,8 @@ def test_what_a_schema_says_has_columns_and_the_rest_is_text(logs: TypedLogs, ou
     assert set(last.values()) == {None}
     assert [None if each is None else bytes(each) for each in values(out, "value")][:3] == [
         None,
-        encoded(wrong[0]),
-        encoded(wrong[1]),
+        encode(wrong[0]),
+        encode(wrong[1]),
     ]
 
 

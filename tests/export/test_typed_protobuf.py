@@ -81,7 +81,7 @@ READ = {
 }
 
 
-def compiled(folder: Path, text: str, name: str = "order") -> Path:
+def compile_schema(folder: Path, text: str, name: str = "order") -> Path:
     (folder / f"{name}.proto").write_text(text)
     well_known = Path(protoc.__file__).parent / "_proto"
     arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={folder}/{name}.set"]
@@ -99,7 +99,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def serialized(logs: TypedLogs, message: Message) -> bytes:
+def serialize(logs: TypedLogs, message: Message) -> bytes:
     made: bytes = ProtobufSerializer(type(message), logs.client, OLD_FORMAT)(message, CONTEXT)
     return made
 
@@ -119,46 +119,46 @@ def by_set(logs: TypedLogs, out: Path, descriptors: Path, *more: str) -> run.Run
     return run.kseg([*command, "--schema", str(descriptors), "--message", "shop.Order", *more], logs.directory)
 
 
-def checked(value: dict[str, Any]) -> dict[str, Any]:
+def check_row(value: dict[str, Any]) -> dict[str, Any]:
     parent = value.pop("parent")
     assert parent is None or '"small":4' in parent
     return {**value, "at": value["at"] and value["at"].astimezone(UTC)}
 
 
-def wanted() -> dict[str, Any]:
+def expected_row() -> dict[str, Any]:
     return {name: value for name, value in READ.items() if name != "parent"}
 
 
 def test_every_kind_of_protobuf_has_its_column(tmp_path: Path, logs: TypedLogs, out: Path) -> None:
-    descriptors = compiled(tmp_path, RICH)
+    descriptors = compile_schema(tmp_path, RICH)
     made = message_class(descriptors, "shop.Order")
-    logs.raw("orders", [made(**GIVEN).SerializeToString(), serialized(logs, made(note="")), None, b"\xff"])
+    logs.raw("orders", [made(**GIVEN).SerializeToString(), serialize(logs, made(note="")), None, b"\xff"])
     assert report(by_set(logs, out, descriptors))["undecoded"] == 1
     full, empty, *none = values(out)
-    assert checked(full) == wanted()
+    assert check_row(full) == expected_row()
     assert (empty["small"], empty["note"], empty["cash"], empty["price"], empty["lines"]) == (0, "", None, None, [])
     assert none == [None, None]
 
 
 def test_a_registrys_messages_have_columns_and_may_grow(tmp_path: Path, logs: TypedLogs, out: Path) -> None:
-    old = compiled(tmp_path, f"{HEAD} message Order {{ int32 id = 1; }}", "old")
-    new = compiled(tmp_path, f"{HEAD} message Order {{ int64 id = 1; repeated string tags = 2; }}", "new")
+    old = compile_schema(tmp_path, f"{HEAD} message Order {{ int32 id = 1; }}", "old")
+    new = compile_schema(tmp_path, f"{HEAD} message Order {{ int64 id = 1; repeated string tags = 2; }}", "new")
     first, second = (message_class(each, "shop.Order") for each in (old, new))
-    logs.raw("orders", [serialized(logs, first(id=1)), serialized(logs, second(id=2**40, tags=["a"]))])
+    logs.raw("orders", [serialize(logs, first(id=1)), serialize(logs, second(id=2**40, tags=["a"]))])
     assert report(logs.export(out))["undecoded"] == 0
     assert values(out) == [{"id": 1, "tags": None}, {"id": 2**40, "tags": ["a"]}]
 
 
 def test_records_tell_which_message_of_a_file_they_are(tmp_path: Path, logs: TypedLogs, out: Path) -> None:
-    descriptors = compiled(tmp_path, f"{HEAD} message Other {{ int32 a = 1; }} message Order {{ int32 id = 1; }}")
+    descriptors = compile_schema(tmp_path, f"{HEAD} message Other {{ int32 a = 1; }} message Order {{ int32 id = 1; }}")
     made = message_class(descriptors, "shop.Order")
-    logs.raw("orders", [serialized(logs, made(id=number)) for number in range(3)])
+    logs.raw("orders", [serialize(logs, made(id=number)) for number in range(3)])
     assert report(logs.export(out))["undecoded"] == 0
     assert values(out) == [{"id": 0}, {"id": 1}, {"id": 2}]
 
 
 def test_an_unknown_number_of_an_enum_and_a_far_time(tmp_path: Path, logs: TypedLogs, out: Path) -> None:
-    descriptors = compiled(tmp_path, RICH)
+    descriptors = compile_schema(tmp_path, RICH)
     made = message_class(descriptors, "shop.Order")
     logs.raw("orders", [made(kind=7).SerializeToString(), made(at={"seconds": 2**60}).SerializeToString()])
     assert report(by_set(logs, out, descriptors))["undecoded"] == 1

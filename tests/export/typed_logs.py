@@ -12,7 +12,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kseg.kernel.record import Header
 from tests import run
-from tests.decode.schemas_topic import new_client, registered, write_topic
+from tests.decode.schemas_topic import new_client, schema_records, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
 
 PER_BATCH = 50
@@ -51,7 +51,7 @@ class TypedLogs:
 
     def registry(self) -> Path:
         """Return the current partition of the registry."""
-        return write_topic(self.directory, registered(self.client))
+        return write_topic(self.directory, schema_records(self.client))
 
     def export(self, destination: Path, *options: str, topic: str = "orders") -> run.Run:
         """Export a topic with typed values."""

@@ -46,7 +46,7 @@ class Fault:
         at, hunk = self.locate(source)
         return at + 1 + len(list(takewhile(lambda line: line[0] == " ", hunk)))
 
-    def applied(self, source: str) -> str:
+    def apply(self, source: str) -> str:
         """Return the source with the fault in it."""
         at, hunk = self.locate(source)
         own = source.splitlines(keepends=True)

@@ -108,7 +108,7 @@ def run(names: tuple[str, ...], minutes: float) -> None:
         worker = workers.get()
         try:
             covering = tests.get(fault.name, [])
-            return _judged(fault, worker, list(seconds) if covering is None else covering, weights, 60 * minutes)
+            return _judge(fault, worker, list(seconds) if covering is None else covering, weights, 60 * minutes)
         finally:
             workers.put(worker)
 
@@ -132,7 +132,7 @@ def _keep(name: str, verdict: Verdict) -> None:
     RESULTS.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
 
 
-def _judged(
+def _judge(
     fault: Fault, worker: Worker, covering: list[str], weights: dict[str, float], most_seconds: float
 ) -> Verdict:
     start = time.monotonic()

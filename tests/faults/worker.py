@@ -45,7 +45,7 @@ class Worker:
     def faulty(self, fault: Fault) -> Iterator[None]:
         """Put a fault in, and take it out afterwards; times of files change with it, so that Python compiles them."""
         target = self.root / fault.path
-        target.write_text(fault.applied(target.read_text(encoding="utf-8")), encoding="utf-8")
+        target.write_text(fault.apply(target.read_text(encoding="utf-8")), encoding="utf-8")
         try:
             if fault.is_compiled:
                 self._compile(BUILD / f"{fault.name}.so")

@@ -136,10 +136,10 @@ def test_limits_are_the_values_that_fit(code: str, limits: range) -> None:
     field = FixedField(0, struct_of(FixedField(0, 0, code)).size, code)
     assert field.limits == limits
     for value in (limits[0], limits[-1]):
-        assert field.read(field.packed(value)) == value
+        assert field.read(field.pack(value)) == value
     for value in (limits[0] - 1, limits[-1] + 1):
         with pytest.raises(OverflowError):
-            field.packed(value)
+            field.pack(value)
 
 
 def test_a_header_as_a_value_has_the_declared_names() -> None:

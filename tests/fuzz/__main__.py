@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from tests.fuzz.cases import KINDS, Case, Series
-from tests.fuzz.minimize import minimized
+from tests.fuzz.minimize import minimize
 from tests.fuzz.worker import FOUND, LONGEST_CASE, Tally, Worker, keep, try_case
 
 CRASH_ATTEMPTS = 60
@@ -54,7 +54,7 @@ def _run(series: Series, first: int, until: float, most_bytes: int, found: Path)
         while time.time() < until and done.bytes < most_bytes:
             arguments = [done.number, until, most_bytes - done.bytes, progress, found]
             with _python("work", *series.arguments(), *map(str, arguments)) as worker:
-                status = _watched(worker, progress)
+                status = _watch(worker, progress)
             worked = _tally(progress)
             if worked is None:
                 raise click.ClickException(f"a worker ended with {status} before it had begun")
@@ -75,7 +75,7 @@ def _python(*arguments: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-m", "tests.fuzz", *arguments])
 
 
-def _watched(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
+def _watch(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
     """Return how a worker ended; it is ended if a case takes too long. From time to time a line shows its progress."""
     at, since = -1, time.monotonic()
     while True:
@@ -109,7 +109,7 @@ def _keep_crash(series: Series, number: int, status: int, found: Path) -> None:
 
     _, case = series.case(number)
     if breaks(case):
-        case = minimized(case, breaks, CRASH_ATTEMPTS)
+        case = minimize(case, breaks, CRASH_ATTEMPTS)
     click.echo(f"case {number}: ended its process with {status}; kept in {keep(case, 'crash', found)}", err=True)
 
 

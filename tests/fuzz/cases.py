@@ -79,7 +79,7 @@ def _log(random: Random) -> Sequence[bytes]:
     """Return a stretch of a seed's pieces, repeated or extended by other logs' pieces until it is large enough."""
     wanted, found, size = random.choice(LOG_SIZES), list[bytes](), 0
     while size < wanted:
-        log = random.choice(seeds.made() if random.random() < MADE_SHARE else seeds.logs())
+        log = random.choice(seeds.make_logs() if random.random() < MADE_SHARE else seeds.logs())
         first = random.randrange(len(log))
         for piece in islice(log, first, None):
             found.append(piece)

@@ -266,7 +266,7 @@ def some_commands(case: Case, random: Random, count: int) -> list[list[str]]:
     # One draw per name, however many names there are, so that a smaller case gets the same checks.
     chosen = [{word: names[int(random.random() * len(names))] for word, names in choices.items()} for _ in range(count)]
     lines = random.choices(lines_of(case), k=count)
-    return [_filled(line, numbers | names) for line, names in zip(lines, chosen, strict=True)]
+    return [_fill(line, numbers | names) for line, names in zip(lines, chosen, strict=True)]
 
 
 def all_commands(case: Case, random: Random) -> list[list[str]]:
@@ -275,7 +275,7 @@ def all_commands(case: Case, random: Random) -> list[list[str]]:
     for line in lines_of(case):
         words = [word for word in choices if word in line.split()]
         for names in product(*(choices[word] for word in words)):
-            found.append(_filled(line, numbers | dict(zip(words, names, strict=True))))
+            found.append(_fill(line, numbers | dict(zip(words, names, strict=True))))
     return found
 
 
@@ -310,7 +310,7 @@ def _name(case: Case) -> str:
     return next((topic for topic in topics if not topic.startswith("_")), "orders")
 
 
-def _filled(line: str, values: dict[str, str]) -> list[str]:
+def _fill(line: str, values: dict[str, str]) -> list[str]:
     return [values.get(word, word) for word in line.split()]
 
 

@@ -161,7 +161,7 @@ def _order_class() -> type[Message]:
 
 
 @cache
-def registered() -> list[Registered]:
+def registered_schemas() -> list[Registered]:
     """Return a registry's schemas: Protobuf both as source and compiled."""
     order = FileDescriptorSet.FromString(descriptors()).file[-1].SerializeToString()
     to_line, to_price = SchemaReference("shop.Line", "line", 1), SchemaReference("price.proto", "price", 1)
@@ -192,13 +192,13 @@ def definition_files(random: Random) -> dict[str, bytes]:
         f"{FOLDER}/order.set": descriptors(),
         f"{FOLDER}/object.json": json.dumps(OBJECT).encode(),
     }
-    schemas = registered()
+    schemas = registered_schemas()
     changed = random.randrange(4)
     if changed == 0:
         path = random.choice(list(files))
         old = files[path]
         is_set = path.endswith(".set")
-        files[path] = _changed_descriptors(random, FileDescriptorSet(), old) if is_set else _changed(random, old)
+        files[path] = _changed_descriptors(random, FileDescriptorSet(), old) if is_set else _change(random, old)
     elif changed == 1:
         at = random.randrange(len(schemas))
         schemas = [*schemas[:at], _changed_schema(random, schemas[at]), *schemas[at + 1 :]]
@@ -218,15 +218,15 @@ def column_files(random: Random) -> dict[str, bytes]:
         body = havoc(random, body)
     match kind:
         case 1:
-            name, text = "order.avsc", _changed(random, json.dumps(WHOLE_ORDER).encode())
+            name, text = "order.avsc", _change(random, json.dumps(WHOLE_ORDER).encode())
         case 3:
             name, text = "order.set", _changed_descriptors(random, FileDescriptorSet(), descriptors())
         case _:
-            name, text = "object.json", _changed(random, json.dumps(OBJECT).encode())
+            name, text = "object.json", _change(random, json.dumps(OBJECT).encode())
     return {f"{COLUMNS}/{name}": text, f"{COLUMNS}/message": body}
 
 
-def _changed(random: Random, text: bytes) -> bytes:
+def _change(random: Random, text: bytes) -> bytes:
     for _ in range(random.choice((1, 1, 2, 4))):
         text = mutated_json_text(random, text) if random.random() < 0.9 else havoc(random, text)
     return text
@@ -242,7 +242,7 @@ def _topic(random: Random, schemas: Sequence[Registered], *, is_changed: bool) -
     if is_changed:
         at = random.randrange(len(written))
         key, value = written[at]
-        written[at] = (_changed(random, key), value) if random.random() < 0.3 else (key, _changed(random, value))
+        written[at] = (_change(random, key), value) if random.random() < 0.3 else (key, _change(random, value))
     records = [Record(key, value, offset_delta=place) for place, (key, value) in enumerate(written)]
     return batch(BatchHeader(last_offset_delta=len(records) - 1), records)
 
@@ -251,7 +251,7 @@ def _changed_schema(random: Random, old: Registered) -> Registered:
     """Return a schema with a changed text: as JSON, as words, or as a descriptor."""
     text = old.schema.schema_str
     if old.schema.schema_type != "PROTOBUF":
-        new = _changed(random, text.encode()).decode("utf-8", "replace")
+        new = _change(random, text.encode()).decode("utf-8", "replace")
     elif " " in text:
         new = _changed_words(random, text)
     else:

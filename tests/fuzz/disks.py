@@ -13,7 +13,7 @@ from kseg.formats.schemas import REQUESTS, Field, MessageSchema, messages_in, ve
 from tests import golden
 from tests.fuzz.mutations import EDGES, havoc, mutated_file, mutated_json, number
 from tests.kernel.made import BatchHeader, Record, batch
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 
 LOG = f"{0:020}.log"
 DISKS = ("disk1", "disk2", "other")
@@ -275,7 +275,9 @@ def _frames(random: Random, names: Sequence[str]) -> bytes:
         key = random.choice([key for key in sorted(REQUESTS) if REQUESTS[key].versions != "none"])
         version = _version(random, REQUESTS[key])
         try:
-            frames.append(framed(request(key, version, fields.of(REQUESTS[key].fields, version), place, names[0])))
+            frames.append(
+                frame_message(request(key, version, fields.of(REQUESTS[key].fields, version), place, names[0]))
+            )
         except (MessageError, AssertionError):
             continue
     return b"".join(frames) or b"\0\0\0\1a"

@@ -14,7 +14,7 @@ LONGEST = 60
 """The most seconds for minimizing a case."""
 
 
-def minimized(case: Case, breaks: Breaks, attempts: int) -> Case:
+def minimize(case: Case, breaks: Breaks, attempts: int) -> Case:
     """Return the smallest failing case found in `attempts` attempts."""
     tries = Tries(breaks, attempts)
     while tries.are_left:

@@ -43,10 +43,10 @@ def number(random: Random, old: int, width: int = 8) -> int:
         new = old ^ 1 << random.randrange(8 * width)
     else:
         new = random.getrandbits(8 * width)
-    return wrapped(new, width)
+    return wrap_number(new, width)
 
 
-def wrapped(value: int, width: int) -> int:
+def wrap_number(value: int, width: int) -> int:
     """Return a number as a signed field of `width` bytes holds it."""
     half = 1 << 8 * width - 1
     return (value + half) % (2 * half) - half
@@ -70,7 +70,7 @@ def havoc(random: Random, content: bytes) -> bytes:
             case 4:
                 changed[at:at] = random.choice((bytes(size), b"\xff" * size, random.choice(TEXTS)))
             case _:
-                edge = struct.pack(">q", wrapped(random.choice(EDGES) * random.choice((1, -1)), 8))
+                edge = struct.pack(">q", wrap_number(random.choice(EDGES) * random.choice((1, -1)), 8))
                 width = random.choice((1, 2, 4, 8))
                 changed[at : at + width] = edge[8 - width :]
     return bytes(changed)
@@ -79,7 +79,7 @@ def havoc(random: Random, content: bytes) -> bytes:
 # --- pieces ----------------------------------------------------------------------------------------------------------
 
 
-def mutated(random: Random, piece: Piece, others: Sequence[bytes]) -> bytes:
+def mutate(random: Random, piece: Piece, others: Sequence[bytes]) -> bytes:
     """Return a piece with one or some edits, mostly made consistent again.
 
     `others`: pieces to splice in.
@@ -115,7 +115,7 @@ def _field(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
 
 def _flags(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
     attributes = batch.fields["attributes"] ^ random.choice((0x08, 0x10, 0x20, 0x40, 0x30, 0x80))
-    return replace(batch, fields={**batch.fields, "attributes": wrapped(attributes, 2)})
+    return replace(batch, fields={**batch.fields, "attributes": wrap_number(attributes, 2)})
 
 
 def _codec(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
@@ -136,7 +136,7 @@ def _body(random: Random, batch: Batch, others: Sequence[bytes]) -> Piece:
     return replace(batch, body=batch.body + (other.body if isinstance(other, Batch) else other.built()))
 
 
-def _compressed(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
+def _change_codec_bytes(random: Random, batch: Batch, _: Sequence[bytes]) -> Piece:
     """Change the codec's own bytes under a right CRC."""
     content = batch.built()
     return Raw(right(content[:61] + havoc(random, content[61:])))
@@ -180,13 +180,13 @@ def _edit_token(random: Random, tokens: list[Token]) -> None:
     elif isinstance(token, int):
         tokens[at] = number(random, token, random.choice((1, 4, 8)))
     else:
-        new = random.choice((random.choice(TEXTS), havoc(random, token), _versioned(random, token)))
+        new = random.choice((random.choice(TEXTS), havoc(random, token), _change_version(random, token)))
         tokens[at] = new
         if at and isinstance(tokens[at - 1], int) and random.random() < 0.7:
             tokens[at - 1] = len(new)
 
 
-def _versioned(random: Random, text: bytes) -> bytes:
+def _change_version(random: Random, text: bytes) -> bytes:
     """Return a message of an internal topic with another version or type, which are in its first bytes."""
     width = random.choice((1, 2, 3))
     return random.choice((0, 1, 2, 3, 4, 5, 10, 21, 127, 255)).to_bytes(width, "big") + text[width:]
@@ -216,7 +216,7 @@ def _inner(random: Random, entry: Entry, others: Sequence[bytes]) -> Piece:
     """Change, double, remove or wrap again the entries in a wrapper."""
     inner = list(entry.inner)
     if not inner:
-        return _wrapped(random, entry, others)
+        return _wrap_piece(random, entry, others)
     at = random.randrange(len(inner))
     match random.randrange(7):
         case 0:
@@ -238,7 +238,7 @@ def _inner(random: Random, entry: Entry, others: Sequence[bytes]) -> Piece:
     return replace(entry, inner=tuple(inner))
 
 
-def _wrapped(random: Random, entry: Entry, _: Sequence[bytes]) -> Piece:
+def _wrap_piece(random: Random, entry: Entry, _: Sequence[bytes]) -> Piece:
     inner = (replace(entry, offset=0), replace(entry, offset=1))
     attributes = entry.attributes & ~7 | random.choice((1, 2, 3))
     return replace(entry, attributes=attributes, key=None, value=None, inner=inner)
@@ -261,10 +261,10 @@ _OF_BATCHES: list[tuple[int, _Edit]] = [
     (2, _flags),
     (2, _codec),
     (2, _body),
-    (2, _compressed),
+    (2, _change_codec_bytes),
     (8, _records),
 ]
-_OF_ENTRIES: list[tuple[int, _EntryEdit]] = [(4, _entry_field), (6, _inner), (2, _wrapped), (2, _wrapper_value)]
+_OF_ENTRIES: list[tuple[int, _EntryEdit]] = [(4, _entry_field), (6, _inner), (2, _wrap_piece), (2, _wrapper_value)]
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def mutated_log(random: Random, pieces: Sequence[bytes], others: Sequence[bytes]
             case 4:
                 log[at] = random.choice(others)
             case _:
-                log[at] = mutated(random, taken_apart(log[at]), others)
+                log[at] = mutate(random, taken_apart(log[at]), others)
         if not log:
             break
     content = b"".join(log)
@@ -391,7 +391,7 @@ def mutated_json(random: Random, value: Any) -> Any:
     places = list(_places(value, ()))
     place = random.choice(places)
     old = _at(value, place)
-    return _with(value, place, _edited(random, old, lambda: _at(value, random.choice(places))))
+    return _with(value, place, _edit_value(random, old, lambda: _at(value, random.choice(places))))
 
 
 def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -416,7 +416,7 @@ def _with(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     return changed
 
 
-def _edited(random: Random, old: Any, other: Callable[[], Any]) -> Any:
+def _edit_value(random: Random, old: Any, other: Callable[[], Any]) -> Any:
     """Return mostly a value of the same type; sometimes another one of any type, or a very deep one."""
     draw = random.random()
     if draw < 0.1:

@@ -44,7 +44,7 @@ class Batch:
     codec: int
 
     def built(self) -> bytes:
-        return right(HEADER.pack(*self.fields.values()) + packed(self.codec, self.body, 2))
+        return right(HEADER.pack(*self.fields.values()) + pack(self.codec, self.body, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Entry:
     def built(self) -> bytes:
         value = self.value
         if self.inner:
-            value = packed(self.attributes & 7, b"".join(entry.built() for entry in self.inner), self.magic)
+            value = pack(self.attributes & 7, b"".join(entry.built() for entry in self.inner), self.magic)
         time = struct.pack(">q", self.timestamp) if self.magic == 1 else b""
-        covered = struct.pack(">bB", self.magic, self.attributes) + time + _sized(self.key) + _sized(value)
+        covered = struct.pack(">bB", self.magic, self.attributes) + time + _with_size(self.key) + _with_size(value)
         return struct.pack(">qiI", self.offset, 4 + len(covered), crc32(covered)) + covered
 
 
@@ -91,7 +91,7 @@ def right(content: bytes) -> bytes:
     return content[:12] + struct.pack(">I", crc32(content[16:])) + content[16:]
 
 
-def packed(codec: int, content: bytes, magic: int) -> bytes:
+def pack(codec: int, content: bytes, magic: int) -> bytes:
     """Return a body compressed by a codec, or unchanged if the format doesn't have the codec."""
     try:
         return compress(codec, content, magic=magic) if codec else content
@@ -147,7 +147,7 @@ def _text(content: bytes, at: int) -> tuple[bytes | None, int]:
     return (None, at + 4) if size < 0 else (content[at + 4 : at + 4 + size], at + 4 + size)
 
 
-def _sized(text: bytes | None) -> bytes:
+def _with_size(text: bytes | None) -> bytes:
     return struct.pack(">i", -1) if text is None else struct.pack(">i", len(text)) + text
 
 

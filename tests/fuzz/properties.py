@@ -136,7 +136,7 @@ def read_log(path: Path, wanted: Sequence[Rendering]) -> LogRead:
         items = [_item(item) for item in _whole(log_file.runs(), log_file.size)]
         items += [_item(item) for item in _whole(log_file.runs_as_kafka(), log_file.size)]
         pieces = with_bodies(log_file.runs(), log_file.size)
-        return LogRead(items, _columns(pieces), [_printed(log_file, rendering) for rendering in wanted])
+        return LogRead(items, _columns(pieces), [_print_log(log_file, rendering) for rendering in wanted])
 
 
 def _whole(items: Iterator[Run | Damage], size: int) -> Iterator[Run | Damage]:
@@ -188,7 +188,7 @@ def _columns(pieces: Iterable[Slice | Damage]) -> list[object]:
     return [records, bytes(control), problems, damages]
 
 
-def _printed(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary]:
+def _print_log(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary]:
     pieces: list[bytes] = []
     output = new_output(lambda piece: pieces.append(bytes(piece)))
     summary = render_log(log_file, rendering, output)

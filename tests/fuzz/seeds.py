@@ -55,11 +55,11 @@ def logs() -> list[list[bytes]]:
 @cache
 def pieces() -> list[bytes]:
     """Return all batches and entries that aren't large, for splices."""
-    return sorted({piece for log in (*logs(), *made()) for piece in log if len(piece) <= LARGEST_PIECE})
+    return sorted({piece for log in (*logs(), *make_logs()) for piece in log if len(piece) <= LARGEST_PIECE})
 
 
 @cache
-def made() -> list[list[bytes]]:
+def make_logs() -> list[list[bytes]]:
     """Return logs by kseg's own writer, of each format and codec, also with larger records than golden ones."""
     random = Random("made")
     logs = [[_batch(random, number, codec) for number in range(40)] for codec in (0, 0, 1, 2, 3, 4)]
@@ -92,7 +92,7 @@ def _batch(random: Random, number: int, codec: int) -> bytes:
         producer_epoch=0 if is_transactional else -1,
         base_sequence=base if is_transactional else -1,
     )
-    return build_batch(header, b"".join(record.encoded() for record in records))
+    return build_batch(header, b"".join(record.encode() for record in records))
 
 
 def _wrapper(random: Random, number: int, magic: int, codec: int) -> bytes:

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from tests.fuzz.cases import Case, Series
-from tests.fuzz.minimize import minimized
+from tests.fuzz.minimize import minimize
 from tests.fuzz.properties import BrokenError, check
 
 LONGEST_CASE = 120
@@ -84,7 +84,7 @@ class Worker:
                 return signature_of(other) == signature
             return False
 
-        place = keep(minimized(case, breaks, ATTEMPTS), signature, self._found)
+        place = keep(minimize(case, breaks, ATTEMPTS), signature, self._found)
         sys.stderr.write(f"case {number}: {signature}\n{''.join(traceback.format_exception(error))}kept in {place}\n")
 
 

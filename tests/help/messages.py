@@ -19,7 +19,7 @@ from tests.help.source import (
     holds_text,
     last_name,
     parameters,
-    returned,
+    returned_expressions,
 )
 
 VARIES = "…"
@@ -105,7 +105,7 @@ def has_words(text: str, least: int = 2) -> bool:
     return sum(sum(map(str.isalpha, word)) >= 2 for word in text.replace(VARIES, " ").split()) >= least
 
 
-def shown(text: str) -> str:
+def message_text(text: str) -> str:
     """Return a message in the form of the page: on one line, without the place before it."""
     text = re.sub(r"\{\w*\}", VARIES, " ".join(text.split()))
     text = re.sub(f"{VARIES}+", VARIES, text)
@@ -142,7 +142,7 @@ class _Collector:
         """Add the messages that an expression can be, if they have enough words."""
         for text in self._texts(node, module):
             if has_words(text, least):
-                self.found.setdefault(shown(text), module.place(node))
+                self.found.setdefault(message_text(text), module.place(node))
 
     def _texts(self, node: ast.expr, module: Module) -> list[str]:
         """Return all texts that an expression can be, each once."""
@@ -235,7 +235,7 @@ class _Collector:
         of_text = [(module, each) for module, each in functions if holds_text(each.returns)]
         if len(of_text) > _MOST_FUNCTIONS:
             return [VARIES]
-        return self._texts_of_all((module, value) for module, each in of_text for value in returned(each))
+        return self._texts_of_all((module, value) for module, each in of_text for value in returned_expressions(each))
 
 
 def _counted_words(node: ast.expr) -> str | None:

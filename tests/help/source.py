@@ -111,7 +111,7 @@ def has_decorator(function: Function, *names: str) -> bool:
     return any(last_name(each) in names for each in function.decorator_list)
 
 
-def returned(function: ast.AST) -> Iterator[ast.expr]:
+def returned_expressions(function: ast.AST) -> Iterator[ast.expr]:
     """Yield the expressions that a function returns or yields."""
     for node in ast.iter_child_nodes(function):
         match node:
@@ -121,7 +121,7 @@ def returned(function: ast.AST) -> Iterator[ast.expr]:
                 yield value
             case ast.YieldFrom(value=value):
                 yield value
-        yield from returned(node)
+        yield from returned_expressions(node)
 
 
 def bound(name: str, function: ast.AST) -> Iterator[ast.expr]:

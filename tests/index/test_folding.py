@@ -14,7 +14,7 @@ from kseg.index.rebuild import IndexBuilder, rebuild
 from kseg.log.lineage import leader_epochs
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
-from kseg.log.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
+from kseg.log.segment_search import SHOWN_BATCHES, SearchTarget, SegmentStep, first_match, largest_timestamp
 from kseg.log.segments import RetentionSettings, SegmentFiles, read_tail
 from kseg.log.side_files import states_at
 from kseg.log.transactions import PartitionTransactions
@@ -196,7 +196,7 @@ def test_transactions(partition: PartitionLog) -> None:
             if each.is_transactional and not each.is_control:
                 opened.setdefault(each.producer_id, []).append(each)
             elif each.is_transactional and read_end_marker(log_file, each) is not None:
-                expected.append(_summed(each.producer_id, opened.pop(each.producer_id, [])))
+                expected.append(_sum_up(each.producer_id, opened.pop(each.producer_id, [])))
     found = PartitionTransactions(partition)
     ended = [each for each in found.transactions() if not each.is_open]
     assert [
@@ -209,7 +209,7 @@ def test_transactions(partition: PartitionLog) -> None:
         assert transaction.producer_epoch == batches[-1].producer_epoch
 
 
-def _summed(producer_id: int, batches: list[BatchHeader]) -> tuple[int, int | None, int | None, int, int]:
+def _sum_up(producer_id: int, batches: list[BatchHeader]) -> tuple[int, int | None, int | None, int, int]:
     if not batches:
         return producer_id, None, None, 0, 0
     records = sum(each.records_count or 0 for each in batches)
@@ -223,7 +223,7 @@ def test_lookups(partition: PartitionLog) -> None:
         intact = [each for each in checked_headers(log_file) if isinstance(each, BatchHeader) and each.is_valid]
         for offset in range(0, intact[-1].last_offset, 37):
             step = SegmentStep(segment)
-            match = first_match(log_file, step, Wanted(offset))
+            match = first_match(log_file, step, SearchTarget(offset))
             assert match is not None
             above = [each for each in intact if each.last_offset >= offset]
             assert match.batch.position == above[0].position
@@ -232,6 +232,6 @@ def test_lookups(partition: PartitionLog) -> None:
                 assert step.passed_count == len(passed)
                 assert list(step.passed) == passed[-SHOWN_BATCHES:]
         for timestamp in range(1_700_000_000_000, 1_700_001_000_000, 90_001):
-            match = first_match(log_file, SegmentStep(segment), Wanted(0, timestamp))
+            match = first_match(log_file, SegmentStep(segment), SearchTarget(0, timestamp))
             after = [each for each in intact if each.max_timestamp >= timestamp]
             assert (match.batch.position if match else None) == (after[0].position if after else None)

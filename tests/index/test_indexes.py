@@ -140,9 +140,9 @@ def test_aborted_transactions_of_a_range(tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.txnindex"
     path.write_bytes(pack(">hqqqq", 0, 7, 1000, 1010, 1005) + pack(">hqqqq", 0, 8, 1020, 1030, 1031))
     with TransactionIndex(path) as index:
-        assert [entry.producer_id for entry in index.aborted(1000, 2000)] == [7, 8]
-        assert [entry.producer_id for entry in index.aborted(1011, 1020)] == []
-        assert [entry.producer_id for entry in index.aborted(1000, 1004)] == [7]
+        assert [entry.producer_id for entry in index.find_aborted(1000, 2000)] == [7, 8]
+        assert [entry.producer_id for entry in index.find_aborted(1011, 1020)] == []
+        assert [entry.producer_id for entry in index.find_aborted(1000, 1004)] == [7]
 
 
 def test_producer_snapshots_of_brokers_would_be_taken() -> None:

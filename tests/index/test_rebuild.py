@@ -30,7 +30,7 @@ def segments(since: tuple[int, int]) -> list[Path]:
     return found
 
 
-def written(path: Path, kind: type[OffsetIndex | TimeIndex | TransactionIndex]) -> bytes:
+def written_entries(path: Path, kind: type[OffsetIndex | TimeIndex | TransactionIndex]) -> bytes:
     """An index's entries, without a zero tail."""
     with kind(path) as index:
         return path.read_bytes()[: index.count * (index.size // index.file.capacity if index.file.capacity else 0)]
@@ -54,8 +54,8 @@ def headers(path: Path) -> list[BatchHeader]:
 def relation(path: Path) -> str:
     """How a broker's offset and time index relate to those rebuilt."""
     offsets, times = (
-        written(path.with_suffix(".index"), OffsetIndex),
-        written(path.with_suffix(".timeindex"), TimeIndex),
+        written_entries(path.with_suffix(".index"), OffsetIndex),
+        written_entries(path.with_suffix(".timeindex"), TimeIndex),
     )
     rebuilt_again = [rebuilt(path, interval) for interval in INTERVALS]
     if any((one.offset_index, one.time_index) == (offsets, times) for one in rebuilt_again):
@@ -106,7 +106,7 @@ def test_transaction_indexes_are_rebuilt_as_the_broker_wrote_them() -> None:
     found = [p for p in segments((2, 4)) if p.with_suffix(".txnindex").exists() and "remote" not in str(p)]
     assert found
     for path in found:
-        assert rebuilt(path).transaction_index == written(path.with_suffix(".txnindex"), TransactionIndex)
+        assert rebuilt(path).transaction_index == written_entries(path.with_suffix(".txnindex"), TransactionIndex)
 
 
 def batch(base_offset: int, count: int, size: int, max_timestamp: int) -> BatchHeader:

@@ -35,7 +35,7 @@ class Record:
     attributes: int = 0
     extra: int = 0
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         body = struct.pack(">b", self.attributes) + varint(self.timestamp_delta) + varint(self.offset_delta, self.extra)
         body += self._with_size(self.key) + self._with_size(self.value) + varint(len(self.headers), self.extra)
         for key, value in self.headers:
@@ -65,7 +65,7 @@ class BatchHeader:
 
 def batch(header: BatchHeader, records: Sequence[Record] = (), body: bytes | None = None) -> bytes:
     """Return a complete batch with a right length and CRC; `body` replaces the records' bytes."""
-    body = b"".join(record.encoded() for record in records) if body is None else body
+    body = b"".join(record.encode() for record in records) if body is None else body
     count = len(records) if header.count is None else header.count
     checked = struct.pack(
         ">hiqqqhii",
@@ -95,7 +95,7 @@ class Message:
     timestamp: int = 0
     trailing: bytes = field(default=b"")
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         checked = struct.pack(">bB", self.magic, self.attributes)
         checked += struct.pack(">q", self.timestamp) if self.magic == 1 else b""
         checked += self._with_size(self.key) + self._with_size(self.value) + self.trailing
@@ -149,7 +149,7 @@ MESSAGES = st.builds(
     timestamp=INT64,
     trailing=st.sampled_from([b"", b"", b"\0"]),
 )
-ENTRIES = MESSAGES.map(Message.encoded)
+ENTRIES = MESSAGES.map(Message.encode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ DAMAGES = st.lists(
 
 
 @st.composite
-def damaged(draw: st.DrawFn, contents: st.SearchStrategy[bytes]) -> bytes:
+def damage_contents(draw: st.DrawFn, contents: st.SearchStrategy[bytes]) -> bytes:
     """Return contents with bytes changed, removed or inserted; sometimes unchanged."""
     content = draw(contents)
     for damage in draw(DAMAGES):

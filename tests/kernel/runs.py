@@ -61,7 +61,7 @@ def rows_by_lengths(content: bytes) -> Rows:
     return rows
 
 
-def scanned(kernel: "Kernel", content: bytes) -> Rows:
+def scan_rows(kernel: "Kernel", content: bytes) -> Rows:
     """Return the rows of the intact batches that content begins with."""
     rows = new_rows(len(content) // 26 + 1)
     count, *_ = kernel.scan(memoryview(content), 0, len(content), rows, 0)

@@ -37,7 +37,7 @@ def as_java(text: bytes) -> bytes:
     return b"".join(found["good"] or "\N{REPLACEMENT CHARACTER}".encode() for found in SEQUENCE.finditer(text))
 
 
-def printed(kernel: "Kernel", template: str, *records: Record) -> bytes:
+def print_text(kernel: "Kernel", template: str, *records: Record) -> bytes:
     content = batch(BatchHeader(), records)
     return render(kernel, program_of(None, template), content, rows_by_lengths(content)).text
 
@@ -45,7 +45,7 @@ def printed(kernel: "Kernel", template: str, *records: Record) -> bytes:
 @pytest.mark.parametrize(("bytes_of", "size"), [(BOUNDARIES, 1), (BOUNDARIES, 2), (BOUNDARIES, 3), (FEW_BOUNDARIES, 4)])
 def test_sequences_of_boundary_bytes(kernel: "Kernel", bytes_of: bytes, size: int) -> None:
     texts = [bytes(text) for text in product(bytes_of, repeat=size)]
-    lines = printed(kernel, "{value}\n\n", *(Record(value=text) for text in texts)).split(b"\n\n")
+    lines = print_text(kernel, "{value}\n\n", *(Record(value=text) for text in texts)).split(b"\n\n")
     differences = [(text.hex(), line) for text, line in zip(texts, lines, strict=False) if line != as_java(text)]
     assert len(lines) == len(texts) + 1
     assert not differences
@@ -55,12 +55,12 @@ def test_sequences_of_boundary_bytes(kernel: "Kernel", bytes_of: bytes, size: in
 def test_texts_that_touch_are_decoded_each_alone(kernel: "Kernel", broken: bytes) -> None:
     record = Record(broken, b"\x80", [(broken, None), (b"\x80", None)])
     parts = [as_java(broken), as_java(b"\x80")]
-    assert printed(kernel, "{key}{value}", record) == b"".join(parts)
-    assert printed(kernel, "{key}{headerKeys}{value}", record) == parts[0] + b",".join(parts) + parts[1]
-    assert printed(kernel, "{key}", record, Record(b"\x80")) == b"".join(parts)
+    assert print_text(kernel, "{key}{value}", record) == b"".join(parts)
+    assert print_text(kernel, "{key}{headerKeys}{value}", record) == parts[0] + b",".join(parts) + parts[1]
+    assert print_text(kernel, "{key}", record, Record(b"\x80")) == b"".join(parts)
 
 
 @for_each("start, sequence", list(product(range(16380, 16387), ["😀".encode(), b"\xed\xa0\x80", b"\xf0\x9f\x98"])))
 def test_long_texts_are_decoded_as_short_ones(kernel: "Kernel", start: int, sequence: bytes) -> None:
     text = b"x" * start + sequence + b"y" * 40_000
-    assert printed(kernel, "{value}|", Record(value=text)) == as_java(text) + b"|"
+    assert print_text(kernel, "{value}|", Record(value=text)) == as_java(text) + b"|"

@@ -9,7 +9,7 @@ import pytest
 from kseg.kernel.contract import Op, Program, Slot, Template, new_rows
 from kseg.system.terminal_text import control_characters
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Message, Record, batch
-from tests.kernel.runs import program_of, render, rows_by_lengths, scanned
+from tests.kernel.runs import program_of, render, rows_by_lengths, scan_rows
 from tests.loops import TAKES_ALL
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ V2 = batch(
     [Record(MARKER_KEY, MARKER_VALUE, [(b"h", None), (b"i", b"")], offset_delta=5, timestamp_delta=-9, attributes=-2)],
 )
 CRC_V2 = int.from_bytes(V2[17:21], "big")
-V1 = Message(b"key", b"value", offset=50, attributes=8, timestamp=123).encoded()
+V1 = Message(b"key", b"value", offset=50, attributes=8, timestamp=123).encode()
 CRC_V1 = int.from_bytes(V1[12:16], "big")
 
 NONE = -1
@@ -121,12 +121,12 @@ def slots_of(text: bytes) -> dict[Slot, int]:
 
 def test_each_slot_of_a_batch_line_has_its_number(kernel: "Kernel") -> None:
     program = Program((None, None, SLOTS_LINE), (None,) * 3, None)
-    assert slots_of(render(kernel, program, V2, scanned(kernel, V2)).text) == OF_V2_BATCH
+    assert slots_of(render(kernel, program, V2, scan_rows(kernel, V2)).text) == OF_V2_BATCH
 
 
 def test_each_slot_of_a_record_line_has_its_number(kernel: "Kernel") -> None:
     program = Program((None,) * 3, (None, None, SLOTS_LINE), (SLOTS_LINE,) * 9)
-    assert slots_of(render(kernel, program, V2, scanned(kernel, V2)).text) == OF_V2_RECORD
+    assert slots_of(render(kernel, program, V2, scan_rows(kernel, V2)).text) == OF_V2_RECORD
 
 
 def test_each_slot_of_a_message_has_its_number_in_both_lines(kernel: "Kernel") -> None:
@@ -134,7 +134,7 @@ def test_each_slot_of_a_message_has_its_number_in_both_lines(kernel: "Kernel") -
         Program((SLOTS_LINE,) * 3, (None,) * 3, None),
         Program((None,) * 3, (SLOTS_LINE,) * 3, None),
     ):
-        assert slots_of(render(kernel, program, V1, scanned(kernel, V1)).text) == OF_V1
+        assert slots_of(render(kernel, program, V1, scan_rows(kernel, V1)).text) == OF_V1
 
 
 def test_a_batch_line_shows_nothing_of_records_before(kernel: "Kernel") -> None:
@@ -185,7 +185,7 @@ def record_line(kernel: "Kernel", template: str, *records: Record, header: Batch
 
 def test_words_stand_for_numbers_and_the_last_one_for_unknown_ones(kernel: "Kernel") -> None:
     program = program_of("{timestampType} {compression} {compression:capital} {isTransactional}|", None)
-    content = batch(HEADER) + batch(BatchHeader(attributes=7)) + Message(magic=0).encoded()
+    content = batch(HEADER) + batch(BatchHeader(attributes=7)) + Message(magic=0).encode()
     lines = b"LogAppendTime none NONE true|CreateTime unknown UNKNOWN false|NoTimestampType none NONE false|"
     assert render(kernel, program, content, rows_by_lengths(content)).text == lines
 

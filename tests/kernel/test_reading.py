@@ -64,7 +64,7 @@ def as_int64(number: int) -> int:
 def test_records_are_read_as_the_grammar_does_or_are_a_problem(
     kernel: "Kernel", header: BatchHeader, records: list[Record], damages: list[Damage], attributes: int
 ) -> None:
-    body = b"".join(record.encoded() for record in records)
+    body = b"".join(record.encode() for record in records)
     for damage in damages:
         body = damage.of(body)
     count = len(records) if header.count is None else header.count
@@ -90,7 +90,7 @@ def test_records_are_read_as_the_grammar_does_or_are_a_problem(
 
 
 USUAL = Record(b"k", b"v", [(b"h", b"1")])
-GOOD = USUAL.encoded()
+GOOD = USUAL.encode()
 TOO_LONG = b"\x80" * 5 + b"\0"
 
 
@@ -104,7 +104,7 @@ TOO_LONG = b"\x80" * 5 + b"\0"
         (b"", 1, Problem.BAD_COUNT, 0, 0),
         (GOOD + TOO_LONG, 2, Problem.BAD_RECORD, 1, len(GOOD) + 5),
         (GOOD + b"\x80\x80", 2, Problem.BAD_RECORD, 1, len(GOOD) + 2),
-        (GOOD + Record(b"k", b"v").encoded()[:-1], 2, Problem.BAD_RECORD, 1, len(GOOD) + 1),
+        (GOOD + Record(b"k", b"v").encode()[:-1], 2, Problem.BAD_RECORD, 1, len(GOOD) + 1),
         (GOOD + GOOD[:-1], 2, Problem.BAD_RECORD, 1, len(GOOD) + 1),
         (GOOD + b"\x01" + GOOD, 3, Problem.BAD_RECORD, 1, len(GOOD) + 1),
         (GOOD + b"\0" + GOOD, 3, Problem.BAD_RECORD, 1, len(GOOD) + 1),
@@ -165,8 +165,8 @@ def wrapper(
     *messages: Message, magic: int = 1, offset: int = 0, attributes: int = 1
 ) -> tuple[bytes, list[bytes | None]]:
     """Return an entry, and its decompressed body."""
-    entry = Message(None, b"compressed", offset, magic, attributes, timestamp=77).encoded()
-    return entry, [b"".join(message.encoded() for message in messages)]
+    entry = Message(None, b"compressed", offset, magic, attributes, timestamp=77).encode()
+    return entry, [b"".join(message.encode() for message in messages)]
 
 
 @pytest.mark.parametrize(("offset", "shown"), [(12, b"10 11 12 "), (0, b"0 1 2 ")])
@@ -192,7 +192,7 @@ def test_a_wrapper_with_append_time_gives_it_to_its_messages(kernel: "Kernel") -
     assert render(kernel, program_of(None, "{timestamp} "), content, rows_by_lengths(content), bodies).text == b"77 77 "
 
 
-INNER = Message(b"k", b"v").encoded()
+INNER = Message(b"k", b"v").encode()
 
 
 @pytest.mark.parametrize(
@@ -202,8 +202,8 @@ INNER = Message(b"k", b"v").encoded()
         (INNER + INNER[:-1], 1, 0),  # a short last entry ends them silently
         (INNER + b"\0" * 11, 1, 0),
         (INNER + bytes(12), 1, 1),
-        (INNER + Message(magic=0).encoded(), 1, 1),
-        (INNER + Message(attributes=1).encoded(), 1, 1),
+        (INNER + Message(magic=0).encode(), 1, 1),
+        (INNER + Message(attributes=1).encode(), 1, 1),
         (INNER + struct.pack(">qi", 0, 22) + bytes(4) + b"\1" + bytes(13) + b"\0\0\0\1", 1, 1),
     ],
 )
@@ -239,7 +239,7 @@ def test_rendering_goes_through_the_first_batch_with_a_problem(kernel: "Kernel")
 # --- gaps ------------------------------------------------------------------------------------------------------------
 
 OFFSETS = (4, 5, 7, 7)
-ENTRIES = b"".join(Message(offset=offset).encoded() for offset in OFFSETS)
+ENTRIES = b"".join(Message(offset=offset).encode() for offset in OFFSETS)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_offsets_of_v2_records_are_noted_by_the_first_rule_only(kernel: "Kernel"
 
 def test_shallow_lines_of_messages_note_gaps_by_the_second_rule(kernel: "Kernel") -> None:
     wrapped, _ = wrapper(offset=9)
-    content = ENTRIES + wrapped + Message(offset=10).encoded() + Message(offset=12).encoded()
+    content = ENTRIES + wrapped + Message(offset=10).encode() + Message(offset=12).encode()
     rows = rows_by_lengths(content)
     gaps = [render(kernel, program_of("B", None), content, rows, None, Options(gap_rule=rule)).gaps for rule in GapRule]
     assert gaps == [[], [], [(5, 7), (7, 7), (10, 12)], []]

@@ -17,7 +17,7 @@ from kseg.kernel.statistics_contract import ENTRY_SIZE
 from kseg.log.compaction_plan import OffsetMap
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
-from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damaged
+from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damage_contents
 from tests.loops import examples, some
 
 KERNELS = (fast, twin)
@@ -35,9 +35,9 @@ HEADERS = st.builds(
 MESSAGES = st.builds(Message, key=KEYS, value=VALUES, offset=OFFSETS, magic=st.integers(0, 1))
 ENTRIES = st.one_of(
     st.builds(batch, HEADERS, st.lists(RECORDS, max_size=4)),
-    MESSAGES.map(Message.encoded),
+    MESSAGES.map(Message.encode),
 )
-CONTENTS = damaged(st.lists(ENTRIES, max_size=12).map(b"".join))
+CONTENTS = damage_contents(st.lists(ENTRIES, max_size=12).map(b"".join))
 
 
 def digest(key: bytes) -> bytes:

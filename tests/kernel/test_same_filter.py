@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import BatchFilter, Headers, Problem, RecordFilter, RecordProblem
-from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
+from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damage_contents
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 from tests.loops import examples
 
@@ -19,11 +19,11 @@ PROGRAMS = {
     "only batches": program_of("batch {position} {keyDecoded}{keyError!-}\n", ""),
     "decoded": program_of(None, DECODED_LINE, "{controlType}{keyDecoded}{offset}\n"),
 }
-CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+CONTENTS = damage_contents(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 BODIES = st.one_of(
     st.none(),
-    damaged(st.lists(RECORDS.map(Record.encoded), max_size=4).map(b"".join)),
-    damaged(st.lists(MESSAGES.map(Message.encoded), max_size=4).map(b"".join)),
+    damage_contents(st.lists(RECORDS.map(Record.encode), max_size=4).map(b"".join)),
+    damage_contents(st.lists(MESSAGES.map(Message.encode), max_size=4).map(b"".join)),
 )
 SHORT = st.one_of(st.none(), st.none(), st.binary(max_size=2))
 

@@ -22,11 +22,11 @@ from kseg.reading.batch import parse_header
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damaged, varint
+from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damage_contents, varint
 from tests.loops import examples
 
 KERNELS = (fast, twin)
-CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
+CONTENTS = damage_contents(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
 WATCHED = st.sets(st.sampled_from(list(Event))).map(lambda events: reduce(or_, events, 0))
 STATE = [
     *("next_offset", "last_offset", "leader_epoch", "max_timestamp", "offset_of_max_timestamp", "append_time"),
@@ -144,7 +144,7 @@ def _history(fold: Any, content: bytes, rows: Any, count: int) -> list[Any]:
         row, events = fold.fold(content, rows, row, count, 7)
         history.append((row, int(events), _state(fold)))
         if row == count:
-            return [*history, fold.continued(), fold.continued()]
+            return [*history, fold.take_continued(), fold.take_continued()]
         header = parse_header(content, rows[row * ROW + START], 7 + rows[row * ROW + START])
         if header.producer_id >= 0:
             of_batch = header.last_sequence, header.last_offset, 0, header.max_timestamp
@@ -163,7 +163,7 @@ def _state(fold: Any) -> list[Any]:
     return [
         *state,
         fold.recent(),
-        [(fold.producers.get(each), fold.producers.passed(each)) for each in fold.producers.ids()],
+        [(fold.producers.get(each), fold.producers.count_passed(each)) for each in fold.producers.ids()],
     ]
 
 

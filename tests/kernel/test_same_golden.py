@@ -35,11 +35,11 @@ def test_golden_logs_are_printed_equally(name: str, monkeypatch: pytest.MonkeyPa
         results = []
         for kernel in ("fast", "twin"):
             monkeypatch.setenv(kernels.KERNEL_VARIABLE, kernel)
-            results.append(printed(path, RENDERINGS[name]))
+            results.append(print_log(path, RENDERINGS[name]))
         assert results[0] == results[1], path
 
 
-def printed(path: Path, rendering: Rendering) -> tuple[bytes, LogSummary]:
+def print_log(path: Path, rendering: Rendering) -> tuple[bytes, LogSummary]:
     pieces: list[bytes] = []
     output = new_output(lambda piece: pieces.append(bytes(piece)))
     with LogFile(path) as log_file:

@@ -10,15 +10,15 @@ from kseg.kernel.contract import ROW, Contents
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damaged
+from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damage_contents
 from tests.kernel.runs import records_in, rows_by_lengths, table, values
 from tests.loops import examples, for_each, some
 
-CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+CONTENTS = damage_contents(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 BODIES = st.one_of(
     st.none(),
-    damaged(st.lists(RECORDS.map(Record.encoded), max_size=4).map(b"".join)),
-    damaged(st.lists(MESSAGES.map(Message.encoded), max_size=4).map(b"".join)),
+    damage_contents(st.lists(RECORDS.map(Record.encode), max_size=4).map(b"".join)),
+    damage_contents(st.lists(MESSAGES.map(Message.encode), max_size=4).map(b"".join)),
 )
 
 
@@ -84,7 +84,7 @@ def test_contents_that_are_not_wanted_are_null(content: bytes, contents: Content
 def test_records_of_some_rows_have_their_own_bodies(counts: list[int], data: st.DataObject) -> None:
     content = b"".join(batch(BatchHeader(attributes=1, count=count), body=b"?") for count in counts)
     rows = rows_by_lengths(content)
-    bodies = [b"".join(Record(b"%d" % at, offset_delta=n).encoded() for n in range(c)) for at, c in enumerate(counts)]
+    bodies = [b"".join(Record(b"%d" % at, offset_delta=n).encode() for n in range(c)) for at, c in enumerate(counts)]
     first = data.draw(st.integers(0, len(counts)))
     last = data.draw(st.integers(first, len(counts)))
     wanted = [(b"%d" % at, offset) for at in range(first, last) for offset in range(counts[at])]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import Headers, Program
 from kseg.layouts.template import FIELDS, compile_raw, raw_program
-from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
+from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damage_contents
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 from tests.loops import examples
 
@@ -29,11 +29,11 @@ PROGRAMS = {
     ),
 }
 
-CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+CONTENTS = damage_contents(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 BODIES = st.one_of(
     st.none(),
-    damaged(st.lists(RECORDS.map(Record.encoded), max_size=4).map(b"".join)),
-    damaged(st.lists(MESSAGES.map(Message.encoded), max_size=4).map(b"".join)),
+    damage_contents(st.lists(RECORDS.map(Record.encode), max_size=4).map(b"".join)),
+    damage_contents(st.lists(MESSAGES.map(Message.encode), max_size=4).map(b"".join)),
 )
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import ReplaceContents
 from kseg.redaction import PARTS, SHORT, Redaction
-from tests.kernel.made import RECORDS, Record, damaged
+from tests.kernel.made import RECORDS, Record, damage_contents
 
 WORDS = "ABCabc019_-"
 PRINTABLE = WORDS + ' {}":,.~'
@@ -70,7 +70,7 @@ def test_keys_stay_where_that_is_wanted() -> None:
         assert value == TWIN(None, b"4711-4711")[1]
 
 
-@given(damaged(st.lists(RECORDS.map(Record.encoded), max_size=5).map(b"".join)), st.integers(-1, 6))
+@given(damage_contents(st.lists(RECORDS.map(Record.encode), max_size=5).map(b"".join)), st.integers(-1, 6))
 def test_records_become_the_same(content: bytes, count: int) -> None:
     found = []
     for kernel, replacer in ((fast, FAST), (twin, TWIN)):

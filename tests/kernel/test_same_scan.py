@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kseg.kernel import fast, twin
 from kseg.kernel.contract import new_rows
 from tests import golden
-from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
+from tests.kernel.made import BATCHES, ENTRIES, INT64, damage_contents
 
-CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
+CONTENTS = damage_contents(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 MARGINS = st.integers(0, 30)
 
 

@@ -13,7 +13,7 @@ from kseg.kernel.statistics_contract import BUCKETS, Measure, bucket_bounds, buc
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damaged
+from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damage_contents
 from tests.loops import examples, for_each, some
 
 KERNELS = (fast, twin)
@@ -41,8 +41,8 @@ HEADERS = st.builds(
     count=st.one_of(st.none(), st.none(), st.none(), st.integers(-1, 4)),
 )
 MESSAGES = st.builds(Message, key=KEYS, value=st.sampled_from([b"v", None]), offset=INT64, magic=st.integers(0, 1))
-ENTRIES = st.one_of(st.builds(batch, HEADERS, st.lists(RECORDS, max_size=4)), MESSAGES.map(Message.encoded))
-CONTENTS = damaged(st.lists(ENTRIES, max_size=12).map(b"".join))
+ENTRIES = st.one_of(st.builds(batch, HEADERS, st.lists(RECORDS, max_size=4)), MESSAGES.map(Message.encode))
+CONTENTS = damage_contents(st.lists(ENTRIES, max_size=12).map(b"".join))
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -57,7 +57,7 @@ def test_batches_add_up_equally(content: bytes, most_keys: int, data: st.DataObj
         whole, headers = (kernel.Statistics(0, 2**62, most_keys) for _ in range(2))
         whole.take(memoryview(content), rows, 0, count, kernel.Bodies(count), 0)
         headers.take_headers(content, rows, 0, count)
-        results.append((known(whole), known(headers)))
+        results.append((visible_results(whole), visible_results(headers)))
     assert results[0] == results[1]
 
 
@@ -72,11 +72,11 @@ def test_golden_logs_add_up_equally(path: Path, monkeypatch: pytest.MonkeyPatch)
                 if isinstance(piece, Slice):
                     run = piece.run
                     statistics.take(run.buffer, run.rows, piece.first, piece.last, piece.bodies, piece.first)
-        results.append(known(statistics))
+        results.append(visible_results(statistics))
     assert results[0] == results[1]
 
 
-def known(statistics: Any) -> dict[str, Any]:
+def visible_results(statistics: Any) -> dict[str, Any]:
     """Return all visible results of some statistics."""
     seen = {name: getattr(statistics, name) for name in NUMBERS}
     seen |= {name: getattr(statistics, name)() for name in TEXTS}

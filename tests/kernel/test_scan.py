@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
 
 V2 = batch(BatchHeader(base_offset=5), [Record(b"k", b"v")])
-V1 = Message(b"k", b"v", offset=6).encoded()
-V0 = Message(b"k", b"v", offset=7, magic=0).encoded()
+V1 = Message(b"k", b"v", offset=6).encode()
+V0 = Message(b"k", b"v", offset=7, magic=0).encode()
 
 
 def with_byte(content: bytes, at: int, byte: int) -> bytes:
@@ -41,7 +41,7 @@ def test_batches_of_all_magics_become_rows(kernel: "Kernel") -> None:
 
 
 def test_codecs_met_are_reported(kernel: "Kernel") -> None:
-    content = batch(BatchHeader(attributes=3), body=b"lz4?") + Message(None, b"gzip?", attributes=1).encoded()
+    content = batch(BatchHeader(attributes=3), body=b"lz4?") + Message(None, b"gzip?", attributes=1).encode()
     assert scan(kernel, content)[3] == 1 << 3 | 1 << 1
 
 

@@ -8,7 +8,7 @@ from kseg.errors import UsageError
 from kseg.kernel.contract import Op
 from kseg.layouts.template import FIELDS, PATH, compile_template, fill
 from tests.kernel.made import BatchHeader, Message, Record, batch
-from tests.kernel.runs import program_of, render, scanned
+from tests.kernel.runs import program_of, render, scan_rows
 from tests.loops import for_each
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ RECORDS = {
 }
 
 
-def printed(kernel: "Kernel", template: str, record: str = "key and value") -> str:
+def print_record(kernel: "Kernel", template: str, record: str = "key and value") -> str:
     """What a template prints for a record of a v2 batch."""
     content = batch(HEADER, [RECORDS[record]])
-    return render(kernel, program_of(None, template), content, scanned(kernel, content)).text.decode()
+    return render(kernel, program_of(None, template), content, scan_rows(kernel, content)).text.decode()
 
 
 # --- literals and escapes --------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def printed(kernel: "Kernel", template: str, record: str = "key and value") -> s
     ],
 )
 def test_literals_stand_as_they_are(kernel: "Kernel", template: str, text: str) -> None:
-    assert printed(kernel, template) == text
+    assert print_record(kernel, template) == text
 
 
 # --- holes -----------------------------------------------------------------------------------------------------------
@@ -66,19 +66,19 @@ def test_literals_stand_as_they_are(kernel: "Kernel", template: str, text: str) 
     ],
 )
 def test_hole_shows_its_field(kernel: "Kernel", template: str, text: str) -> None:
-    assert printed(kernel, template) == text
+    assert print_record(kernel, template) == text
 
 
 @for_each("name", FIELDS)
 def test_every_field_can_be_shown(kernel: "Kernel", name: str) -> None:
-    content = batch(HEADER, [RECORDS["key and value"]]) + Message(value=b"v", magic=0).encoded()
-    rendered = render(kernel, program_of(None, f"{{{name}}}\n"), content, scanned(kernel, content))
+    content = batch(HEADER, [RECORDS["key and value"]]) + Message(value=b"v", magic=0).encode()
+    rendered = render(kernel, program_of(None, f"{{{name}}}\n"), content, scan_rows(kernel, content))
     assert rendered.text.count(b"\n") == 2
 
 
 def test_words_of_different_tables_are_kept_apart(kernel: "Kernel") -> None:
     template = "{isTransactional} {timestampType} {isControl} {compression:capital} {timestampType}"
-    assert printed(kernel, template) == "false CreateTime false NONE CreateTime"
+    assert print_record(kernel, template) == "false CreateTime false NONE CreateTime"
 
 
 # --- groups ----------------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_words_of_different_tables_are_kept_apart(kernel: "Kernel") -> None:
     ],
 )
 def test_group_is_shown_where_its_field_is_there(kernel: "Kernel", template: str, shown: dict[str, str]) -> None:
-    assert {record: printed(kernel, template, record) for record in shown} == shown
+    assert {record: print_record(kernel, template, record) for record in shown} == shown
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,24 @@ def test_group_is_shown_where_its_field_is_there(kernel: "Kernel", template: str
     [("key and value", "(kv)."), ("no key", "."), ("no value", "(k-)."), ("nothing", "."), ("empty", "().")],
 )
 def test_groups_nest(kernel: "Kernel", record: str, text: str) -> None:
-    assert printed(kernel, "{key?({key}{value?{value}}{value!-})}.", record) == text
+    assert print_record(kernel, "{key?({key}{value?{value}}{value!-})}.", record) == text
 
 
 def test_empty_group_shows_nothing(kernel: "Kernel") -> None:
-    assert printed(kernel, "a{key?}b") == "ab"
+    assert print_record(kernel, "a{key?}b") == "ab"
 
 
 def test_literal_behind_a_group_is_shown_whether_the_group_is_or_not(kernel: "Kernel") -> None:
     template = "{key?with}{key!without} end"
-    assert [printed(kernel, template, record) for record in ("key and value", "no key")] == ["with end", "without end"]
+    assert [print_record(kernel, template, record) for record in ("key and value", "no key")] == [
+        "with end",
+        "without end",
+    ]
 
 
 def test_literals_behind_nested_groups_are_shown_at_their_level(kernel: "Kernel") -> None:
     template = "{key?a{value?b}c}d"
-    assert [printed(kernel, template, record) for record in RECORDS] == ["abcd", "d", "acd", "d", "abcd"]
+    assert [print_record(kernel, template, record) for record in RECORDS] == ["abcd", "d", "acd", "d", "abcd"]
 
 
 @pytest.mark.parametrize("text", ["one literal", "with \\{ an escape \\} in it", "with \\ a backslash"])
@@ -163,5 +166,5 @@ def test_path_is_filled_in_wherever_it_stands(kernel: "Kernel", path: str) -> No
     template = fill(compile_template(text), PATH, path)
     content = batch(HEADER, [RECORDS["key and value"]])
     program = program_of(None, "")._replace(record=(template,) * 3)
-    shown = render(kernel, program, content, scanned(kernel, content)).text.decode()
+    shown = render(kernel, program, content, scan_rows(kernel, content)).text.decode()
     assert shown == f"{path}|1000 {path} key{path} end 1000"

@@ -60,7 +60,7 @@ class Cluster:
         source = Path(__file__).with_name("Workload.java")
         compiled = ["javac", "-nowarn", "-cp", f"{clients / 'jars'}/*", "-d", str(clients / "classes"), str(source)]
         subprocess.run(compiled, check=True, stderr=subprocess.DEVNULL)
-        self.nodes = {number: self._prepared(number, controllers) for number in sorted({*NODES, *controllers})}
+        self.nodes = {number: self._prepare(number, controllers) for number in sorted({*NODES, *controllers})}
         voters = ",".join(f"{number}@127.0.0.1:{self.nodes[number].controller_port}" for number in controllers)
         for node in self.nodes.values():
             _write_properties(node, voters, settings)
@@ -68,7 +68,7 @@ class Cluster:
             formatted = self._brokers.command(*storage, options=[tools.QUIET])
             subprocess.run(formatted, check=True, stdout=subprocess.DEVNULL)
 
-    def _prepared(self, number: int, controllers: tuple[int, ...]) -> Node:
+    def _prepare(self, number: int, controllers: tuple[int, ...]) -> Node:
         directory = self._work / f"node-{number}"
         directory.mkdir()
         log_dirs = directory / "disk-1", directory / "disk-2"

@@ -72,7 +72,7 @@ class ReplicatedTopic:
             producer.produce(self.name, value.encode(), b"key", partition, on_delivery=note)
         assert producer.flush(PATIENCE) == 0
 
-    def consumed(self, ends: dict[int, int]) -> set[Sent]:
+    def consume(self, ends: dict[int, int]) -> set[Sent]:
         """Return all records that consumers get up to the partitions' log end offsets."""
         from confluent_kafka import Consumer, TopicPartition
 

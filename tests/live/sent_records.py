@@ -56,7 +56,7 @@ class SentRecords:
         with self._lock:
             self._sent[record.number] = record
 
-    def ended(self, transaction: int, *, is_committed: bool) -> None:
+    def note_end(self, transaction: int, *, is_committed: bool) -> None:
         """Note the end of a transaction."""
         with self._lock:
             self._outcomes[transaction] = is_committed
@@ -102,7 +102,7 @@ class Owed:
 
     def numbers(self) -> set[int]:
         """Return the owed records by number."""
-        joined = {log: _joined(ranges) for log, ranges in self._ranges.items()}
+        joined = {log: _join(ranges) for log, ranges in self._ranges.items()}
         owed = set(self._latest)
         for number, record in self._sent.all().items():
             if record.log.topic not in self._compacted and self.is_wanted(record):
@@ -114,7 +114,7 @@ class Owed:
         return not self.is_committed_only or self._sent.is_committed(record) is True
 
 
-def superseded(records: Iterable[Sent]) -> set[int]:
+def superseded_numbers(records: Iterable[Sent]) -> set[int]:
     """Return the numbers of records that others of the same key in the same log superseded."""
     latest: dict[tuple[Incarnation, bytes], Sent] = {}
     found = set()
@@ -126,7 +126,7 @@ def superseded(records: Iterable[Sent]) -> set[int]:
     return found
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for first, end in sorted(ranges):
         if found and first <= found[-1][1]:

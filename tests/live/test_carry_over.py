@@ -73,7 +73,7 @@ def fill(tools: ToolScripts, work: Path) -> None:
     tools.run("kafka-configs", "--alter", *throttled, "leader.replication.throttled.replicas=[0:1,1:1]")
 
 
-def described(tools: ToolScripts) -> dict[str, list[str]]:
+def describe_cluster(tools: ToolScripts) -> dict[str, list[str]]:
     """Return the tools' descriptions of a cluster, in lines independent of order and creation time."""
     texts = {
         "topics": re.sub("TopicId: \\S+|Elr: \\S*|LastKnownElr: \\S*", "", tools.run("kafka-topics", "--describe")),
@@ -105,7 +105,7 @@ def test_kafkas_tools_describe_the_new_cluster_as_the_old_one(
     with source.running("source"):
         tools = ToolScripts(source)
         fill(tools, tmp_path)
-        before = described(tools)
+        before = describe_cluster(tools)
     target = new_broker(tmp_path_factory, SETTINGS)
     other = ToolScripts(target)
     text, said = carried_over(source, other.server)
@@ -117,7 +117,7 @@ def test_kafkas_tools_describe_the_new_cluster_as_the_old_one(
     script.write_text(re.sub("^# (.*)NEW-PASSWORD", r"\1second", text, flags=re.MULTILINE))
     with target.running("target"):
         other.run_script(script)
-        after = described(other)
+        after = describe_cluster(other)
     for name, lines in before.items():
         compared.rows(
             name, *([line for line in each if "ssl.keystore.password" not in line] for each in (lines, after[name]))

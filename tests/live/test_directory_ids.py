@@ -59,7 +59,7 @@ def change_ids(disks: Sequence[Path], changed: Sequence[bool]) -> set[str]:
     return set(new)
 
 
-def unknown(disks: Sequence[Path], work: Path) -> int:
+def count_unknown(disks: Sequence[Path], work: Path) -> int:
     """Return the number of directories whose id the metadata lack, by kseg."""
     ran = kseg(["verify", *map(str, disks), "-o", "json", "-q"], work)
     return [json.loads(line).get("id") for line in ran.stdout.splitlines()].count("directory-unknown")
@@ -78,17 +78,19 @@ def test_a_node_in_combined_mode_leads_all_partitions_after_another_start(
         make_topic(broker.port)
         write(broker.port)
     new = change_ids(disks, changed)
-    assert unknown(disks, tmp_path) == sum(changed)
+    assert count_unknown(disks, tmp_path) == sum(changed)
     with broker.running("first"):
-        tools.wait_until(lambda: new <= assigned(disks, tmp_path), PATIENCE, "the controller doesn't hear of the ids")
+        tools.wait_until(
+            lambda: new <= assigned_ids(disks, tmp_path), PATIENCE, "the controller doesn't hear of the ids"
+        )
         assert set(leaders(broker.port)) <= {1, -1}
     with broker.running("second"):
         tools.wait_until(lambda: set(leaders(broker.port)) == {1}, PATIENCE, "partitions have no leader")
         write(broker.port)
-    assert unknown(disks, tmp_path) == 0
+    assert count_unknown(disks, tmp_path) == 0
 
 
-def assigned(disks: Sequence[Path], work: Path) -> set[str]:
+def assigned_ids(disks: Sequence[Path], work: Path) -> set[str]:
     """Return the ids of log directories that the metadata have for replicas."""
     ran = kseg(["metadata", *map(str, disks[:1]), "--show", "directories", "-o", "json"], work)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -272,12 +272,12 @@ def names_of(live: OneBroker, *types: str) -> set[str]:
     return {row["group"] for row in live.kseg("groups", "--show", "groups") if row["groupType"] in types}
 
 
-def dashed(*values: object) -> tuple[str, ...]:
+def with_dashes(*values: object) -> tuple[str, ...]:
     """Return values as Kafka's tools print them."""
     return tuple("-" if value is None else str(value) for value in values)
 
 
-def described(live: OneBroker) -> list[tuple[str, ...]]:
+def describe_group(live: OneBroker) -> list[tuple[str, ...]]:
     """Return the tool's rows of commits; groups' names may have spaces, other columns have none."""
     found = []
     for line in live.tool(CONSUMER_GROUPS, "--describe", "--all-groups", "--offsets", "--verbose"):
@@ -289,17 +289,17 @@ def described(live: OneBroker) -> list[tuple[str, ...]]:
     return found
 
 
-def committed(live: OneBroker) -> list[tuple[str, ...]]:
+def committed_rows(live: OneBroker) -> list[tuple[str, ...]]:
     own = names_of(live, "classic", "consumer")
     fields = ("group", "topic", "partition", "leaderEpoch", "offset", "logEndOffset", "lag")
     rows = live.kseg("groups", "--show", "commits")
     counting = (row for row in rows if row["group"] in own and row["pendingProducerId"] is None)
-    return [dashed(*(row[name] for name in fields)) for row in counting]
+    return [with_dashes(*(row[name] for name in fields)) for row in counting]
 
 
 def test_groups_have_the_same_offsets_ends_and_lags(live: OneBroker, compared: Compared) -> None:
-    theirs = described(live)
-    compared.rows("commits, ends and lags", theirs, committed(live))
+    theirs = describe_group(live)
+    compared.rows("commits, ends and lags", theirs, committed_rows(live))
     groups = {row[0] for row in theirs}
     wanted = {"classic-stays", "classic-left", "consumer-stays", "consumer-left", "alone", "beyond", ODD, "of-deleted"}
     assert wanted | {"both", "by-transaction", "removed", "expired"} <= groups
@@ -315,7 +315,7 @@ def test_share_groups_have_the_same_start_offsets_and_lags(live: OneBroker, comp
     ]
     rows = live.kseg("groups", "--show", "share-partitions")
     names = ("group", "topic", "partition", "leaderEpoch", "startOffset", "lag")
-    compared.rows("share-partitions", theirs, (dashed(*(row[name] for name in names)) for row in rows))
+    compared.rows("share-partitions", theirs, (with_dashes(*(row[name] for name in names)) for row in rows))
     assert {"share-stays", "share-waits", "share-gaps"} == {row[0] for row in theirs}
     assert {row["group"] for row in rows if (row["deliveryCompleteCount"] or 0) > 0} >= {"share-gaps"}
 
@@ -324,7 +324,7 @@ def test_streams_groups_have_the_same_lags(live: OneBroker, compared: Compared) 
     fields = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LEADER-EPOCH", "LOG-END-OFFSET", "OFFSET-LAG")
     theirs = live.table(STREAMS_GROUPS, "--describe", "--all-groups", "--offsets", "--verbose")
     names = ("group", "topic", "partition", "offset", "leaderEpoch", "logEndOffset", "lag")
-    ours = (dashed(*(row[name] for name in names)) for row in of_group(live, "streams-stays"))
+    ours = (with_dashes(*(row[name] for name in names)) for row in of_group(live, "streams-stays"))
     compared.rows("streams groups' lags", (tuple(row[field] for field in fields) for row in theirs), ours)
 
 
@@ -361,7 +361,7 @@ def rows_of(text: str) -> list[tuple[str, ...]]:
     return [tuple(row) for row in csv.reader(io.StringIO(text)) if row]
 
 
-def exported(live: OneBroker, *groups: str) -> list[tuple[str, ...]]:
+def exported_plan(live: OneBroker, *groups: str) -> list[tuple[str, ...]]:
     """Return the plan that Kafka's tool itself writes for later resets."""
     options = ("--all-topics", "--to-current", "--export", "--dry-run")
     named = [word for group in groups for word in ("--group", group)]
@@ -371,22 +371,22 @@ def exported(live: OneBroker, *groups: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("group", QUIET)
 def test_the_plan_of_one_group_is_what_the_tool_exports(group: str, live: OneBroker, compared: Compared) -> None:
-    compared.rows(f"plan of {group}", exported(live, group), rows_of(plan_of(live, "--group", group).decode()))
+    compared.rows(f"plan of {group}", exported_plan(live, group), rows_of(plan_of(live, "--group", group).decode()))
 
 
 def test_the_plan_of_several_groups_is_what_the_tool_exports(live: OneBroker, compared: Compared) -> None:
     ours = [row for row in rows_of(plan_of(live).decode()) if row[0] in QUIET]
-    compared.rows("plan of several groups", exported(live, *QUIET), ours)
+    compared.rows("plan of several groups", exported_plan(live, *QUIET), ours)
 
 
 @pytest.mark.parametrize("form", ["one group", "several groups"])
 def test_the_tool_takes_the_plan_and_brings_groups_back(form: str, live: OneBroker, compared: Compared) -> None:
     """Apply an old plan after later commits."""
-    before = described(live)
+    before = describe_group(live)
     at_ms = int(time.time() * 1000)
     for group in QUIET:
         live.tool(CONSUMER_GROUPS, "--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--execute")
-    assert described(live) != before
+    assert describe_group(live) != before
     path = live.broker.work / "plan.csv"
     options = ("--from-file", str(path), "--execute")
     if form == "one group":
@@ -397,7 +397,7 @@ def test_the_tool_takes_the_plan_and_brings_groups_back(form: str, live: OneBrok
         path.write_bytes(plan_of(live, "--at", str(at_ms)))
         named = [word for group in QUIET for word in ("--group", group)]
         live.tool(CONSUMER_GROUPS, "--reset-offsets", *named, *options)
-    after = [without_epoch(row) for row in described(live) if row[0] in QUIET]
+    after = [without_epoch(row) for row in describe_group(live) if row[0] in QUIET]
     compared.rows(f"after the plan of {form}", (without_epoch(row) for row in before if row[0] in QUIET), after)
 
 
@@ -429,7 +429,7 @@ def test_expired_commits_are_gone_when_the_broker_has_removed_them(live: OneBrok
     properties = live.broker.work / "server.properties"
     properties.write_text(f"{properties.read_text()}offsets.retention.check.interval.ms=500\n")
     with live.broker.running("again"):
-        wait_until(lambda: "expired" not in {row[0] for row in described(live)}, "the commits have expired")
-        compared.rows("after a restart", described(live), committed(live))
-    stopped = committed(live)
+        wait_until(lambda: "expired" not in {row[0] for row in describe_group(live)}, "the commits have expired")
+        compared.rows("after a restart", describe_group(live), committed_rows(live))
+    stopped = committed_rows(live)
     assert "expired" not in {row[0] for row in stopped}

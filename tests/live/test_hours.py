@@ -25,7 +25,7 @@ import pytest
 
 from tests.export.every_partition import TABLES
 from tests.live.one_broker import OneBroker
-from tests.live.sent_records import Owed, Sent, superseded
+from tests.live.sent_records import Owed, Sent, superseded_numbers
 from tests.live.traffic import Traffic
 from tests.log.real_broker import PATIENCE, new_broker
 
@@ -104,7 +104,7 @@ class Hours:
         self.broker, self.traffic, self.random = broker, traffic, Random(seed)
         self.number = 0
         self.tables = [
-            Table(work / f"{table_format}-{isolation}", table_format, isolation, share, _owed(traffic, isolation))
+            Table(work / f"{table_format}-{isolation}", table_format, isolation, share, _find_owed(traffic, isolation))
             for table_format, isolation, share in EXPORTS
         ]
 
@@ -127,7 +127,7 @@ class Hours:
     def _two(self, table: Table) -> None:
         self.run(table, 2)
 
-    def _killed(self, table: Table) -> None:
+    def _kill(self, table: Table) -> None:
         """Kill a run at some moment, alone or with the processes that it started."""
         with self._start(table) as process:
             try:
@@ -210,13 +210,13 @@ class Hours:
         table.wrong += [f"hour {self.number}: {each}" for each in wrong]
         return {"sent": len(sent), "rows": len(found), "owed": len(owed)}
 
-    def unnamed(self, table: Table) -> list[Sent]:
+    def find_unnamed(self, table: Table) -> list[Sent]:
         """Return the records that neither the table nor the last report has."""
         sent = self.traffic.sent.all()
         found = {number for number, _ in rows_of(table.rows())}
         parts = {(part["topicId"], part["partition"]): part for part in table.report if part["type"] == "partition"}
         ids = self.traffic.topic_ids
-        cleaned = superseded(record for record in sent.values() if record.log.topic in COMPACTED)
+        cleaned = superseded_numbers(record for record in sent.values() if record.log.topic in COMPACTED)
         lacking = [record for number, record in sent.items() if number not in found and table.owed.is_wanted(record)]
         return [
             record
@@ -227,7 +227,7 @@ class Hours:
         ]
 
 
-def _owed(traffic: Traffic, isolation: str) -> Owed:
+def _find_owed(traffic: Traffic, isolation: str) -> Owed:
     return Owed(traffic.sent, COMPACTED, is_committed_only=isolation == "read_committed")
 
 
@@ -288,7 +288,7 @@ def test_each_record_that_a_run_could_read_is_in_the_table_once(
         counts = hours.check(table)
         with capsys.disabled():
             print(f"{table.name}: {counts}, missed {table.report[-1]['missed']}, {dict(table.ends)}")  # noqa: T201
-        table.wrong += [f"not named: {record}" for record in hours.unnamed(table)]
+        table.wrong += [f"not named: {record}" for record in hours.find_unnamed(table)]
     wrong = [f"{table.name}: {line}" for table in hours.tables for line in table.wrong]
     assert not wrong, "\n".join([f"{len(wrong)} in all", *wrong[:MOST_SHOWN]])
     with capsys.disabled():

@@ -90,7 +90,7 @@ def started_cluster(work: Path) -> tuple[Cluster, str]:
     return cluster, ",".join(logins)
 
 
-def told(cluster: Cluster, node: int) -> list[dict[str, Any]]:
+def list_changes(cluster: Cluster, node: int) -> list[dict[str, Any]]:
     """The changes that kseg finds in a node's copy of the metadata."""
     ran = run.kseg(["metadata", "--changes", "-q", "-o", "json", *map(str, cluster.nodes[node].log_dirs)], Path.cwd())
     assert ran.status == 0, ran.stderr
@@ -116,8 +116,8 @@ def test_each_change_that_was_asked_for_is_told_once_and_nothing_else(tmp_path: 
     finally:
         cluster.stop()
     asked = printed.splitlines()
-    left = told(cluster, CONTROLLER)
-    of_a_broker = told(cluster, 1)
+    left = list_changes(cluster, CONTROLLER)
+    of_a_broker = list_changes(cluster, 1)
     assert of_a_broker == left[: len(of_a_broker)]
     first_broker = min(change["offset"] for change in left if change["kind"] == "broker")
     found = []

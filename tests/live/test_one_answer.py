@@ -48,7 +48,7 @@ def set_all(cluster: Cluster) -> None:
     cluster.run(CONFIGS, *asked, "segment.ms=7000000", "--entity-type", "topics", "--entity-name", PARTED)
 
 
-def described(cluster: Cluster, topic: str) -> dict[str, str]:
+def describe_topic(cluster: Cluster, topic: str) -> dict[str, str]:
     """Return the output of kafka-configs.sh --describe --all for a topic."""
     asked = ("--describe", "--all", "--entity-type", "topics", "--entity-name", topic)
     text = cluster.run(CONFIGS, "--bootstrap-server", cluster.bootstrap, *asked)
@@ -107,7 +107,7 @@ def truth(topics: list[ReplicatedTopic], ends: dict[tuple[str, int], int | None]
     """Return the records that consumers get."""
     found: Found = {}
     for topic in topics:
-        for each in topic.consumed({number: ends[topic.name, number] or 0 for number in topic.partitions}):
+        for each in topic.consume({number: ends[topic.name, number] or 0 for number in topic.partitions}):
             found.setdefault((topic.name, each.partition), []).append((each.offset, each.value))
     return {key: sorted(records) for key, records in sorted(found.items())}
 
@@ -123,7 +123,7 @@ def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> N
     expected = truth(topics, ends)
     commit_all(cluster, ends)
     told = Told.of(Oracles(cluster))
-    configs = {topic: described(cluster, topic) for topic in (PARTED, AGAIN)}
+    configs = {topic: describe_topic(cluster, topic) for topic in (PARTED, AGAIN)}
     disks = tmp_path / "taken" / "disks"
     take_disks(cluster, disks)
     orders = [*permutations(("b1", "b2", "b3")), (".",)]

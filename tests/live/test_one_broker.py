@@ -218,12 +218,12 @@ def make_java_groups(cluster: OneBroker, clients: ExitStack) -> None:
     settings = ("--num-records", "50", "--record-size", "10", "--throughput", "-1", "--transactional-id", "version-2")
     cluster.tool("ProducerPerformance", "--topic", "pay", *settings, "--transaction-duration-ms", "50")
     end = time.monotonic() + 2 * PATIENCE
-    while not {"g-streams", "g-share"} <= settled(cluster):
+    while not {"g-streams", "g-share"} <= settled_groups(cluster):
         assert time.monotonic() < end, "the groups of Java's clients didn't settle"
         time.sleep(0.5)
 
 
-def settled(cluster: OneBroker) -> set[str]:
+def settled_groups(cluster: OneBroker) -> set[str]:
     """Return the groups whose members have their target partitions."""
     return {
         row["group"]

@@ -56,7 +56,7 @@ def test_lost_records_are_those_that_no_consumer_gets_any_more(cluster: Cluster,
     *records, partition, _ = map(json.loads, kseg(line, tmp_path).stdout.splitlines())
     cluster.start(DEPOSED)
     topic.wait_for(lambda partition: len(partition.isrs) > 1)
-    gone = topic.acknowledged - topic.consumed({0: partition["copies"][1]["logEndOffset"]})
+    gone = topic.acknowledged - topic.consume({0: partition["copies"][1]["logEndOffset"]})
     assert {(each["offset"], each["value"]) for each in records if each["isLost"]} == {each[1:] for each in gone}
     assert partition["lostRecords"] == len(gone) == 45
     assert partition["truncations"][0]["toOffset"] == partition["divergence"]["offset"] == 100

@@ -38,7 +38,7 @@ def fill(broker: Broker) -> None:
     assert producer.flush(PATIENCE) == 0
 
 
-def reassigned(tools: ToolScripts, plan: Path) -> None:
+def reassign(tools: ToolScripts, plan: Path) -> None:
     """Execute a plan, and wait for its end."""
     words = ("--reassignment-json-file", str(plan))
     assert "Successfully started" in tools.run("kafka-reassign-partitions", *words, "--execute")
@@ -69,11 +69,11 @@ def test_kafkas_tool_carries_out_the_plan_and_sees_what_it_foretold(
             ],
         }
         (tmp_path / "gather.json").write_text(json.dumps(everything_first))
-        reassigned(tools, tmp_path / "gather.json")
+        reassign(tools, tmp_path / "gather.json")
         plan = run.kseg(["plan-move", *disks, "--within", "5"], tmp_path)
         foretold = run.kseg(["plan-move", *disks, "--within", "5", "-o", "json"], tmp_path)
         (tmp_path / "moves.json").write_bytes(plan.stdout)
-        reassigned(tools, tmp_path / "moves.json")
+        reassign(tools, tmp_path / "moves.json")
         found = sizes(tools)
         again = run.kseg(["plan-move", *disks, "--within", "5"], tmp_path)
     rows = [json.loads(line) for line in foretold.stdout.splitlines()]

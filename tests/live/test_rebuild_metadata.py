@@ -53,7 +53,7 @@ def make_topic(cluster: QuorumCluster, name: str, settings: dict[str, str] | Non
         future.result(PATIENCE)
 
 
-def described(cluster: QuorumCluster) -> dict[str, Any]:
+def describe_topics(cluster: QuorumCluster) -> dict[str, Any]:
     """Return ids, replicas and settings of the topics that a client sees."""
     from confluent_kafka import TopicCollection
     from confluent_kafka.admin import ConfigResource, ResourceType
@@ -84,7 +84,7 @@ def lost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lost]:
         consumer.subscribe([TOPIC])
         consumed = take(consumer, 200)
         consumer.close()
-        before = described(cluster)
+        before = describe_topics(cluster)
         cluster.kill(*CONTROLLERS)
         for number in CONTROLLERS:
             shutil.rmtree(cluster.nodes[number].logs)
@@ -125,7 +125,7 @@ def test_brokers_return_to_the_new_controller_and_no_acknowledged_record_is_lost
     producing.wait_for_more(100)
     producing.stop()
     assert producing.failed == []
-    assert described(cluster) == lost.before
+    assert describe_topics(cluster) == lost.before
     found = everything(cluster.bootstrap)
     missing = {number: place for number, place in producing.acknowledged.items() if found.get(number) != place}
     assert missing == {}

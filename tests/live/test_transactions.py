@@ -102,7 +102,7 @@ def start(request: pytest.FixtureRequest, disk: Disk) -> Start:
     topics, logs, broker = list(reasons), disk.broker.logs, disk.broker
     disk.lay({topic: VARIANTS[topic] for topic in topics}, is_clean=request.param == "clean")
     before = asked.of_disk(logs, topics)
-    others = asked.exported(logs, topics), asked.queried(logs, topics)
+    others = asked.ask_export(logs, topics), asked.ask_query(logs, topics)
     told = [asked.lines(logs, "txns", "--now", "now")]
     with ExitStack() as running:
         running.enter_context(broker.running(request.param))
@@ -138,7 +138,7 @@ def test_records_are_committed_and_none_is_left_out(start: Start, compared: Comp
         if variant.is_misleading:
             continue
         compared.counts["truth"] += 1
-        committed = start.disk.history.committed(variant.source)
+        committed = start.disk.history.committed_records(variant.source)
         stable = start.disk.history.last_stable_offset(variant.source)
         read = {offset for offset, _ in answers.records}
         left_out = {offset for offset, _ in committed if offset < min(answers.stable, answers.end)} - read

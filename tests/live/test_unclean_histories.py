@@ -128,7 +128,7 @@ class History:
             (ends[partition],) = (
                 copy["logEndOffset"] for copy in found["copies"] if Path(copy["path"]).parts[0] == str(leader)
             )
-        gone = self._topic.acknowledged - self._topic.consumed(ends)
+        gone = self._topic.acknowledged - self._topic.consume(ends)
         self._compared.rows("acknowledged records that no consumer gets", gone, {*lost, *self.destroyed})
         self._compared.counts["comparisons of three brokers"] += 1
         shutil.rmtree(copies[0].parent)

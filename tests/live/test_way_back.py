@@ -94,7 +94,7 @@ def produce(producer: "Producer", timestamp: int) -> None:
         producer.flush(PATIENCE)
 
 
-def served(live: OneBroker, topic: str) -> list[Served]:
+def consume(live: OneBroker, topic: str) -> list[Served]:
     """Return a consumer's committed records, partition by partition, in order."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
@@ -120,15 +120,15 @@ def places(live: OneBroker) -> list[Path]:
 
 def test_kcat_brings_back_all_but_what_is_named(live: OneBroker, compared: Compared) -> None:
     assert shutil.which("kcat"), "kcat isn't installed"
-    wanted = [record for record in served(live, "orders") if (record.key, record.value) != REFUSED]
+    wanted = [record for record in consume(live, "orders") if (record.key, record.value) != REFUSED]
     dumped = run.kseg(["dump", "-o", "kcat", *map(str, places(live))], live.broker.work)
     script = live.broker.work / "restore.sh"
     script.write_bytes(dumped.stdout)
     subprocess.run(["sh", str(script), live.server, "-t", "by-kcat"], check=True, timeout=5 * PATIENCE)
-    found = served(live, "by-kcat")
+    found = consume(live, "by-kcat")
     assert [record[:4] for record in found] == [record[:4] for record in wanted]
     compared.rows("records by kcat", (record[:4] for record in wanted), (record[:4] for record in found))
-    all_count = len(served(live, "orders"))
+    all_count = len(consume(live, "orders"))
     refused = all_count - len(wanted)
     assert dumped.status == 1
     assert f"kseg: {refused} records are not sent, {len(wanted)} are\n" in dumped.stderr.decode()
@@ -145,6 +145,6 @@ def test_restore_brings_back_all_with_their_times(live: OneBroker, compared: Com
         dumped = run.kseg(["dump", *options, str(place)], live.broker.work)
         command = [sys.executable, str(program), live.server, "by-restore", str(number)]
         subprocess.run(command, input=dumped.stdout, check=True, timeout=5 * PATIENCE)
-    wanted, found = served(live, "orders"), served(live, "by-restore")
+    wanted, found = consume(live, "orders"), consume(live, "by-restore")
     assert found == wanted
     compared.rows("records by restore.py", wanted, found)

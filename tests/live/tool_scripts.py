@@ -40,23 +40,23 @@ class ToolScripts:
 
     def run(self, name: str, *arguments: str) -> str:
         """Return a tool's output."""
-        return self._printed([str(self._directory / f"{name}.sh"), "--bootstrap-server", self.server, *arguments])
+        return self._print([str(self._directory / f"{name}.sh"), "--bootstrap-server", self.server, *arguments])
 
     def run_line(self, line: str) -> str:
         """Return the output of a hint's command, with the broker's address."""
         for placeholder in ("localhost:9092", "HOST:9092"):
             line = line.replace(placeholder, self.server)
-        return self._printed(["sh", "-ec", line])
+        return self._print(["sh", "-ec", line])
 
     def run_script(self, script: Path) -> str:
         """Return the output of a shell script that stops at a failing line."""
-        return self._printed(["sh", "-e", str(script)])
+        return self._print(["sh", "-e", str(script)])
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition that the tools can see."""
         self._broker.tools.wait_until(condition, PATIENCE, "what the tools should see hasn't come")
 
-    def _printed(self, command: list[str]) -> str:
+    def _print(self, command: list[str]) -> str:
         environment = {**os.environ, "PATH": f"{self._directory}{os.pathsep}{os.environ['PATH']}"}
         ran = subprocess.run(command, capture_output=True, check=False, env=environment, timeout=PATIENCE * 10)
         assert ran.returncode == 0, (ran.stdout + ran.stderr).decode()[-3000:]

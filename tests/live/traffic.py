@@ -159,7 +159,7 @@ class Traffic:
         transaction, producer = self._open.pop(number), self._transactional[number]
         is_committed = self._random.random() < 0.7
         (producer.commit_transaction if is_committed else producer.abort_transaction)(PATIENCE)
-        self.sent.ended(transaction.number, is_committed=is_committed)
+        self.sent.note_end(transaction.number, is_committed=is_committed)
 
     def _produce(self, producer: "Producer", topic: str, transaction: int | None) -> None:
         count = self._random.randint(1, PER_STEP)

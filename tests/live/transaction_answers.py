@@ -48,18 +48,18 @@ def by_topic(topics: Iterable[str], rows: Iterable[dict[str, object]]) -> dict[s
     return {topic: frozenset(records) for topic, records in found.items()}
 
 
-def dumped(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
+def ask_dump(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
     return by_topic(topics, lines(disk, "dump", "--only", "records", *COMMITTED))
 
 
-def queried(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
+def ask_query(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
     sql = 'SELECT topic, "offset", as_text(value) AS value FROM records'
     ran = kseg(["query", sql, ".", *COMMITTED, "-o", "json"], disk)
     assert ran.status in (0, 1), ran.stderr
     return by_topic(topics, map(json.loads, ran.stdout.splitlines()))
 
 
-def exported(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
+def ask_export(disk: Path, topics: Sequence[str]) -> dict[str, Records]:
     target = disk.parent / "exported"
     ran = kseg(["export", ".", str(target), *COMMITTED], disk)
     assert ran.status in (0, 1), ran.stderr
@@ -81,7 +81,7 @@ def of_disk(disk: Path, topics: Sequence[str]) -> dict[str, Answers]:
             int(str(partitions[topic]["logEndOffset"])),
             frozenset(opened[topic]),
         )
-        for topic, records in dumped(disk, topics).items()
+        for topic, records in ask_dump(disk, topics).items()
     }
 
 
@@ -92,14 +92,14 @@ def of_broker(port: int, topics: Sequence[str]) -> dict[str, Answers]:
     """Return a running broker's answers."""
     from confluent_kafka import IsolationLevel
 
-    records = consumed(port, topics)
+    records = consume(port, topics)
     stable = _ends(port, topics, IsolationLevel.READ_COMMITTED)
     ends = _ends(port, topics, IsolationLevel.READ_UNCOMMITTED)
     opened = open_transactions(port, topics)
     return {topic: Answers(records[topic], stable[topic], ends[topic], frozenset(opened[topic])) for topic in topics}
 
 
-def consumed(port: int, topics: Sequence[str]) -> dict[str, Records]:
+def consume(port: int, topics: Sequence[str]) -> dict[str, Records]:
     """Return a read_committed consumer's records; it skips batches with a wrong CRC."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 

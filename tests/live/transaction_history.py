@@ -55,7 +55,7 @@ class History:
         self.outcomes: dict[int, bool | None] = {}
         self.forgotten: dict[str, int] = {}
 
-    def committed(self, partition: int) -> Records:
+    def committed_records(self, partition: int) -> Records:
         """Return a partition's records that were committed, or sent outside of transactions."""
         return frozenset(
             record
@@ -115,9 +115,9 @@ class Writer:
 
     def _end(self, name: str, *, is_committed: bool) -> None:
         self._do("commit" if is_committed else "abort", name)
-        self._ended(name, is_committed=is_committed)
+        self._note_end(name, is_committed=is_committed)
 
-    def _ended(self, name: str, *, is_committed: bool) -> None:
+    def _note_end(self, name: str, *, is_committed: bool) -> None:
         """Note the end of a transaction, perhaps by its coordinator."""
         self._history.outcomes[self._open.pop(name)] = is_committed
 
@@ -185,7 +185,7 @@ class Writer:
             self._send("old", partition, 2)
         self._open_producer("new", "fenced")
         assert self._ask("commit", "old") != "ok"
-        self._ended("old", is_committed=False)
+        self._note_end("old", is_committed=False)
         self._end_one("new", is_committed=True)
 
     def _time_out(self, _: random.Random) -> None:
@@ -194,7 +194,7 @@ class Writer:
         for partition in PARTITIONS:
             self._send("slow", partition, 2)
         self._wait(lambda: coordinator_states(self._broker.port)["slow"].state == "CompleteAbort")
-        self._ended("slow", is_committed=False)
+        self._note_end("slow", is_committed=False)
 
     def _leave_open(self, _: random.Random) -> None:
         for number in range(2):

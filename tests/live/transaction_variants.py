@@ -36,7 +36,7 @@ class Place(NamedTuple):
         self.log.write_bytes(content[: self.position] + batch + content[self.position + self.size :])
 
 
-def placed(partition: Path) -> list[Place]:
+def place_batches(partition: Path) -> list[Place]:
     """Return all batches of an intact partition, in order."""
     return [Place(log, *each) for log in logs(partition) for each in v2_batches(log)]
 
@@ -48,7 +48,7 @@ def is_marker(batch: bytes) -> bool:
 def markers(partition: Path, kind: int) -> list[Place]:
     """Return markers of a kind that end a transaction: of producers that have records before them."""
     found, seen = [], set()
-    for place in placed(partition):
+    for place in place_batches(partition):
         batch = place.read()
         if not is_marker(batch):
             seen.add(producer_of(batch))
@@ -61,7 +61,7 @@ def producer_of(batch: bytes) -> int:
     return int.from_bytes(batch[PRODUCER_ID : PRODUCER_ID + 8], "big", signed=True)
 
 
-def sealed(batch: bytearray) -> bytearray:
+def seal(batch: bytearray) -> bytearray:
     """Return the batch with its right CRC."""
     from crc32c import crc32c
 
@@ -70,7 +70,7 @@ def sealed(batch: bytearray) -> bytearray:
 
 
 def _end_of(partition: Path) -> int:
-    batch = placed(partition)[-1].read()
+    batch = place_batches(partition)[-1].read()
     return int.from_bytes(batch[:8], "big") + int.from_bytes(batch[LAST_DELTA : LAST_DELTA + 4], "big") + 1
 
 
@@ -88,7 +88,7 @@ def flip(kind: int, slot: int, at: int, *, bit: int = 1, with_crc: bool = False)
         place = markers(partition, kind)[slot]
         batch = place.read()
         batch[at] ^= bit
-        place.write(sealed(batch) if with_crc else batch)
+        place.write(seal(batch) if with_crc else batch)
 
     return edit
 
@@ -108,7 +108,7 @@ def spoil_records(kind: int, slot: int) -> Edit:
 
     def edit(partition: Path) -> None:
         marker = markers(partition, kind)[slot]
-        before = placed(partition)[: placed(partition).index(marker)]
+        before = place_batches(partition)[: place_batches(partition).index(marker)]
         producer_id = producer_of(marker.read())
         place = [each for each in before if producer_of(each.read()) == producer_id][-1]
         batch = place.read()
@@ -120,9 +120,11 @@ def spoil_records(kind: int, slot: int) -> Edit:
 
 def spoil_open(partition: Path) -> None:
     """Change a bit in the first batch of the last open transaction."""
-    ended = {producer_of(place.read()) for place in placed(partition) if is_marker(place.read())}
+    ended = {producer_of(place.read()) for place in place_batches(partition) if is_marker(place.read())}
     place = [
-        each for each in placed(partition) if producer_of(each.read()) >= 0 and producer_of(each.read()) not in ended
+        each
+        for each in place_batches(partition)
+        if producer_of(each.read()) >= 0 and producer_of(each.read()) not in ended
     ][-1]
     batch = place.read()
     batch[-2] ^= 1
@@ -148,7 +150,7 @@ def append_marker(kind: int, *, producer_id: int | None = None) -> Edit:
         if producer_id is not None:
             batch[PRODUCER_ID : PRODUCER_ID + 8] = producer_id.to_bytes(8, "big")
         with logs(partition)[-1].open("ab") as log:
-            log.write(sealed(batch))
+            log.write(seal(batch))
 
     return edit
 
@@ -160,7 +162,7 @@ def replace_producer(kind: int, slot: int) -> Edit:
         place = markers(partition, kind)[slot]
         batch = place.read()
         batch[PRODUCER_ID : PRODUCER_ID + 8] = FOREIGN_PRODUCER.to_bytes(8, "big")
-        place.write(sealed(batch))
+        place.write(seal(batch))
 
     return edit
 
@@ -209,7 +211,7 @@ def add_tail(make: Callable[[bytes], bytes]) -> Edit:
 
     def edit(partition: Path) -> None:
         with logs(partition)[-1].open("ab") as log:
-            log.write(make(bytes(placed(partition)[-1].read())))
+            log.write(make(bytes(place_batches(partition)[-1].read())))
 
     return edit
 
@@ -218,7 +220,7 @@ def add_tail(make: Callable[[bytes], bytes]) -> Edit:
 # --------------------------------------------------------------------------------------------
 
 
-def beside(suffix: str, change: Callable[[list[Path]], None]) -> Edit:
+def edit_files(suffix: str, change: Callable[[list[Path]], None]) -> Edit:
     """Return an edit of the nonempty files of a kind, in order."""
     return lambda partition: change(sorted(path for path in partition.glob(f"*{suffix}") if path.stat().st_size))
 
@@ -248,7 +250,7 @@ def claim_abort(partition: Path) -> None:
     place = markers(partition, COMMIT)[NEWEST]
     batch = place.read()
     producer_id, offset = producer_of(batch), int.from_bytes(batch[:8], "big")
-    own = [each.read() for each in placed(partition) if producer_of(each.read()) == producer_id]
+    own = [each.read() for each in place_batches(partition) if producer_of(each.read()) == producer_id]
     before = own[: own.index(batch)]
     since = max((number for number, each in enumerate(before) if is_marker(each)), default=-1)
     first = int.from_bytes(before[since + 1][:8], "big")
@@ -333,9 +335,11 @@ VARIANTS: dict[str, Variant] = {
     "commit-transactional-bit": Variant(ENDED, flip(COMMIT, CLOSED, FLAGS, bit=TRANSACTIONAL_MASK)),
     "newest-abort-zeroed": Variant(ENDED, destroy(ABORT, NEWEST, byte=0), REFUSES, TORN),
     "two-bits": Variant(ENDED, all_of(flip(COMMIT, 3, VALUE), flip(ABORT, 3, VALUE))),
-    "bit-no-index": Variant(ENDED, all_of(flip(ABORT, 2, VALUE), beside(INDEXES, delete)), INDEX),
-    "destroyed-no-index": Variant(ENDED, all_of(destroy(ABORT, 2), beside(INDEXES, delete)), INDEX, is_misleading=True),
-    "destroyed-no-snapshots": Variant(ENDED, all_of(destroy(COMMIT, 2), beside(SNAPSHOTS, delete)), STUCK),
+    "bit-no-index": Variant(ENDED, all_of(flip(ABORT, 2, VALUE), edit_files(INDEXES, delete)), INDEX),
+    "destroyed-no-index": Variant(
+        ENDED, all_of(destroy(ABORT, 2), edit_files(INDEXES, delete)), INDEX, is_misleading=True
+    ),
+    "destroyed-no-snapshots": Variant(ENDED, all_of(destroy(COMMIT, 2), edit_files(SNAPSHOTS, delete)), STUCK),
     "open-commit-bit": Variant(OPEN, flip(COMMIT, NEWEST, VALUE)),
     "open-abort-destroyed": Variant(OPEN, destroy(ABORT, NEWEST), REFUSES, TORN),
     "open-records-bit": Variant(OPEN, spoil_open),
@@ -355,22 +359,22 @@ VARIANTS: dict[str, Variant] = {
     "foreign-closed-abort": Variant(ENDED, replace_producer(ABORT, CLOSED), is_misleading=True),
     "foreign-newest-commit": Variant(ENDED, replace_producer(COMMIT, NEWEST), SNAPSHOT, is_misleading=True),
     "forged-commit": Variant(ENDED, flip(ABORT, 2, TYPE, with_crc=True), INDEX, is_misleading=True),
-    "indexes-deleted": Variant(ENDED, beside(INDEXES, delete), INDEX),
-    "indexes-deleted-open": Variant(OPEN, beside(INDEXES, delete), INDEX),
-    "index-deleted": Variant(ENDED, beside(INDEXES, lambda paths: paths[0].unlink()), INDEX),
-    "index-cut": Variant(ENDED, beside(INDEXES, cut_file(0, 40)), INDEX),
-    "index-entry-cut": Variant(ENDED, beside(INDEXES, cut_file(1, 34)), INDEX),
-    "index-emptied": Variant(ENDED, beside(INDEXES, cut_file(1, 0)), INDEX),
-    "index-stale": Variant(ENDED, beside(INDEXES, put(-1, 0))),
+    "indexes-deleted": Variant(ENDED, edit_files(INDEXES, delete), INDEX),
+    "indexes-deleted-open": Variant(OPEN, edit_files(INDEXES, delete), INDEX),
+    "index-deleted": Variant(ENDED, edit_files(INDEXES, lambda paths: paths[0].unlink()), INDEX),
+    "index-cut": Variant(ENDED, edit_files(INDEXES, cut_file(0, 40)), INDEX),
+    "index-entry-cut": Variant(ENDED, edit_files(INDEXES, cut_file(1, 34)), INDEX),
+    "index-emptied": Variant(ENDED, edit_files(INDEXES, cut_file(1, 0)), INDEX),
+    "index-stale": Variant(ENDED, edit_files(INDEXES, put(-1, 0))),
     "index-claims": Variant(ENDED, claim_abort, INDEX),
-    "snapshots-deleted": Variant(OPEN, beside(SNAPSHOTS, delete), SNAPSHOT),
-    "snapshots-deleted-hanging": Variant(HANGING, beside(SNAPSHOTS, delete), SNAPSHOT),
-    "snapshot-deleted": Variant(OPEN, beside(SNAPSHOTS, lambda paths: paths[-1].unlink())),
-    "snapshot-stale-open": Variant(OPEN, beside(SNAPSHOTS, put(-1, 0)), SNAPSHOT),
-    "snapshot-stale": Variant(ENDED, beside(SNAPSHOTS, put(-1, 3)), SNAPSHOT),
-    "snapshot-cut": Variant(OPEN, beside(SNAPSHOTS, cut_file(-1, 100))),
-    "snapshot-wrong-crc": Variant(OPEN, beside(SNAPSHOTS, wrong_crc)),
-    "snapshot-middle-stale": Variant(ENDED, beside(SNAPSHOTS, put(4, 1))),
+    "snapshots-deleted": Variant(OPEN, edit_files(SNAPSHOTS, delete), SNAPSHOT),
+    "snapshots-deleted-hanging": Variant(HANGING, edit_files(SNAPSHOTS, delete), SNAPSHOT),
+    "snapshot-deleted": Variant(OPEN, edit_files(SNAPSHOTS, lambda paths: paths[-1].unlink())),
+    "snapshot-stale-open": Variant(OPEN, edit_files(SNAPSHOTS, put(-1, 0)), SNAPSHOT),
+    "snapshot-stale": Variant(ENDED, edit_files(SNAPSHOTS, put(-1, 3)), SNAPSHOT),
+    "snapshot-cut": Variant(OPEN, edit_files(SNAPSHOTS, cut_file(-1, 100))),
+    "snapshot-wrong-crc": Variant(OPEN, edit_files(SNAPSHOTS, wrong_crc)),
+    "snapshot-middle-stale": Variant(ENDED, edit_files(SNAPSHOTS, put(4, 1))),
     "torn-tail": Variant(OPEN, add_tail(lambda batch: batch[:40])),
     "zero-tail": Variant(ENDED, add_tail(lambda _: bytes(500)), REFUSES),
     "random-tail": Variant(ENDED, add_tail(lambda batch: batch[::-1]), REFUSES),

@@ -8,7 +8,7 @@ from kseg.formats.messages import Fields
 from kseg.protocol.messages import read_response
 from tests.log.real_broker import PATIENCE
 from tests.log_files import NewBatch, NewRecord, batch_bytes
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 
 PRODUCE, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 0, 61, 66
 
@@ -23,7 +23,7 @@ class CoordinatorState(NamedTuple):
 def answer_of(port: int, api_key: int, version: int, body: Fields) -> Fields:
     """Return the broker's answer to a request."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client, client.makefile("rb") as stream:
-        client.sendall(framed(request(api_key, version, body)))
+        client.sendall(frame_message(request(api_key, version, body)))
         answer = read_response(stream.read(int.from_bytes(stream.read(4), "big")), api_key, version)
     assert answer.body is not None, answer.problem
     return answer.body

@@ -144,7 +144,7 @@ def content(number: int, suffix: str, change: Callable[[bytes], bytes]) -> Step:
     return write
 
 
-def edited(number: int, batch: int, **changes: int) -> Step:
+def edit_topic(number: int, batch: int, **changes: int) -> Step:
     return lambda place: edits.edit_batch(place.logs[number], batch, **changes)
 
 
@@ -470,8 +470,8 @@ CASES = [
     Case("offset-below-base", "salvage", rename_first, salvage, remains=HOLES),
     Case("offset-too-far", "removed", beyond_index, remove_index),
     # times, epochs
-    Case("max-timestamp", "replica", edited(1, 1, max_timestamp=1000), take_replica),
-    Case("leader-epoch-falls", "replica", edited(0, 0, partition_leader_epoch=5), take_replica),
+    Case("max-timestamp", "replica", edit_topic(1, 1, max_timestamp=1000), take_replica),
+    Case("leader-epoch-falls", "replica", edit_topic(0, 0, partition_leader_epoch=5), take_replica),
     Case("leader-epoch-checkpoint", "reindex", write_epochs("99 0"), reindex),
     Case("leader-epoch-unsorted", "reindex", write_epochs("0 0", "2 9", "1 20"), reindex),
     Case("leader-epochs-missing", "reindex", delete_epochs, reindex),
@@ -480,9 +480,9 @@ CASES = [
     Case("leader-epochs-cleared", "reindex", keep_last_epoch, delete_epochs_and_reindex),
     Case("leader-epoch-beyond-end", "start", add_epoch, nothing),
     # producers
-    Case("sequence-gap", "replica", edited(0, 1, base_sequence=7), take_replica),
-    Case("sequence-repeated", "replica", edited(0, 1, base_sequence=-3), take_replica),
-    Case("producer-epoch-falls", "replica", edited(0, 0, producer_epoch=1), take_replica),
+    Case("sequence-gap", "replica", edit_topic(0, 1, base_sequence=7), take_replica),
+    Case("sequence-repeated", "replica", edit_topic(0, 1, base_sequence=-3), take_replica),
+    Case("producer-epoch-falls", "replica", edit_topic(0, 0, producer_epoch=1), take_replica),
     Case("open-transaction", "nothing", open_transaction, nothing),
     Case("long-transaction", "abort", let_hang, nothing, is_alone=True),
     Case("hanging-transaction", "abort", let_hang, nothing),

@@ -8,7 +8,7 @@ from kseg import Segment
 from kseg.formats.codes import ControlType
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import Rolled
+from kseg.log.segments import RollReason
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import Batch
 from kseg.writer.batches import MemoryRecords, RecordsBuilder
@@ -28,7 +28,9 @@ def batch(base_offset: int, *pairs: Pair, timestamp: int = NOW, **fields: object
     return builder.build().raw
 
 
-def produced(base_offset: int, *pairs: Pair, producer_id: int, is_transactional: bool = True, **fields: int) -> bytes:
+def produce_batch(
+    base_offset: int, *pairs: Pair, producer_id: int, is_transactional: bool = True, **fields: int
+) -> bytes:
     """Return a batch of a producer whose sequences are its offsets."""
     producer = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": base_offset}
     return batch(base_offset, *pairs, is_transactional=is_transactional, **producer, **fields)
@@ -58,7 +60,7 @@ def make(directory: Path, *segments: Sequence[bytes], modified_ms: int = NOW) ->
             for raw in entries:
                 for entry in MemoryRecords(raw).shallow():
                     writer.append(entry.raw)
-            writer.roll(Rolled.UNKNOWN)
+            writer.roll(RollReason.UNKNOWN)
         writer.append(batch(writer.next_offset, ("active", "v"), ("active", "w")))
     for path in directory.glob("*.log"):
         os.utime(path, ns=(modified_ms * 1_000_000,) * 2)

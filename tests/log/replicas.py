@@ -52,7 +52,7 @@ def write_high_watermark(side: Path, offset: int) -> None:
     (side / "replication-offset-checkpoint").write_text(content, encoding="utf-8")
 
 
-def copied(source: Path, side: Path) -> Path:
+def copy_partition(source: Path, side: Path) -> Path:
     """Copy a partition's directory to another side."""
     side.mkdir(parents=True, exist_ok=True)
     return shutil.copytree(source, side / source.name)

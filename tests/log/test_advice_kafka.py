@@ -75,7 +75,7 @@ def write_large(producer: "Producer", topics: Sequence[str], now: int) -> None:
     producer.commit_transaction(PATIENCE)
 
 
-def found(directory: Path) -> dict[str, dict[str, str]]:
+def run_verify(directory: Path) -> dict[str, dict[str, str]]:
     """Return `verify`'s findings: ids and severities, by the name of the partition or file below the log directory."""
     ran = run.kseg(["verify", "-o", "json", str(directory)], directory)
     things: dict[str, dict[str, str]] = {}
@@ -96,7 +96,7 @@ def found_alone(places: Iterable[Place]) -> dict[str, dict[str, str]]:
     for place in places:
         alone = place.scratch / "alone"
         shutil.copytree(place.partition, alone / place.partition.name)
-        things |= found(alone)
+        things |= run_verify(alone)
     return things
 
 
@@ -117,14 +117,14 @@ def test_advice_makes_all_well(
             if phase == 0:
                 make_topics(broker.port, [case.topic for case in cases], {case.topic: TOPIC for case in cases})
             write(broker.port, cases, phase, now)
-    assert {name: counting(things) for name, things in found(broker.logs).items() if counting(things)} == {}
+    assert {name: counting(things) for name, things in run_verify(broker.logs).items() if counting(things)} == {}
     if state == KILLED:
         assert not (broker.logs / ".kafka_cleanshutdown").exists()
     shutil.copytree(broker.logs, tmp_path / "intact")
     places = {case: place_of(case, broker.logs, tmp_path, failing_disk) for case in cases}
     for case, place in places.items():
         case.damage(place)
-    tripped = found(broker.logs) | found_alone(place for case, place in places.items() if case.is_alone)
+    tripped = run_verify(broker.logs) | found_alone(place for case, place in places.items() if case.is_alone)
     told = {case: set(tripped.get(f"{case.topic}-0", {})) for case in cases}
     assert {case.topic: ids for case, ids in told.items() if case.finding_id not in ids} == {}
     for case, place in places.items():
@@ -136,7 +136,7 @@ def test_advice_makes_all_well(
         for case in cases:
             if case.way == "abort":
                 abort(broker, case.topic)
-    left = found(broker.logs)
+    left = run_verify(broker.logs)
     rows = [(case.topic, counting(left.get(f"{case.topic}-0", {}))) for case in cases]
     wrong = {topic: things for (topic, things), case in zip(rows, cases, strict=True) if things.keys() - case.remains}
     assert wrong == {}

@@ -12,7 +12,7 @@ from kseg.log.cleaner import CleaningSettings
 from kseg.log.partition import PartitionLog
 from kseg.log.side_files import states_at
 from tests import run
-from tests.log.cleaner_logs import NOW, batch, make, marker, produced
+from tests.log.cleaner_logs import NOW, batch, make, marker, produce_batch
 
 NAME = "__consumer_offsets-0"
 """A topic that is compacted in any cluster."""
@@ -31,7 +31,7 @@ def write_checkpoint(directory: Path, name: str, offset: int) -> None:
 NOTHING = "clean"
 
 
-def listed(directory: Path, *arguments: str) -> dict[str, Any]:
+def list_partition(directory: Path, *arguments: str) -> dict[str, Any]:
     """Return the partition's object; the text output has the same verdict, unless there is none."""
     options = ("--now", f"{NOW}ms", *arguments)
     ran = run.kseg(["ls", NAME, "-o", "json", *options], directory)
@@ -49,7 +49,7 @@ def test_ratio_is_that_of_cleanable_bytes_to_these_and_clean_ones(tmp_path: Path
     partition = four_segments(tmp_path)
     size = partition.segments[0].size
     write_checkpoint(tmp_path, "cleaner", 2)
-    found = listed(tmp_path)
+    found = list_partition(tmp_path)
     assert (found["cleanBytes"], found["cleanableBytes"]) == (size, 2 * size)
     assert found["dirtyRatio"] == pytest.approx(2 / 3, abs=1e-4)
     assert (found["firstDirtyOffset"], found["firstUncleanableOffset"]) == (2, 6)
@@ -60,7 +60,7 @@ def test_segment_of_the_first_dirty_offset_counts_as_clean_and_as_dirty(tmp_path
     partition = four_segments(tmp_path)
     write_checkpoint(tmp_path, "cleaner", 3)
     size = partition.segments[0].size
-    found = listed(tmp_path)
+    found = list_partition(tmp_path)
     assert (found["cleanBytes"], found["cleanableBytes"]) == (2 * size, 2 * size)
     assert found["cleanable"] is False  # the ratio is 0.5, not above it
 
@@ -88,17 +88,17 @@ def test_verdict_follows_checkpoint_and_settings(
 ) -> None:
     four_segments(tmp_path)
     write_checkpoint(tmp_path, "cleaner", clean)
-    found = listed(tmp_path, *setting.split(), "--now", f"{NOW + later_ms}ms")
+    found = list_partition(tmp_path, *setting.split(), "--now", f"{NOW + later_ms}ms")
     assert (found["cleanable"], found["cleanableReason"]) == (cleanable, reason)
 
 
 def test_high_watermark_stops_the_cleaner(tmp_path: Path) -> None:
     four_segments(tmp_path)
     write_checkpoint(tmp_path, "replication", 1)
-    assert listed(tmp_path)["cleanableReason"] == "not cleanable: the high watermark is 1"
+    assert list_partition(tmp_path)["cleanableReason"] == "not cleanable: the high watermark is 1"
     write_checkpoint(tmp_path, "replication", 3)
     reason = "cleanable, up to offset 1: the high watermark is 3"
-    assert listed(tmp_path)["cleanableReason"] == reason
+    assert list_partition(tmp_path)["cleanableReason"] == reason
 
 
 # --- open transactions ------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ UNKNOWN = "cleanable unless a transaction is open at offset {}; run with --deep 
 def with_transaction(directory: Path, *, is_ended: bool) -> PartitionLog:
     """Write a transaction from offset 1 on; its marker, if any, is in the last closed segment; no snapshots."""
     last = [marker(2, ControlType.COMMIT, 7)] if is_ended else [batch(2, ("c", "1"))]
-    partition = make(directory / NAME, [batch(0, ("a", "1")), produced(1, ("b", "1"), producer_id=7)], last)
+    partition = make(directory / NAME, [batch(0, ("a", "1")), produce_batch(1, ("b", "1"), producer_id=7)], last)
     for snapshot in partition.snapshots.values():
         snapshot.path.unlink()
     return PartitionLog(partition.path)
@@ -122,7 +122,7 @@ def test_open_transaction_stops_the_cleaner_where_the_newest_snapshot_is_at_the_
 ) -> None:
     partition = with_transaction(tmp_path, is_ended=False)
     write_snapshot(partition, partition.read_log_end_offset())
-    found = listed(tmp_path, *deep)
+    found = list_partition(tmp_path, *deep)
     assert (found["cleanable"], found["cleanableReason"]) == (False, OPEN_AT_1)
     assert (found["cleanerStop"], found["cleanerStopOffset"], found["dirtyRatio"]) == ("open transaction", 1, None)
 
@@ -130,10 +130,10 @@ def test_open_transaction_stops_the_cleaner_where_the_newest_snapshot_is_at_the_
 @pytest.mark.parametrize("is_ended", [False, True])
 def test_whether_a_transaction_is_open_is_not_known_without_a_snapshot(is_ended: bool, tmp_path: Path) -> None:
     with_transaction(tmp_path, is_ended=is_ended)
-    found = listed(tmp_path)
+    found = list_partition(tmp_path)
     assert (found["cleanable"], found["cleanableReason"]) == (None, UNKNOWN.format(0))
     assert (found["dirtyRatio"], found["cleanableBytes"]) == (None, 0)
-    deep = listed(tmp_path, "--deep")
+    deep = list_partition(tmp_path, "--deep")
     assert deep["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
 
 
@@ -144,7 +144,7 @@ def test_whether_a_transaction_ended_in_the_active_segment_is_looked_up(
 ) -> None:
     partition = with_transaction(tmp_path, is_ended=is_ended)
     write_snapshot(partition, partition.base_offsets[-1])
-    assert listed(tmp_path, *deep)["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
+    assert list_partition(tmp_path, *deep)["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
 
 
 # --- other cases
@@ -157,12 +157,12 @@ def test_damage_before_the_active_segment_makes_it_uncleanable(tmp_path: Path) -
         log.seek(16)
         log.write(b"\x09")  # an invalid magic
     reason = f"uncleanable: the cleaner would fail at the damage at position 0 of {2:020}.log"
-    assert listed(tmp_path, "--deep")["cleanableReason"] == reason
+    assert list_partition(tmp_path, "--deep")["cleanableReason"] == reason
 
 
 def test_more_keys_than_the_cleaner_takes_at_once_are_told(tmp_path: Path) -> None:
     four_segments(tmp_path)
-    found = listed(tmp_path, "--log-cleaner-dedupe-buffer-size", "72")
+    found = list_partition(tmp_path, "--log-cleaner-dedupe-buffer-size", "72")
     assert (found["keysToCleanAtMost"], found["keysAtOnce"]) == (6, 2)
     shown = run.kseg(["ls", NAME, "--log-cleaner-dedupe-buffer-size", "72"], tmp_path).stdout.decode()
     assert "up to 6 keys to clean, but the cleaner takes 2 at once" in shown
@@ -175,10 +175,10 @@ def test_cleaner_takes_so_many_keys_at_once_by_default() -> None:
 
 def test_last_cleaning_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
     four_segments(tmp_path)
-    assert listed(tmp_path)["cleanedByTimestamp"] is None
+    assert list_partition(tmp_path)["cleanedByTimestamp"] is None
     write_checkpoint(tmp_path, "cleaner", 2)
     modified_ms = (tmp_path / "cleaner-offset-checkpoint").stat().st_mtime_ns // 1_000_000
-    assert listed(tmp_path)["cleanedByTimestamp"] == modified_ms
+    assert list_partition(tmp_path)["cleanedByTimestamp"] == modified_ms
     shown = run.kseg(["ls", NAME, "--by", "segment"], tmp_path).stdout.decode()
     assert "cleaned before offset 2, not after 20" in shown
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests import run
-from tests.log.cleaner_logs import batch, make, produced
+from tests.log.cleaner_logs import batch, make, produce_batch
 from tests.log.real_broker import PATIENCE, make_topics, new_broker, put_in_place
 
 pytestmark = pytest.mark.kafka
@@ -45,7 +45,7 @@ def cases(now: int) -> Iterator[Case]:
             yield Case(three, with_ratio(ratio), clean)
     for slot in range(3):
         before = [plain(2 * number) for number in range(slot)]
-        opened = produced(2 * slot, ("a", "3"), ("b", "3"), producer_id=1, timestamp=now - HOUR)
+        opened = produce_batch(2 * slot, ("a", "3"), ("b", "3"), producer_id=1, timestamp=now - HOUR)
         for ratio in RATIOS[:4]:
             yield Case([*before, [opened], plain(2 * slot + 2), plain(2 * slot + 4)], with_ratio(ratio))
     aged = [plain(0, 9 * HOUR), plain(2, 5 * HOUR), plain(4, 0)]
@@ -85,7 +85,7 @@ def clean_offsets(logs: Path) -> dict[str, int]:
     return {topic: int(offset) for topic, _, offset in map(str.split, lines)}
 
 
-def listed(logs: Path) -> dict[str, dict[str, Any]]:
+def list_partitions(logs: Path) -> dict[str, dict[str, Any]]:
     """Return `ls`'s rows of the topics' partitions."""
     ran = run.kseg(["ls", ".", "--deep", "-o", "json"], logs)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -102,10 +102,12 @@ def test_broker_cleans_what_is_called_cleanable(tmp_path: Path, tmp_path_factory
         put_case(case, tmp_path / topic / f"{topic}-0", broker.logs / f"{topic}-0", now)
     write_clean_offsets(broker.logs, topics)
     (broker.logs / "replication-offset-checkpoint").unlink()  # one replica's high watermark is raised at once
-    rows = listed(broker.logs)
+    rows = list_partitions(broker.logs)
     expected = {topic: rows[topic]["firstUncleanableOffset"] for topic in topics if rows[topic]["cleanable"]}
     with broker.running("second"):
-        broker.tools.wait_until(lambda: CANARY in changed(broker.logs, topics), 2 * PATIENCE, "not all was looked at")
+        broker.tools.wait_until(
+            lambda: CANARY in cleaned_topics(broker.logs, topics), 2 * PATIENCE, "not all was looked at"
+        )
         found = clean_offsets(broker.logs)
     for topic, case in topics.items():
         untouched = 0 if case.clean == BEYOND else case.clean
@@ -116,6 +118,6 @@ def test_broker_cleans_what_is_called_cleanable(tmp_path: Path, tmp_path_factory
     assert {"cleanable", "not cleanable", "uncleanable"} <= reasons
 
 
-def changed(logs: Path, topics: dict[str, Case]) -> set[str]:
+def cleaned_topics(logs: Path, topics: dict[str, Case]) -> set[str]:
     """Return the topics that the cleaner has cleaned since."""
     return {topic for topic, offset in clean_offsets(logs).items() if topic in topics and offset != topics[topic].clean}

@@ -185,7 +185,7 @@ def partitions(draw: st.DrawFn) -> list[FreeablePartition]:
     return found
 
 
-def freed(parts: Sequence[FreeablePartition], limits: dict[str, int]) -> int:
+def freed_bytes(parts: Sequence[FreeablePartition], limits: dict[str, int]) -> int:
     """Return bytes that these limits of topics delete, with the others' present limits."""
     return sum(
         sum(each.size for each in part.going(limits[part.topic])) if part.topic in limits else part.size_now
@@ -200,16 +200,16 @@ def test_plan_frees_what_it_says_with_the_greatest_age(parts: list[FreeableParti
     limits = {each.topic: each.after for each in plan.lowered}
     open_topics = {part.topic for part in parts if part.setting is not None}
     assert limits.keys() <= open_topics
-    assert freed(parts, limits) == plan.size
+    assert freed_bytes(parts, limits) == plan.size
     assert plan.is_enough is (wanted <= plan.most_size)
     if not plan.lowered:
         return
     assert plan.age_ms is not None
-    least = freed(parts, dict.fromkeys(open_topics, plan.age_ms))
+    least = freed_bytes(parts, dict.fromkeys(open_topics, plan.age_ms))
     ages = {age - 1 for part in parts if part.setting is not None for age in part.ages() if age - 1 > plan.age_ms}
     for age in ages:
-        frees = freed(parts, dict.fromkeys(open_topics, age))
+        frees = freed_bytes(parts, dict.fromkeys(open_topics, age))
         assert frees < wanted or frees == least
     for topic in limits:
         others = {name: age for name, age in limits.items() if name != topic}
-        assert freed(parts, others) < wanted  # each one is needed
+        assert freed_bytes(parts, others) < wanted  # each one is needed

@@ -57,13 +57,13 @@ def are_whole(broker: Broker, topics: Iterable[str]) -> bool:
     return all(place.checkpoints().high_watermark == place.read_log_end_offset() for place in places)
 
 
-def left(broker: Broker) -> dict[str, list[int]]:
+def remaining_offsets(broker: Broker) -> dict[str, list[int]]:
     return {topic: PartitionLog(broker.logs / f"{topic}-0").base_offsets for topic in AGES}
 
 
 def expected_of(broker: Broker, lowered: list[dict[str, Any]]) -> dict[str, list[int]]:
     """Return the base offsets that `retain` leaves with the advised settings."""
-    found = left(broker)
+    found = remaining_offsets(broker)
     for each in lowered:
         rows = kseg(broker, "--topic", each["topic"], "--retention-ms", str(each["afterMs"]))
         rows = [row for row in rows if row["type"] == "segment" and Path(row["directory"]).name == f"{each['topic']}-0"]
@@ -86,15 +86,17 @@ def test_broker_deletes_what_is_advised(wanted: str, tmp_path: Path, tmp_path_fa
         broker.tools.wait_until(lambda: are_whole(broker, topics), PATIENCE, "no high watermarks")
         rows = kseg(broker, "--free", wanted, *server)
         lowered = [row for row in rows if row["type"] == "lowered"]
-        before, expected = left(broker), expected_of(broker, lowered)
+        before, expected = remaining_offsets(broker), expected_of(broker, lowered)
         for each in lowered:
             run_line(broker, each["command"])
-        broker.tools.wait_until(lambda: left(broker) == expected, PATIENCE, f"{left(broker)}, not {expected}")
+        broker.tools.wait_until(
+            lambda: remaining_offsets(broker) == expected, PATIENCE, f"{remaining_offsets(broker)}, not {expected}"
+        )
         line = lowered[0]["command"].replace(f"--entity-name {lowered[0]['topic']}", f"--entity-name {CANARY}")
         run_line(broker, line.replace(f"={lowered[0]['after']}", "=3600000"))
         canary = broker.logs / f"{CANARY}-0"
         broker.tools.wait_until(lambda: PartitionLog(canary).base_offsets == [1], PATIENCE, "no further look")
-        assert left(broker) == expected
+        assert remaining_offsets(broker) == expected
         gone = sum(len(set(before[topic]) - set(expected[topic])) for topic in AGES)
         assert gone == sum(each["segments"] for each in lowered) > 1
         for each in lowered:

@@ -143,7 +143,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def served(broker: Broker) -> list[Served]:
+def served_records(broker: Broker) -> list[Served]:
     return [
         Served(topic, path, broker.logs / f"{topic}-0", records_of(path)) for topic, path in golden_partitions().items()
     ]
@@ -165,9 +165,9 @@ def around(numbers: list[int]) -> list[int]:
     return sorted({number + step for number in numbers for step in (-1, 0, 1) if number + step >= 0})
 
 
-def test_list_offsets_answers_as_lookup(served: list[Served], connection: Connection) -> None:
+def test_list_offsets_answers_as_lookup(served_records: list[Served], connection: Connection) -> None:
     # Without time indexes, as before 0.10.1, the broker uses the files' modification times.
-    indexed = [partition for partition in served if any(partition.source.glob("*.timeindex"))]
+    indexed = [partition for partition in served_records if any(partition.source.glob("*.timeindex"))]
     asked, explained, wrong = 0, 0, []
     for partition in indexed:
         for timestamp in around([timestamp for _, timestamp in sample(partition.records)]):
@@ -218,9 +218,9 @@ def expected_record(found: dict[str, Any]) -> int | str:
     return "the end" if offset is None else offset
 
 
-def test_fetch_gives_the_records_of_lookup(served: list[Served], connection: Connection) -> None:
+def test_fetch_gives_the_records_of_lookup(served_records: list[Served], connection: Connection) -> None:
     asked, wrong = 0, []
-    for partition in served:
+    for partition in served_records:
         for offset in around([offset for offset, _ in sample(partition.records)] or [0]):
             found = partition.lookup("--offset", str(offset))
             answer, expected = first_record(connection, partition.topic, offset), expected_record(found)
@@ -231,7 +231,7 @@ def test_fetch_gives_the_records_of_lookup(served: list[Served], connection: Con
                 raw = batch_in_log(partition, found)
                 if connection.fetch(partition.topic, offset).records[: len(raw)] != raw:
                     wrong.append(f"{partition.name}: offset {offset}: another batch than lookup's")
-    print(f"{asked} offsets asked for in {len(served)} partitions")  # noqa: T201
+    print(f"{asked} offsets asked for in {len(served_records)} partitions")  # noqa: T201
     assert wrong == []
 
 

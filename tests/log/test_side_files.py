@@ -36,7 +36,7 @@ def copied_disk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(disk: Path, command: list[str]) -> dict[str, bytes]:
+def make_files(disk: Path, command: list[str]) -> dict[str, bytes]:
     ran = run.kseg(command, disk)
     assert ran.status == 0, ran.stderr
     place = disk / "new" / NAME if command[0] == "salvage" else disk / "new"
@@ -51,7 +51,7 @@ def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content:
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    assert made(disk, command)[METADATA] == before
+    assert make_files(disk, command)[METADATA] == before
 
 
 @for_each("content, command", list(product([None, b"", b"0\n0\n", b"0\n7\n0 0\n", b"\0" * 20], COMMANDS)))
@@ -62,7 +62,7 @@ def test_leader_epochs_are_those_of_the_batches(command: list[str], content: byt
     file.unlink()
     if content is not None:
         file.write_bytes(content)
-    assert made(disk, command)[EPOCHS] == before
+    assert make_files(disk, command)[EPOCHS] == before
 
 
 @pytest.mark.parametrize("is_cut", [False, True])
@@ -75,7 +75,7 @@ def test_producers_are_those_of_the_batches(command: list[str], is_cut: bool, di
         else:
             path.unlink()
     wanted = states_at(PartitionLog(disk / NAME), end)
-    made(disk, command)
+    make_files(disk, command)
     place = disk / "new" / NAME if command[0] == "salvage" else disk / "new"
     for path in (disk / NAME).glob("*.log"):
         if not (place / path.name).exists():
@@ -102,7 +102,7 @@ def test_reindex_tells_what_was_missing_or_broken(disk: Path) -> None:
 def test_reindex_writes_wrong_epochs_from_the_log(disk: Path) -> None:
     before = (disk / NAME / EPOCHS).read_bytes()
     (disk / NAME / EPOCHS).write_bytes(b"0\n1\n99 0\n")
-    assert made(disk, ["reindex", NAME, "--to", "new"])[EPOCHS] == before
+    assert make_files(disk, ["reindex", NAME, "--to", "new"])[EPOCHS] == before
     lines = run.kseg(["reindex", NAME, "--dry-run"], disk).stdout.decode().splitlines()
     assert f"{NAME}/{EPOCHS}: wrong (offset 234 has epoch 99, but its batch has epoch 2); will be rebuilt" in lines
 
@@ -147,10 +147,10 @@ def test_metadata_may_lie_elsewhere(disk: Path) -> None:
     (disk / NAME / METADATA).unlink()
     (disk / "elsewhere").mkdir()
     (disk / "__cluster_metadata-0").rename(disk / "elsewhere" / "__cluster_metadata-0")
-    assert METADATA not in made(disk, ["slice", NAME, "--to", "new"])
+    assert METADATA not in make_files(disk, ["slice", NAME, "--to", "new"])
     shutil.rmtree(disk / "new")
     given = ["--cluster-metadata", "elsewhere"]
-    assert made(disk, ["slice", NAME, "--to", "new", *given])[METADATA] == before
+    assert make_files(disk, ["slice", NAME, "--to", "new", *given])[METADATA] == before
     ran = run.kseg(["slice", NAME, "--to", "newer", "--cluster-metadata", "nowhere"], disk)
     assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
 

@@ -15,7 +15,7 @@ CLIENT, SERVER = (bytes([10, 0, 0, 2]), 40000), (bytes([10, 0, 0, 1]), 9092)
 SYN, ACK, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN
 
 
-def framed(message: bytes) -> bytes:
+def frame_message(message: bytes) -> bytes:
     """A message after its size."""
     return struct.pack(">i", len(message)) + message
 
@@ -43,12 +43,12 @@ def response(api_key: int, version: int, body: Fields, correlation_id: int = 1) 
 
 def metadata_request(correlation_id: int, topic: str = "orders") -> bytes:
     """A frame."""
-    return framed(request(3, 12, {"topics": [{"name": topic}]}, correlation_id))
+    return frame_message(request(3, 12, {"topics": [{"name": topic}]}, correlation_id))
 
 
 def metadata_response(correlation_id: int) -> bytes:
     """A frame."""
-    return framed(response(3, 12, {"clusterId": "cluster", "controllerId": correlation_id}, correlation_id))
+    return frame_message(response(3, 12, {"clusterId": "cluster", "controllerId": correlation_id}, correlation_id))
 
 
 @dataclass
@@ -108,7 +108,7 @@ def pcap(packets: Iterable[bytes], link: int = 1) -> bytes:
     """A capture: a packet each millisecond."""
     file = io.BytesIO()
     writer = dpkt.pcap.Writer(file, linktype=link)
-    for time, packet in _timed(packets):
+    for time, packet in _with_times(packets):
         writer.writepkt(packet, time)
     return file.getvalue()
 
@@ -117,11 +117,11 @@ def pcapng(packets: Iterable[bytes]) -> bytes:
     """The same in the newer format."""
     file = io.BytesIO()
     writer = dpkt.pcapng.Writer(file)
-    for time, packet in _timed(packets):
+    for time, packet in _with_times(packets):
         writer.writepkt(packet, time)
     return file.getvalue()
 
 
-def _timed(packets: Iterable[bytes]) -> Iterator[tuple[float, bytes]]:
+def _with_times(packets: Iterable[bytes]) -> Iterator[tuple[float, bytes]]:
     for number, packet in enumerate(packets):
         yield 1_800_000_000 + number / 1000, packet

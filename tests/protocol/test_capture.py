@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kseg.protocol.capture import LARGEST_PACKET, Capture, CaptureError, Remark
 from kseg.protocol.conversation import Frame, FrameDamage
-from tests.protocol.packets import Wire, framed, metadata_request, metadata_response, pcap, pcapng
+from tests.protocol.packets import Wire, frame_message, metadata_request, metadata_response, pcap, pcapng
 
 Item = Frame | FrameDamage | Remark | CaptureError
 
@@ -19,7 +19,7 @@ def read(content: bytes, ports: Iterable[int] = ()) -> list[Item]:
     return list(Capture(io.BytesIO(content), ports=frozenset(ports)).items())
 
 
-def told(items: list[Item]) -> list[tuple[str, int]]:
+def frames_and_losses(items: list[Item]) -> list[tuple[str, int]]:
     """Kind and correlation id of frames, what is lost of bytes."""
     return [
         (item.message.kind, item.message.correlation_id)
@@ -43,7 +43,7 @@ def test_frames_of_both_directions_in_the_order_of_packets(write) -> None:  # ty
     wire = Wire().open()
     exchange(wire, 1, 2)
     items = read(write(wire.packets))
-    assert told(items) == BOTH
+    assert frames_and_losses(items) == BOTH
     first, second = items[:2]
     assert isinstance(first, Frame)
     assert isinstance(second, Frame)
@@ -56,7 +56,7 @@ def test_ipv6() -> None:
     wire = Wire(client=(bytes(15) + b"\2", 40000), server=(bytes(15) + b"\1", 9092)).open()
     exchange(wire, 1, 2)
     items = read(pcap(wire.packets))
-    assert told(items) == BOTH
+    assert frames_and_losses(items) == BOTH
     assert isinstance(items[0], Frame)
     assert items[0].peers == ("[::2]:40000", "[::1]:9092")
 
@@ -70,7 +70,7 @@ def test_other_links(link: int) -> None:
         dpkt.pcap.DLT_LINUX_SLL: bytes(14) + b"\x08\x00",
         dpkt.pcap.DLT_NULL: b"\2\0\0\0",
     }
-    assert told(read(pcap([head[link] + packet[14:] for packet in wire.packets], link))) == BOTH
+    assert frames_and_losses(read(pcap([head[link] + packet[14:] for packet in wire.packets], link))) == BOTH
 
 
 def test_many_frames_in_a_packet_and_many_packets_for_a_frame() -> None:
@@ -80,7 +80,12 @@ def test_many_frames_in_a_packet_and_many_packets_for_a_frame() -> None:
     wire.send(content[3:30])
     wire.send(content[30:])
     wire.answer(metadata_response(1) + metadata_response(2))
-    assert told(read(pcap(wire.packets))) == [("request", 1), ("request", 2), ("response", 1), ("response", 2)]
+    assert frames_and_losses(read(pcap(wire.packets))) == [
+        ("request", 1),
+        ("request", 2),
+        ("response", 1),
+        ("response", 2),
+    ]
 
 
 def test_repeated_packets_count_once() -> None:
@@ -91,7 +96,7 @@ def test_repeated_packets_count_once() -> None:
     second = wire.send(content)
     wire.send(content[7:] + b"", at=second + 7)
     wire.send(metadata_request(1)[-1:], at=second - 1)
-    assert told(read(pcap(wire.packets))) == [("request", 1), ("request", 2)]
+    assert frames_and_losses(read(pcap(wire.packets))) == [("request", 1), ("request", 2)]
 
 
 def test_packets_that_change_places() -> None:
@@ -99,7 +104,7 @@ def test_packets_that_change_places() -> None:
     for number in (1, 2, 3):
         wire.send(metadata_request(number))
     opening, packets = wire.packets[:2], wire.packets[2:]
-    assert told(read(pcap([*opening, packets[2], packets[0], packets[1]]))) == [
+    assert frames_and_losses(read(pcap([*opening, packets[2], packets[0], packets[1]]))) == [
         ("request", 1),
         ("request", 2),
         ("request", 3),
@@ -109,7 +114,7 @@ def test_packets_that_change_places() -> None:
 def test_sequence_numbers_begin_again_at_0() -> None:
     wire = Wire(first=2**32 - 20).open()
     exchange(wire, 1, 2)
-    assert told(read(pcap(wire.packets))) == BOTH
+    assert frames_and_losses(read(pcap(wire.packets))) == BOTH
 
 
 def test_lost_packet_is_said_and_what_follows_is_read() -> None:
@@ -120,7 +125,7 @@ def test_lost_packet_is_said_and_what_follows_is_read() -> None:
     wire.answer(metadata_response(2))
     items = read(pcap(wire.packets))
     size = len(metadata_request(7))
-    assert told(items) == [*BOTH[:2], ("FrameDamage", size), *BOTH[2:]]
+    assert frames_and_losses(items) == [*BOTH[:2], ("FrameDamage", size), *BOTH[2:]]
     damage = items[2]
     assert isinstance(damage, FrameDamage)
     assert damage.detail == f"{size} bytes are missing"
@@ -134,7 +139,7 @@ def test_lost_end_of_a_frame_loses_that_frame_alone() -> None:
     wire.lose(content[20:])
     wire.send(metadata_request(2))
     wire.answer(metadata_response(2))
-    assert told(read(pcap(wire.packets))) == [("FrameDamage", len(content)), *BOTH[2:]]
+    assert frames_and_losses(read(pcap(wire.packets))) == [("FrameDamage", len(content)), *BOTH[2:]]
 
 
 def test_lost_response_is_said_and_the_next_one_joined() -> None:
@@ -144,7 +149,7 @@ def test_lost_response_is_said_and_the_next_one_joined() -> None:
     exchange(wire, 2)
     wire.send(b"")
     items = read(pcap(wire.packets))
-    assert told(items) == [BOTH[0], BOTH[2], ("FrameDamage", len(metadata_response(1))), BOTH[3]]
+    assert frames_and_losses(items) == [BOTH[0], BOTH[2], ("FrameDamage", len(metadata_response(1))), BOTH[3]]
 
 
 def test_snap_length_cuts_a_packet_and_not_the_next_one() -> None:
@@ -152,7 +157,7 @@ def test_snap_length_cuts_a_packet_and_not_the_next_one() -> None:
     content = metadata_request(1)
     wire.send(content, captured=10)
     wire.send(metadata_request(2))
-    assert told(read(pcap(wire.packets))) == [("FrameDamage", len(content)), ("request", 2)]
+    assert frames_and_losses(read(pcap(wire.packets))) == [("FrameDamage", len(content)), ("request", 2)]
 
 
 def test_connection_from_its_middle_is_read_from_the_next_frame_and_said() -> None:
@@ -161,7 +166,7 @@ def test_connection_from_its_middle_is_read_from_the_next_frame_and_said() -> No
     wire.send(b"the end of a request")
     exchange(wire, 1, 2)
     items = read(pcap(wire.packets), ports=[9092])
-    assert told(items)[:-1] == [("FrameDamage", 20), BOTH[0], ("FrameDamage", 21), *BOTH[1:]]
+    assert frames_and_losses(items)[:-1] == [("FrameDamage", 20), BOTH[0], ("FrameDamage", 21), *BOTH[1:]]
     remark = items[-1]
     assert isinstance(remark, Remark)
     assert remark.detail == "the capture begins in the middle of the connection"
@@ -173,7 +178,7 @@ def test_first_request_tells_which_end_is_the_client() -> None:
     exchange(wire, 1, 2)
     items = read(pcap(wire.packets))
     size = len(metadata_response(9))
-    assert told(items)[:-1] == [BOTH[0], ("FrameDamage", size), *BOTH[1:]]
+    assert frames_and_losses(items)[:-1] == [BOTH[0], ("FrameDamage", size), *BOTH[1:]]
     assert isinstance(items[0], Frame)
     assert items[0].peers == ("10.0.0.2:40000", "10.0.0.1:31999")
 
@@ -195,14 +200,14 @@ def test_port_that_is_used_again_is_another_connection() -> None:
     first, second = Wire().open(), Wire(first=70_000).open()
     exchange(first, 1)
     exchange(second, 1)
-    assert told(read(pcap([*first.packets, *second.packets]))) == BOTH[:2] * 2
+    assert frames_and_losses(read(pcap([*first.packets, *second.packets]))) == BOTH[:2] * 2
 
 
 def test_frame_that_is_none_is_said_with_its_place() -> None:
     wire = Wire().open()
-    wire.send(metadata_request(1) + framed(b"\xff\xff\0\0\0\0\0\0\xff\xff") + metadata_request(2))
+    wire.send(metadata_request(1) + frame_message(b"\xff\xff\0\0\0\0\0\0\xff\xff") + metadata_request(2))
     items = read(pcap(wire.packets))
-    assert told(items) == [("request", 1), ("FrameDamage", 14), ("request", 2)]
+    assert frames_and_losses(items) == [("request", 1), ("FrameDamage", 14), ("request", 2)]
 
 
 def test_size_that_is_damaged_costs_what_lies_up_to_the_next_request() -> None:
@@ -210,7 +215,7 @@ def test_size_that_is_damaged_costs_what_lies_up_to_the_next_request() -> None:
     broken = bytearray(metadata_request(1))
     broken[0] ^= 0x80
     wire.send(bytes(broken) + metadata_request(2))
-    assert told(read(pcap(wire.packets))) == [("FrameDamage", len(broken)), ("request", 2)]
+    assert frames_and_losses(read(pcap(wire.packets))) == [("FrameDamage", len(broken)), ("request", 2)]
 
 
 def test_claim_of_much_costs_nothing_and_hides_nothing() -> None:
@@ -219,7 +224,7 @@ def test_claim_of_much_costs_nothing_and_hides_nothing() -> None:
     broken[1] = 4  # 64 MiB
     wire.send(bytes(broken))
     wire.send(metadata_request(2))
-    assert told(read(pcap(wire.packets))) == [("FrameDamage", len(broken)), ("request", 2)]
+    assert frames_and_losses(read(pcap(wire.packets))) == [("FrameDamage", len(broken)), ("request", 2)]
 
 
 def test_packet_that_claims_too_much_ends_the_reading() -> None:
@@ -227,7 +232,7 @@ def test_packet_that_claims_too_much_ends_the_reading() -> None:
     exchange(wire, 1)
     content = pcap(wire.packets) + bytes(8) + (LARGEST_PACKET + 1).to_bytes(4, "little") * 2
     *frames, error = read(content)
-    assert told(frames) == BOTH[:2]
+    assert frames_and_losses(frames) == BOTH[:2]
     assert isinstance(error, CaptureError)
 
 
@@ -235,7 +240,7 @@ def test_cut_capture_is_said() -> None:
     wire = Wire().open()
     exchange(wire, 1, 2)
     items = read(pcap(wire.packets)[:-3])
-    assert told(items) == [*BOTH[:3], ("CaptureError", -1), ("FrameDamage", len(metadata_response(2)))]
+    assert frames_and_losses(items) == [*BOTH[:3], ("CaptureError", -1), ("FrameDamage", len(metadata_response(2)))]
 
 
 def test_file_that_is_no_capture_is_refused() -> None:

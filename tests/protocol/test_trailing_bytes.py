@@ -9,7 +9,7 @@ import pytest
 
 from tests import run
 from tests.log.real_broker import new_broker
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 
 REQUESTS = [(18, 0), (18, 4), (3, 1), (3, 12)]
 """Keys and versions of ApiVersions and Metadata, of both kinds of headers."""
@@ -24,19 +24,19 @@ def test_broker_answers_requests_with_bytes_after_their_body(
     with broker.running("live"):
         for key, version in REQUESTS:
             plain = request(key, version, {})
-            own = asked(broker.port, plain)
-            assert asked(broker.port, plain + bytes(4)) == own
+            own = request_answer(broker.port, plain)
+            assert request_answer(broker.port, plain + bytes(4)) == own
             assert own[:4] == b"\0\0\0\1"
-            shown = frames(broker.work, framed(plain + bytes(4)) + framed(own))
+            shown = frames(broker.work, frame_message(plain + bytes(4)) + frame_message(own))
             assert [each["type"] for each in shown] == ["request", "response", "summary"]
             assert shown[0]["trailingSize"] == 4
             assert all(each["body"] is not None for each in shown[:2])
 
 
-def asked(port: int, message: bytes) -> bytes:
+def request_answer(port: int, message: bytes) -> bytes:
     """The broker's answer, without its size."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(framed(message))
+        connection.sendall(frame_message(message))
         stream = connection.makefile("rb")
         (size,) = struct.unpack(">i", stream.read(4))
         return stream.read(size)

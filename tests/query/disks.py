@@ -6,7 +6,7 @@ from typing import Any
 
 from kseg.export.settings import ReadOptions
 from kseg.query.database import QueryLimits
-from kseg.query.session import Queried, QuerySession, open_session
+from kseg.query.session import QuerySession, QuerySources, open_session
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.run import kseg
 from tests.sandbox import write_indexes
@@ -75,10 +75,10 @@ def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
     def refuse(error: Exception) -> None:
         raise error
 
-    return open_session(Queried(paths, read=read or ReadOptions()), QueryLimits(), refuse)
+    return open_session(QuerySources(paths, read=read or ReadOptions()), QueryLimits(), refuse)
 
 
-def queried(directory: Path, *arguments: str, told: bytes = b"") -> list[dict[str, Any]]:
+def run_query(directory: Path, *arguments: str, told: bytes = b"") -> list[dict[str, Any]]:
     """Return the rows of `kseg query … -o json`; only `told` may be on stderr."""
     ran = kseg(["query", *arguments, "-o", "json"], directory)
     assert (ran.status, ran.stderr) == (0, told)

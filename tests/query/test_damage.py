@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from tests.export.exports import damaged, export, offsets
+from tests.export.exports import damaged_directories, export, offsets
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
-from tests.query.disks import opened, queried, rows
+from tests.query.disks import opened, rows, run_query
 from tests.run import kseg
 
 
@@ -40,7 +40,7 @@ def test_damage_that_a_query_does_not_need_is_not_met(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "a-0", batches(0, 100))
     write_segment(tmp_path / "b-0", batches(0, 20))
     flip(log, 100)
-    assert queried(tmp_path, "SELECT count(*) n FROM b") == [{"n": 20}]
+    assert run_query(tmp_path, "SELECT count(*) n FROM b") == [{"n": 20}]
 
 
 def test_a_torn_end_is_no_damage_of_the_answer_but_said_by_status(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_torn_end_is_no_damage_of_the_answer_but_said_by_status(tmp_path: Path
 def test_zeros_of_a_preallocated_log_are_no_damage(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "a-0", batches(0, 100))
     log.write_bytes(log.read_bytes() + bytes(1000))
-    assert queried(tmp_path, "SELECT count(*) n FROM a") == [{"n": 100}]
+    assert run_query(tmp_path, "SELECT count(*) n FROM a") == [{"n": 100}]
 
 
 def test_another_copy_gives_what_the_best_one_lacks(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_copy_that_is_whole_is_said_nothing_of(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk1/a-0", batches(0, 100, epoch=2))
     write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=2))
     told = b"kseg: 1 partition in 2 copies\n"
-    assert queried(tmp_path, "SELECT count(*) n FROM a", "disk1", "disk2", told=told) == [{"n": 100}]
+    assert run_query(tmp_path, "SELECT count(*) n FROM a", "disk1", "disk2", told=told) == [{"n": 100}]
 
 
 def test_offsets_that_do_not_rise_come_once(tmp_path: Path) -> None:
@@ -106,15 +106,15 @@ def test_a_log_that_cannot_be_opened_is_refused_and_the_others_are_read(tmp_path
 def test_tables_say_what_is_damaged_too(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "a-0", batches(0, 100))
     flip(log, 300)
-    (row,) = queried(tmp_path, "SELECT count(*) n, count_if(NOT isValid) wrong FROM batches")
+    (row,) = run_query(tmp_path, "SELECT count(*) n, count_if(NOT isValid) wrong FROM batches")
     assert row == {"n": 10, "wrong": 1}
-    (finding,) = queried(tmp_path, "SELECT id, topic, partition, severity FROM findings WHERE severity = 'error'")
+    (finding,) = run_query(tmp_path, "SELECT id, topic, partition, severity FROM findings WHERE severity = 'error'")
     assert (finding["id"], finding["topic"], finding["partition"]) == ("bad-crc", "a", 0)
 
 
 def test_all_damaged_golden_logs_are_queried_without_a_traceback(restored: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
-    for number, directory in enumerate(damaged(restored)):
+    for number, directory in enumerate(damaged_directories(restored)):
         if any(directory.glob("*.log")):
             shutil.copytree(directory, disk / f"damaged{number % 7}-{number}")
     for sql in (
@@ -133,7 +133,7 @@ def test_all_damaged_golden_logs_are_queried_without_a_traceback(restored: Path,
 
 
 def test_damaged_disk_gives_what_its_export_gives(restored: Path, tmp_path: Path) -> None:
-    first = [directory for directory in damaged(restored) if directory.name < "060"]
+    first = [directory for directory in damaged_directories(restored) if directory.name < "060"]
     assert len(first) >= 20
     for number, directory in enumerate(first):
         if any(directory.glob("*.log")):
@@ -153,5 +153,5 @@ def test_a_partition_without_segments_has_no_rows(tmp_path: Path) -> None:
         "version: 0\ntopic_id: cJFU-m2vQ6uCEEqPGgnDXw\n", encoding="utf-8"
     )
     for table, expected in (("batches", 1), ("segments", 1), ("records", 1), ("partitions", 2)):
-        (row,) = queried(tmp_path, f"SELECT count(DISTINCT topic) n FROM {table}")
+        (row,) = run_query(tmp_path, f"SELECT count(DISTINCT topic) n FROM {table}")
         assert row == {"n": expected}

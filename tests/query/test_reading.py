@@ -8,7 +8,7 @@ import pytest
 
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
-from tests.query.disks import PARTITIONS, PER_SEGMENT, SEGMENTS, START_MS, opened, queried, rows, write_disk
+from tests.query.disks import PARTITIONS, PER_SEGMENT, SEGMENTS, START_MS, opened, rows, run_query, write_disk
 
 BLOCK = 64 << 10
 """Bytes that may be read in excess: the log is read by blocks."""
@@ -16,13 +16,13 @@ COUNTED = """
 import sys
 from pathlib import Path
 from kseg.query.database import QueryLimits
-from kseg.query.session import Queried, open_session
+from kseg.query.session import QuerySources, open_session
 
 def read():
     lines = Path("/proc/self/io").read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith("rchar:")))
 
-with open_session(Queried((Path(sys.argv[1]),)), QueryLimits(), print) as session:
+with open_session(QuerySources((Path(sys.argv[1]),)), QueryLimits(), print) as session:
     for sql in (*sys.argv[2:], *sys.argv[2:]):  # the first ones read modules
         before = read()
         for answer in session.answers(sql):
@@ -88,7 +88,9 @@ def test_batches_of_other_offsets_are_not_read(disk: Path) -> None:
 
 
 def test_explain_says_what_would_be_read_and_reads_no_log(disk: Path) -> None:
-    (scan,) = queried(disk, "--dry-run", 'SELECT key FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710')
+    (scan,) = run_query(
+        disk, "--dry-run", 'SELECT key FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710'
+    )
     assert (scan["table"], scan["columns"]) == ("orders", ["key"])
     assert (scan["partitions"], scan["partitionsInAll"]) == (1, PARTITIONS)
     assert scan["offsets"] == "700 to 710"
@@ -99,14 +101,14 @@ def test_explain_says_what_would_be_read_and_reads_no_log(disk: Path) -> None:
 
 def test_explain_tells_from_where_on_a_time_is_looked_for(disk: Path) -> None:
     late = START_MS / 1000 + SEGMENTS * PER_SEGMENT - 20
-    (scan,) = queried(disk, "--dry-run", f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({late})")
+    (scan,) = run_query(disk, "--dry-run", f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({late})")
     assert scan["offsets"] == f"{SEGMENTS * PER_SEGMENT - 20} to"
     assert scan["bytes"] < scan["bytesInAll"] // 20
 
 
 def test_explain_names_each_table_of_a_query(disk: Path) -> None:
     sql = "SELECT o.key FROM orders o JOIN odd USING (key) WHERE o.topic IN (SELECT topic FROM segments)"
-    scans = queried(disk, "--dry-run", sql)
+    scans = run_query(disk, "--dry-run", sql)
     assert sorted(scan["table"] for scan in scans) == ["odd", "orders", "segments"]
     assert all(scan["bytes"] is None for scan in scans if scan["table"] == "segments")
 

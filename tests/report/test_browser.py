@@ -38,7 +38,7 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with chromium.started() as browser:
+    with chromium.start_browser() as browser:
         yield browser
 
 

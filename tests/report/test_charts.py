@@ -16,8 +16,8 @@ from kseg.report.charts import (
     StripPart,
     Tile,
     columns,
-    squarified,
-    stacked,
+    draw_strips,
+    squarify,
     steps,
     ticks,
     timeline,
@@ -31,7 +31,7 @@ HOSTILE = "<script>alert('1')</script>&\"\x1b]0;\u202e"
 @given(st.lists(st.integers(1, 10**12), min_size=1, max_size=60))
 def test_areas_of_a_treemap_are_as_large_as_their_shares(sizes: list[int]) -> None:
     whole = Area(0, 0, 400, 260)
-    placed = list(squarified([Tile(str(place), size, "") for place, size in enumerate(sizes)], whole))
+    placed = list(squarify([Tile(str(place), size, "") for place, size in enumerate(sizes)], whole))
     assert sorted(tile.size for tile, _ in placed) == sorted(sizes)
     for tile, area in placed:
         assert area.width * area.height == pytest.approx(400 * 260 * tile.size / sum(sizes), rel=1e-6)
@@ -54,7 +54,7 @@ PICTURES = {
     "steps": steps(HOSTILE, [Series(HOSTILE, [(0, 1.0), (1000, 3.0)]), Series("b", [(0, 2.0)], is_line=True)], str),
     "columns": columns(HOSTILE, [Bin(HOSTILE, 3, HOSTILE)], str, HOSTILE),
     "week": week_map(HOSTILE, [float(hour) for hour in range(168)], str),
-    "stacked": stacked(HOSTILE, [Strip(HOSTILE, (StripPart(3, 0, HOSTILE),), HOSTILE)], [HOSTILE]),
+    "stacked": draw_strips(HOSTILE, [Strip(HOSTILE, (StripPart(3, 0, HOSTILE),), HOSTILE)], [HOSTILE]),
     "timeline": timeline(HOSTILE, [Lane(HOSTILE, (Span(0, 10, 0, HOSTILE),))], 20, [HOSTILE]),
 }
 

@@ -15,7 +15,7 @@ HEADER = "octet_length(encode(h.key)) + coalesce(octet_length(h.value), 0)"
 HEADERS = f"(SELECT coalesce(sum({HEADER}), 0) FROM (SELECT unnest(headers) AS h))"
 
 
-def exported(disk: Path, target: Path) -> duckdb.DuckDBPyConnection:
+def export_records(disk: Path, target: Path) -> duckdb.DuckDBPyConnection:
     """Return the records of a disk as a table, each topic's by partition."""
     ran = kseg(["export", str(disk), str(target), "--batch-columns", "--partition-by", "topic", "-q"], target.parent)
     assert ran.status == 0, ran.stderr
@@ -25,25 +25,25 @@ def exported(disk: Path, target: Path) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def asked(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+def run_query(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = database.execute(query).fetchall()
     return found
 
 
 @pytest.fixture(scope="module", params=[*DISKS, "made"])
-def counted(
+def counted_rows(
     request: pytest.FixtureRequest, restored: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection]:
     folder = tmp_path_factory.mktemp("counted")
     disk = made_disk(folder) if request.param == "made" else restored / "logs" / request.param
-    return objects(folder, str(disk), "--now", NOW), exported(disk, folder / "exported")
+    return objects(folder, str(disk), "--now", NOW), export_records(disk, folder / "exported")
 
 
 def test_report_counts_as_an_export_does(
-    counted: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
+    counted_rows: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
 ) -> None:
-    found, database = counted
-    topics = asked(
+    found, database = counted_rows
+    topics = run_query(
         database,
         "SELECT topic, count(*), count(*) FILTER (key IS NULL), count(*) FILTER (key IS NOT NULL AND value IS NULL),"
         " sum(bytes), min(bytes), max(bytes), count(DISTINCT (partition, key)) FILTER (key IS NOT NULL),"
@@ -62,18 +62,18 @@ def test_report_counts_as_an_export_does(
 
 
 def test_report_counts_codecs_producers_and_keys_as_an_export_does(
-    counted: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
+    counted_rows: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
 ) -> None:
-    found, database = counted
-    for topic, codec, records in asked(database, "SELECT topic, compression, count(*) FROM records GROUP BY ALL"):
+    found, database = counted_rows
+    for topic, codec, records in run_query(database, "SELECT topic, compression, count(*) FROM records GROUP BY ALL"):
         assert row(found, "codecs", topic=topic, codec=codec)["records"] == records
     producers = (
         "SELECT topic, producerId, count(*), max(epoch_ms(timestamp)) FROM records WHERE producerId >= 0 GROUP BY ALL"
     )
-    for topic, producer, records, _ in asked(database, producers):
+    for topic, producer, records, _ in run_query(database, producers):
         assert row(found, "producers", topic=topic, producerId=str(producer))["records"] == records
     by_key = "SELECT topic, key, count(*) AS many FROM records WHERE key IS NOT NULL GROUP BY ALL"
-    for topic, records in asked(database, f"SELECT topic, max(many) FROM ({by_key}) GROUP BY topic"):
+    for topic, records in run_query(database, f"SELECT topic, max(many) FROM ({by_key}) GROUP BY topic"):
         hot = [each["records"] for each in rows(found, "hotKeys") if each["topic"] == topic]
         assert not hot or hot[0] == records, topic
         assert hot or records == 1 or not _has_repeated_key_within_a_partition(database, topic)
@@ -83,15 +83,15 @@ def _has_repeated_key_within_a_partition(database: duckdb.DuckDBPyConnection, to
     query = (
         f"SELECT 1 FROM records WHERE topic = '{topic}' AND key IS NOT NULL GROUP BY partition, key HAVING count(*) > 1"
     )
-    return bool(asked(database, query))
+    return bool(run_query(database, query))
 
 
 def test_percentiles_are_at_most_three_percent_too_large(
-    counted: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
+    counted_rows: tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection],
 ) -> None:
-    found, database = counted
+    found, database = counted_rows
     query = "SELECT topic, quantile_disc(bytes, 0.5), quantile_disc(bytes, 0.99) FROM records GROUP BY topic"
-    for topic, half, most in asked(database, query):
+    for topic, half, most in run_query(database, query):
         sizes = row(found, "sizes", topic=topic, part="record")
         assert half <= sizes["p50"] <= half * 33 / 32 + 1
         assert most <= sizes["p99"] <= most * 33 / 32 + 1

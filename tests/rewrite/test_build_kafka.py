@@ -60,14 +60,14 @@ def record(number: int, offset: int, *, magic: int) -> tuple[dict[str, object], 
         headers = [("one", digest[:9]), ("none", None), ("", b"")]
     line = {
         "timestamp": None if magic == 0 else TIME + number,
-        **encoded("key", key),
-        **encoded("value", value),
-        "headers": [{"key": name, **encoded("value", content)} for name, content in headers],
+        **encode_record("key", key),
+        **encode_record("value", value),
+        "headers": [{"key": name, **encode_record("value", content)} for name, content in headers],
     }
     return line, (offset, TIME + number, key, value, headers)
 
 
-def encoded(name: str, content: bytes | None) -> dict[str, object]:
+def encode_record(name: str, content: bytes | None) -> dict[str, object]:
     return {name: None} if content is None else {f"{name}Base64": b64encode(content).decode()}
 
 
@@ -115,7 +115,7 @@ NO_TIME = 0
 """The client's timestamp for a message of v0."""
 
 
-def served(port: int, topic: str, isolation_level: str) -> list[Served]:
+def consume(port: int, topic: str, isolation_level: str) -> list[Served]:
     return [
         (each.offset(), each.timestamp()[1], each.key(), each.value(), each.headers() or [])
         for each in served_messages(port, topic, isolation_level)
@@ -142,8 +142,8 @@ def test_broker_takes_what_is_built_and_serves_every_record(
     sorted(broker.logs.glob("without-index-0/*.index"))[1].unlink()
     with broker.running("second") as said:
         for name, topic in wanted.items():
-            assert served(broker.port, name, "read_uncommitted") == topic.records, name
-            assert served(broker.port, name, "read_committed") == topic.committed, name
+            assert consume(broker.port, name, "read_uncommitted") == topic.records, name
+            assert consume(broker.port, name, "read_committed") == topic.committed, name
     lines = said.read_text().splitlines()
     rebuilt = [line for line in lines if REBUILDING.search(line)]
     assert [line for line in rebuilt if any(f"{name}-0" in line for name in wanted)] == []

@@ -21,8 +21,8 @@ from kseg.log.compaction_plan import (
     BatchCleaner,
     CleanedTransactions,
     CompactSettings,
-    Gone,
     OffsetMap,
+    RemovalReason,
     TombstoneRetention,
     plan_compaction,
 )
@@ -31,7 +31,7 @@ from kseg.reading.batch import parse_header
 from kseg.rewrite.compact import Compacted, compact_partition
 from kseg.writer.batches import RecordsBuilder
 from tests import golden, run
-from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records
+from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produce_batch, records
 from tests.loops import examples, for_each
 
 DAY = 86_400_000
@@ -75,7 +75,7 @@ def test_the_last_record_of_each_key_stays_at_its_offset(codec: Codec, tmp_path:
     partition = make(tmp_path / "t-0", [first], [batch(3, ("b", "2"), ("c", "1"), codec=codec)])
     done = clean(partition)
     assert offsets(partition) == [2, 3, 4]
-    assert (done.kept, done.gone) == (3, {Gone.SUPERSEDED: 2})
+    assert (done.kept, done.gone) == (3, {RemovalReason.SUPERSEDED: 2})
     assert is_well(partition)
 
 
@@ -113,7 +113,7 @@ def test_batches_that_lose_nothing_stay_byte_for_byte(tmp_path: Path) -> None:
 
 def test_records_without_a_key_go_and_are_counted(tmp_path: Path) -> None:
     partition = make(tmp_path / "t-0", [batch(0, (None, "1"), ("a", "1"), (None, "2"))])
-    assert clean(partition).gone == {Gone.NO_KEY: 2}
+    assert clean(partition).gone == {RemovalReason.NO_KEY: 2}
     assert offsets(partition) == [1]
 
 
@@ -134,7 +134,7 @@ def test_the_active_segment_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_lies_behind_an_open_transaction_is_left_alone(tmp_path: Path) -> None:
-    opened = produced(2, ("a", "2"), producer_id=1)
+    opened = produce_batch(2, ("a", "2"), producer_id=1)
     partition = make(tmp_path / "t-0", [batch(0, ("a", "0"), ("a", "1"))], [opened], [batch(3, ("a", "3"))])
     done = clean(partition)
     assert (done.plan.end_offset, done.plan.why_ends) == (2, "an open transaction")
@@ -222,17 +222,21 @@ def test_old_formats_keep_tombstones_of_a_log_never_cleaned(tmp_path: Path) -> N
 
 
 def test_aborted_records_go_and_supersede_nothing(tmp_path: Path) -> None:
-    log = [batch(0, ("a", "1")), produced(1, ("a", "2"), ("b", "1"), producer_id=1), marker(3, ControlType.ABORT, 1)]
+    log = [
+        batch(0, ("a", "1")),
+        produce_batch(1, ("a", "2"), ("b", "1"), producer_id=1),
+        marker(3, ControlType.ABORT, 1),
+    ]
     partition = make(tmp_path / "t-0", log, [batch(4, ("c", "1"))])
     done = clean(partition)
     assert offsets(partition) == [0, 3, 4]
-    assert done.gone == {Gone.ABORTED: 2}
+    assert done.gone == {RemovalReason.ABORTED: 2}
     assert is_well(partition)
 
 
 def test_an_aborted_transaction_over_several_segments_goes(tmp_path: Path) -> None:
-    first = [batch(0, ("a", "1")), produced(1, ("a", "2"), producer_id=1)]
-    second = [produced(2, ("a", "3"), producer_id=1), batch(3, ("b", "1")), marker(4, ControlType.ABORT, 1)]
+    first = [batch(0, ("a", "1")), produce_batch(1, ("a", "2"), producer_id=1)]
+    second = [produce_batch(2, ("a", "3"), producer_id=1), batch(3, ("b", "1")), marker(4, ControlType.ABORT, 1)]
     partition = make(tmp_path / "t-0", first, second, [batch(5, ("c", "1"))])
     clean(partition, segment_bytes=1)
     assert offsets(partition) == [0, 3, 4, 5]
@@ -243,7 +247,7 @@ def test_an_aborted_transaction_over_several_segments_goes(tmp_path: Path) -> No
 def test_markers_stay_until_nothing_is_left_of_their_transaction_and_then_until_their_horizon(
     kind: ControlType, tmp_path: Path
 ) -> None:
-    log = [produced(0, ("a", "1"), producer_id=1), marker(1, kind, 1)]
+    log = [produce_batch(0, ("a", "1"), producer_id=1), marker(1, kind, 1)]
     partition = make(tmp_path / "t-0", log, [batch(2, ("a", "2"))])
     clean(partition, delete_retention_ms=500)
     assert offsets(partition) == [1, 2]
@@ -252,12 +256,12 @@ def test_markers_stay_until_nothing_is_left_of_their_transaction_and_then_until_
     clean(again, delete_retention_ms=500)
     assert batches(cleaned_of(again))[0].delete_horizon_ms == NOW + 2 * DAY + 500
     third = PartitionLog(cleaned_of(again))
-    assert clean(third, now_ms=NOW + 2 * DAY + 500).gone == {Gone.MARKER: 1}
+    assert clean(third, now_ms=NOW + 2 * DAY + 500).gone == {RemovalReason.MARKER: 1}
     assert offsets(third) == [2]
 
 
 def test_committed_records_are_like_others(tmp_path: Path) -> None:
-    log = [produced(0, ("a", "1"), ("b", "1"), producer_id=1), marker(2, ControlType.COMMIT, 1)]
+    log = [produce_batch(0, ("a", "1"), ("b", "1"), producer_id=1), marker(2, ControlType.COMMIT, 1)]
     partition = make(tmp_path / "t-0", log, [batch(3, ("a", "2"))])
     clean(partition)
     assert offsets(partition) == [1, 2, 3]
@@ -268,7 +272,7 @@ def test_committed_records_are_like_others(tmp_path: Path) -> None:
 
 def test_the_last_batch_of_an_active_producer_stays_empty(tmp_path: Path) -> None:
     def log(producer_id: int, base: int) -> list[bytes]:
-        return [produced(base + n, ("a", "1"), producer_id=producer_id, is_transactional=False) for n in (0, 1)]
+        return [produce_batch(base + n, ("a", "1"), producer_id=producer_id, is_transactional=False) for n in (0, 1)]
 
     partition = make(tmp_path / "t-0", [*log(1, 0), *log(2, 2)], [batch(4, ("a", "2"))])
     done = clean(partition, now_ms=NOW + DAY - 1)
@@ -286,7 +290,7 @@ def test_the_last_batch_of_an_active_producer_stays_empty(tmp_path: Path) -> Non
 
 
 def test_an_aborted_batch_stays_empty_for_its_producer(tmp_path: Path) -> None:
-    log = [produced(0, ("a", "1"), producer_id=1), marker(1, ControlType.ABORT, 1), batch(2, ("b", "1"))]
+    log = [produce_batch(0, ("a", "1"), producer_id=1), marker(1, ControlType.ABORT, 1), batch(2, ("b", "1"))]
     partition = make(tmp_path / "t-0", log)
     clean(partition, now_ms=NOW)
     first = batches(cleaned_of(partition))[0]
@@ -301,7 +305,7 @@ def test_the_last_marker_stays_for_the_epoch_of_a_producer_without_records(tmp_p
 
 
 def test_the_last_offset_stays_in_an_empty_batch(tmp_path: Path) -> None:
-    log = [batch(0, ("a", "1")), produced(1, ("a", "2"), producer_id=1), marker(2, ControlType.ABORT, 1)]
+    log = [batch(0, ("a", "1")), produce_batch(1, ("a", "2"), producer_id=1), marker(2, ControlType.ABORT, 1)]
     last = batch(3, (None, "1"), (None, "2"))
     partition = make(tmp_path / "t-0", [*log, last])
     clean(partition)
@@ -387,7 +391,7 @@ def test_a_small_partition_doesnt_fill_the_memory_of_a_whole_map(tmp_path: Path)
     compact_partition(partition, CompactSettings(NOW))  # imports and compilation aren't the map's memory
     tracemalloc.start()
     try:
-        assert compact_partition(partition, CompactSettings(NOW)).gone == {Gone.SUPERSEDED: 1}
+        assert compact_partition(partition, CompactSettings(NOW)).gone == {RemovalReason.SUPERSEDED: 1}
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
@@ -475,7 +479,7 @@ def entry(offset: int, pairs: list[Pair], shape: str, producer_id: int) -> bytes
         case "abort" | "commit":
             return marker(offset, ControlType[shape.upper()], producer_id)
         case "produced" | "transaction":
-            return produced(offset, *pairs, producer_id=producer_id, is_transactional=shape == "transaction")
+            return produce_batch(offset, *pairs, producer_id=producer_id, is_transactional=shape == "transaction")
         case "horizon":
             return batch(offset, *pairs, delete_horizon_ms=NOW + DAY * producer_id)
         case "old" | "wrapper":
@@ -501,7 +505,7 @@ def one_by_one(partition: PartitionLog, settings: CompactSettings) -> tuple[byte
     retention = TombstoneRetention(settings.now_ms, settings.delete_retention_ms, plan.producers, plan.end_offset)
     cleaner = BatchCleaner(offset_map, CleanedTransactions(aborted), retention)
     left = b"".join(map(cleaner.clean, before))
-    return left, Compacted(plan, kept=cleaner.kept, gone=cleaner.gone, emptied=cleaner.emptied)
+    return left, Compacted(plan, kept=cleaner.remaining_count, gone=cleaner.removed_counts, emptied=cleaner.emptied)
 
 
 @pytest.mark.parametrize("name", ["fast", "twin"])

@@ -11,12 +11,12 @@ import pytest
 
 from kseg.formats.codes import Codec, ControlType, TimestampType
 from kseg.log.cleaner import CompactSettings
-from kseg.log.compaction_plan import Gone
+from kseg.log.compaction_plan import RemovalReason
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import Batch
 from kseg.rewrite.compact import Compacted, compact_partition
 from tests import golden
-from tests.log.cleaner_logs import Pair, batch, batches, make, marker, produced
+from tests.log.cleaner_logs import Pair, batch, batches, make, marker, produce_batch
 from tests.log.real_broker import PATIENCE, make_topics, new_broker, put_in_place
 
 pytestmark = pytest.mark.kafka
@@ -51,7 +51,7 @@ def hand_made(now: int) -> Iterator[list[list[bytes]]]:
 
     def ended(base: int, *pairs: Pair, producer_id: int, kind: ControlType) -> list[bytes]:
         end = marker(base + len(pairs), kind, producer_id, timestamp=now)
-        return [produced(base, *pairs, producer_id=producer_id, timestamp=now), end]
+        return [produce_batch(base, *pairs, producer_id=producer_id, timestamp=now), end]
 
     abort, commit = ControlType.ABORT, ControlType.COMMIT
     for codec in Codec:
@@ -79,10 +79,10 @@ def hand_made(now: int) -> Iterator[list[list[bytes]]]:
             yield [[alone, plain(1, ("a", "1"))], ended(2, ("b", "1"), producer_id=2, kind=kind)]
             yield [[alone, *ended(1, ("a", "1"), producer_id=1, kind=commit)], [plain(3, ("b", "1"))]]
     # an open transaction
-    yield [[plain(0, ("a", "1"), ("a", "2"))], [produced(2, ("a", "3"), producer_id=1)], [plain(3, ("a", "4"))]]
+    yield [[plain(0, ("a", "1"), ("a", "2"))], [produce_batch(2, ("a", "3"), producer_id=1)], [plain(3, ("a", "4"))]]
     # last batches of producers
     idempotent = [
-        produced(n, ("a", str(n)), producer_id=n % 3, is_transactional=False, timestamp=now) for n in range(12)
+        produce_batch(n, ("a", str(n)), producer_id=n % 3, is_transactional=False, timestamp=now) for n in range(12)
     ]
     yield [idempotent[:5], idempotent[5:], [plain(12, ("a", "last"))]]
     # segments that are joined as far as their size allows
@@ -131,7 +131,7 @@ def clean_offsets(logs: Path) -> dict[str, int]:
     return {topic: int(offset) for topic, _, offset in map(str.split, lines)}
 
 
-def told(each: Batch, horizons: set[int]) -> object:
+def comparable_values(each: Batch, horizons: set[int]) -> object:
     """Return the values that must be equal: all bytes or, if compressed or with a new delete horizon, the contents."""
     is_new = each.delete_horizon_ms is not None and each.delete_horizon_ms not in horizons
     if each.codec == Codec.NONE and not is_new:
@@ -147,7 +147,7 @@ def left_of(directory: Path, end_offset: int, source: Path) -> list[object]:
     horizons = {each.delete_horizon_ms for each in sources if each.delete_horizon_ms is not None}
     if any(each.is_legacy for each in sources):
         return [(each.offset, each.timestamp, each.key, each.value) for batch in below for each in batch.records()]
-    return [told(each, horizons) for each in below]
+    return [comparable_values(each, horizons) for each in below]
 
 
 def test_broker_and_kseg_leave_the_same(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -182,4 +182,4 @@ def test_broker_and_kseg_leave_the_same(tmp_path: Path, tmp_path_factory: pytest
         bases = [base for base in PartitionLog(place).base_offsets if base < end]
         assert bases == [base for base in PartitionLog(case.cleaned).base_offsets if base < end], case.source.path
     assert max(case.done.passes for case in cases) > 1
-    assert {reason for case in cases for reason in case.done.gone} == set(Gone)
+    assert {reason for case in cases for reason in case.done.gone} == set(RemovalReason)

@@ -48,7 +48,7 @@ def damage(partition: Path) -> None:
     os.truncate(logs[-1], logs[-1].stat().st_size - 7)
 
 
-def salvaged(name: str, directory: Path) -> Path:
+def salvage_partition(name: str, directory: Path) -> Path:
     partition = edits.copy_partition(directory / "damaged", name)
     damage(partition)
     (found,) = Cluster([partition]).partitions()
@@ -76,7 +76,7 @@ def indexes_of(partition: Path) -> dict[str, bytes]:
 
 
 def test_broker_serves_exactly_the_intact_records(broker: Broker, tmp_path: Path) -> None:
-    topics = {f"saved-{number}": salvaged(name, tmp_path / str(number)) for number, name in enumerate(DAMAGED)}
+    topics = {f"saved-{number}": salvage_partition(name, tmp_path / str(number)) for number, name in enumerate(DAMAGED)}
     with broker.running("first"):
         make_topics(broker.port, list(topics))
     indexes = {topic: indexes_of(saved) for topic, saved in topics.items()}

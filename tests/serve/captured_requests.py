@@ -29,16 +29,16 @@ def captured_requests(served: ServedCluster) -> list[tuple[int, int, Fields]]:
                 continue
             key, version = message.api_key, message.api_version
             if key in APIS and len(bodies := found[key, version]) < MOST_OF_A_KIND:
-                bodies.append(_turned(message.body, topics[len(bodies) % len(topics)]))
+                bodies.append(_turn(message.body, topics[len(bodies) % len(topics)]))
     return [(key, version, body) for (key, version), bodies in found.items() for body in bodies]
 
 
-def _turned(value: Any, topic: ServedTopic) -> Any:
+def _turn(value: Any, topic: ServedTopic) -> Any:
     if isinstance(value, list):
-        return [_turned(each, topic) for each in value]
+        return [_turn(each, topic) for each in value]
     if not isinstance(value, dict):
         return value
-    turned = {name: _turned(inside, topic) for name, inside in value.items() if name != UNKNOWN_TAGGED_FIELDS}
+    turned = {name: _turn(inside, topic) for name, inside in value.items() if name != UNKNOWN_TAGGED_FIELDS}
     is_topic = any(name.startswith(("partition", "topicId")) for name in value)
     if is_topic:
         turned |= {name: topic.name for name in _NAMES & value.keys() if isinstance(value[name], str)}

@@ -28,7 +28,7 @@ class Files(NamedTuple):
     key: Path
 
 
-def certified(name: str, issuer: Certified | None = None) -> Certified:
+def issue_certificate(name: str, issuer: Certified | None = None) -> Certified:
     """Issue a certificate for 127.0.0.1; without an issuer it is a root of its own."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -50,10 +50,10 @@ def certified(name: str, issuer: Certified | None = None) -> Certified:
 @cache
 def root() -> Certified:
     """Return the common root of servers and clients."""
-    return certified("root")
+    return issue_certificate("root")
 
 
-def written(directory: Path, name: str, what: Certified, passphrase: bytes | None = None) -> Files:
+def write_files(directory: Path, name: str, what: Certified, passphrase: bytes | None = None) -> Files:
     """Write the files into a directory."""
     files = Files(directory / f"{name}.pem", directory / f"{name}.key")
     files.certificate.write_bytes(what.certificate.public_bytes(serialization.Encoding.PEM))

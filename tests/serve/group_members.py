@@ -21,7 +21,7 @@ class Member(Protocol):
     def poll(self) -> list[Place]:
         """Return new records after a short wait."""
 
-    def assigned(self) -> set[tuple[str, int]]:
+    def assigned_partitions(self) -> set[tuple[str, int]]:
         """Return its partitions."""
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ def poll_until(polled: Iterable[Member], is_done: Callable[[list[Place]], bool],
             done, waiting = wait(polls, timeout=0.5)
             got += (place for poll in done for place in poll.result())
             is_over = is_done(got) and not waiting
-            assert is_over or monotonic() < end, (got[-5:], [member.assigned() for member in polls.values()])
+            assert is_over or monotonic() < end, (got[-5:], [member.assigned_partitions() for member in polls.values()])
             if is_over:
                 return
             polls = {threads.submit(who.poll) if poll in done else poll: who for poll, who in polls.items()}

@@ -20,8 +20,8 @@ from time import monotonic
 
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes
-from tests.processes import started
-from tests.protocol.packets import framed, request
+from tests.processes import start_process
+from tests.protocol.packets import frame_message, request
 
 KSEG = Path(sys.executable).with_name("kseg")
 RATE = 1000
@@ -57,7 +57,7 @@ class Server:
 @contextmanager
 def server_of(directory: Path) -> Iterator[Server]:
     command = [KSEG, "serve", directory, "-q", "--listen", "127.0.0.1:0"]
-    with started(command, directory, stderr=None) as process:
+    with start_process(command, directory, stderr=None) as process:
         assert process.stdout is not None
         host, port = process.stdout.readline().decode().strip().rsplit(":", 1)
         yield Server((host, int(port)), process.pid)
@@ -75,7 +75,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frame:
 
 
 def metadata() -> bytes:
-    return framed(request(METADATA, 9, {"topics": None}))
+    return frame_message(request(METADATA, 9, {"topics": None}))
 
 
 @dataclass
@@ -164,7 +164,7 @@ async def read(server: Server, offset: int, count: int, mib: int) -> int:
         part = {"partition": 0, "fetchOffset": offset % count, "partitionMaxBytes": MIB}
         topics = [{"topic": "large", "partitions": [part]}]
         body = {"maxWaitMs": 0, "minBytes": 1, "maxBytes": 50 * MIB, "replicaId": -1, "topics": topics}
-        size += await ask(reader, writer, framed(request(FETCH, 11, body)))
+        size += await ask(reader, writer, frame_message(request(FETCH, 11, body)))
         offset += 1
     writer.close()
     return size
@@ -213,33 +213,33 @@ async def coming(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
 
 def many_offsets(count: int) -> bytes:
     parts = [{"partitionIndex": number, "timestamp": -2} for number in range(count)]
-    return framed(request(LIST_OFFSETS, 5, {"replicaId": -1, "topics": [{"name": "wide", "partitions": parts}]}))
+    return frame_message(request(LIST_OFFSETS, 5, {"replicaId": -1, "topics": [{"name": "wide", "partitions": parts}]}))
 
 
 def repeated_names() -> bytes:
     """Return a request of three kB that names topics repeatedly."""
-    return framed(request(METADATA, 9, {"topics": [{"name": "wide"}] * 400}))
+    return frame_message(request(METADATA, 9, {"topics": [{"name": "wide"}] * 400}))
 
 
 def repeated_groups() -> bytes:
     group = {"groupId": "g", "topics": [{"name": "wide", "partitionIndexes": [1, 2, 3] * 100}]}
-    return framed(request(OFFSET_FETCH, 8, {"groups": [group] * 20}))
+    return frame_message(request(OFFSET_FETCH, 8, {"groups": [group] * 20}))
 
 
 def waiting_fetch(count: int) -> bytes:
     parts = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": MIB} for number in range(count)]
     topics = [{"topic": "wide", "partitions": parts}]
     body = {"maxWaitMs": 30_000, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
-    return framed(request(FETCH, 11, body))
+    return frame_message(request(FETCH, 11, body))
 
 
 def refused_topics(count: int) -> bytes:
     topics = [{"name": f"t{number}", "numPartitions": 1, "replicationFactor": 1} for number in range(count)]
-    return framed(request(CREATE_TOPICS, 7, {"topics": topics}))
+    return frame_message(request(CREATE_TOPICS, 7, {"topics": topics}))
 
 
 def tagged_fields(count: int) -> bytes:
-    return framed(request(METADATA, 9, {"topics": [], "unknownTaggedFields": dict.fromkeys(range(count), b"")}))
+    return frame_message(request(METADATA, 9, {"topics": [], "unknownTaggedFields": dict.fromkeys(range(count), b"")}))
 
 
 ATTACKS: dict[str, tuple[int, Attack]] = {
@@ -248,7 +248,7 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
     "16 clients that ask for all topics": (16, asking(metadata())),
     "8 clients with groups that are named again and again": (
         8,
-        asking(repeated_groups(), framed(request(DESCRIBE_GROUPS, 5, {"groups": ["g"] * 5_000}))),
+        asking(repeated_groups(), frame_message(request(DESCRIBE_GROUPS, 5, {"groups": ["g"] * 5_000}))),
     ),
     "4 clients that ask for 32,000 offsets": (4, asking(many_offsets(32_000))),
     "400 unfinished requests of a MiB": (400, saying((MIB).to_bytes(4, "big") + bytes(MIB - 1))),
@@ -310,7 +310,10 @@ async def innocent(
     part = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": MIB}
     topics = [{"topic": "small", "partitions": [part]}]
     body = {"maxWaitMs": 0, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
-    frames = framed(request(FETCH, 11, body)), framed(request(METADATA, 9, {"topics": [{"name": "small"}]}))
+    frames = (
+        frame_message(request(FETCH, 11, body)),
+        frame_message(request(METADATA, 9, {"topics": [{"name": "small"}]})),
+    )
     waits: list[list[float]] = [[] for _ in connections]
     ended = monotonic() + seconds
     while monotonic() < ended:

@@ -19,7 +19,7 @@ from kseg.serve.answer import Asking, RefusedError, answer_request
 from kseg.serve.apis.table import APIS
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings, StoredRecords
-from kseg.serve.turns import finished
+from kseg.serve.turns import run_at_once
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request
@@ -82,7 +82,7 @@ def _one(field: Field, kind: str, topics: Sequence[tuple[str, str]]) -> Any:
     )
 
 
-def mutated(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:
+def mutate(random: Random, bases: list[tuple[int, int, Fields]]) -> bytes:
     """Return one of the requests with changes."""
     key, version, body = random.choice(bases)
     body = copy.deepcopy(body)
@@ -125,7 +125,7 @@ def _change(random: Random, value: Any) -> None:
 def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
     """Return the problem of a request's answer; None if it is right, or its connection would be closed."""
     try:
-        answered = finished(answer_request(frame, served, Asking(("127.0.0.1", 9092))))
+        answered = run_at_once(answer_request(frame, served, Asking(("127.0.0.1", 9092))))
     except RefusedError as error:
         return None if "\n" not in str(error) else f"several lines: {error}"
     if not answered.pieces:
@@ -143,7 +143,7 @@ def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iter
     served = serve_partitions(Cluster([served_from]), ServeSettings(), lambda _: None)
     random, bases = Random(seed), base_requests(served)
     for _ in range(count):
-        frame = mutated(random, bases)
+        frame = mutate(random, bases)
         yield frame, wrong_answer(frame, served)
 
 

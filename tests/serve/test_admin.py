@@ -9,7 +9,7 @@ from kseg.formats.messages import ZERO_UUID, Fields
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.serve.running import Running, serving
-from tests.serve.test_server import LIST_OFFSETS, Connection, connected
+from tests.serve.test_server import LIST_OFFSETS, Connection, open_connection
 
 OFFSET_FOR_LEADER_EPOCH, DESCRIBE_ACLS, LIST_PARTITION_REASSIGNMENTS = 23, 29, 46
 DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS = 60, 75
@@ -39,7 +39,7 @@ def running(log_dir: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
@@ -57,7 +57,7 @@ def test_a_broker_is_no_controller(client: Connection, endpoint_type: int, error
     assert (answer["errorCode"], answer["brokers"]) == (error, [])
 
 
-def shown(answer: Fields) -> list[tuple[str, list[int]]]:
+def list_members(answer: Fields) -> list[tuple[str, list[int]]]:
     return [(topic["name"], [part["partitionIndex"] for part in topic["partitions"]]) for topic in answer["topics"]]
 
 
@@ -88,7 +88,7 @@ def test_topics_come_page_by_page(
         "cursor": None if cursor is None else {"topicName": cursor[0], "partitionIndex": cursor[1]},
     }
     answer = client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, body)
-    assert shown(answer) == found
+    assert list_members(answer) == found
     following_cursor = answer["nextCursor"]
     assert (following_cursor and (following_cursor["topicName"], following_cursor["partitionIndex"])) == following
 

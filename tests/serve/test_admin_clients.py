@@ -10,7 +10,7 @@ from kseg.protocol.messages import read_response
 from tests import golden
 from tests.protocol.packets import request
 from tests.serve.running import PATIENCE, Running, serving
-from tests.serve.test_server import METADATA, connected
+from tests.serve.test_server import METADATA, open_connection
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 TOPICS = {"__cluster_metadata", "__consumer_offsets", "__share_group_state", "__transaction_state", "append-zstd"}
@@ -45,7 +45,7 @@ def size_on_disk(directory: Path) -> int:
 
 
 def test_bytes_after_a_request_are_ignored_as_librdkafka_sends_some(running: Running) -> None:
-    with connected(running) as client:
+    with open_connection(running) as client:
         frame = request(METADATA, 13, {"topics": None}) + bytes(3)
         client.socket.sendall(len(frame).to_bytes(4, "big") + frame)
         message = read_response(client.receive(), METADATA, 13)

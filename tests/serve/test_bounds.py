@@ -22,13 +22,13 @@ from kseg.protocol.messages import api_name, build_response
 from kseg.serve.answer import Asking as Asked
 from kseg.serve.answer import answer_request
 from kseg.serve.server import Server
-from kseg.serve.turns import Room, Step, Steps, Turns, Usage, finished
+from kseg.serve.turns import Room, Step, Steps, Turns, Usage, run_at_once
 from kseg.serve.values import LARGEST_REQUEST, MOST_BEGUN, WORKERS, Limits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
-from tests.protocol.packets import framed
+from tests.protocol.packets import frame_message
 from tests.serve.running import PATIENCE, Running, running_server, serving
-from tests.serve.test_server import METADATA, Connection, connected, request
+from tests.serve.test_server import METADATA, Connection, open_connection, request
 
 PARTITIONS, TIMES = 1000, 2000
 TOPIC_ID = "kyhdsJGrQrOXD0nG3u2j8A"
@@ -76,7 +76,7 @@ REPEATED: dict[str, Fields] = {
 KEYS = {api_name(key): key for key in REQUESTS}
 
 
-def repeated(value: Any) -> Any:
+def repeat_elements(value: Any) -> Any:
     """Return the same with the elements of each outermost list repeated."""
     return {name: each * TIMES if isinstance(each, list) else each for name, each in value.items()}
 
@@ -89,8 +89,8 @@ def answer_to(client: Connection, api: str, body: Fields) -> bytes:
 
 @for_each("api", REPEATED)
 def test_what_is_named_again_and_again_is_answered_once(running: Running, api: str) -> None:
-    with connected(running) as client:
-        once, often = (answer_to(client, api, body) for body in (REPEATED[api], repeated(REPEATED[api])))
+    with open_connection(running) as client:
+        once, often = (answer_to(client, api, body) for body in (REPEATED[api], repeat_elements(REPEATED[api])))
         assert len(once) > 10
         assert often == once or api == "DescribeLogDirs"  # its answer has the free space
         assert len(often) == len(once)
@@ -101,7 +101,7 @@ def test_groups_whose_offsets_are_asked_for_twice_are_answered_once(running: Run
         named = [{"topicId": TOPIC_ID, "partitionIndexes": [number]} for number in numbers]
         return {"groupId": "g", "memberId": None, "memberEpoch": -1, "topics": named}
 
-    with connected(running) as client:
+    with open_connection(running) as client:
         body = {"groups": [group(0, 1), group(1, 2)] * TIMES, "requireStable": False}
         (found,) = client.ask(9, 10, body)["groups"]
         (topic,) = found["topics"]
@@ -113,7 +113,7 @@ def test_groups_whose_offsets_are_asked_for_twice_are_answered_once(running: Run
 
 def test_partitions_whose_offsets_are_listed_twice_are_an_error_as_brokers_have_it(running: Running) -> None:
     parts = [{"partitionIndex": number, "timestamp": -1} for number in (5, PARTITIONS - 1, 5)]
-    with connected(running) as client:
+    with open_connection(running) as client:
         (topic,) = client.ask(2, 7, {"replicaId": -1, "topics": [{"name": "orders", "partitions": parts}]})["topics"]
         assert [each["errorCode"] for each in topic["partitions"]] == [42, 0]
 
@@ -121,7 +121,7 @@ def test_partitions_whose_offsets_are_listed_twice_are_an_error_as_brokers_have_
 def test_an_answer_that_would_be_too_large_is_not_made(tmp_path: Path) -> None:
     write_segment(tmp_path / f"orders-{PARTITIONS - 1}", [NewBatch([NewRecord(b"k", b"v", 1)])])
     with serving(tmp_path, limits=Limits(answer=10_000)) as running:
-        with connected(running) as client:
+        with open_connection(running) as client:
             assert client.ask(METADATA, 9, {"topics": []})["topics"] == []
             client.send(METADATA, 9, {"topics": None})
             assert client.is_closed()
@@ -153,14 +153,14 @@ def test_elements_of_a_long_answer_are_made_when_they_are_written() -> None:
 def test_unfinished_requests_hold_little_and_the_oldest_makes_way(running: Running) -> None:
     limits, running = Limits(request_bytes=3 * LARGEST_REQUEST, held_seconds=0), Running(("", 0), running.served)
     with running_server(running, limits=limits), ExitStack() as stack:
-        clients = [stack.enter_context(connected(running)) for _ in range(8)]
+        clients = [stack.enter_context(open_connection(running)) for _ in range(8)]
         for client in clients:
             client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big") + bytes(1000))
         assert all(client.is_closed() for client in clients[:5])
-        with connected(running) as another:
+        with open_connection(running) as another:
             assert another.ask(METADATA, 9, {"topics": []})["topics"] == []
         frame = request(METADATA, 1, {"topics": [{"name": ""}] * 20_000}, 1)
-        clients[0] = stack.enter_context(connected(running))
+        clients[0] = stack.enter_context(open_connection(running))
         clients[0].socket.sendall(len(frame).to_bytes(4, "big") + frame)
         assert clients[0].receive()[:4] == b"\0\0\0\1"
         assert any(
@@ -174,11 +174,11 @@ def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) 
     gc.disable()  # a collection may come long after a MiB isn't needed any more
     try:
         with running_server(running, limits=limits), ExitStack() as stack:
-            clients = [stack.enter_context(connected(running)) for _ in range(8)]
+            clients = [stack.enter_context(open_connection(running)) for _ in range(8)]
             for client in clients:
                 client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big") + bytes(1000))
             assert all(client.is_closed() for client in clients[:7])
-            with connected(running) as another:
+            with open_connection(running) as another:
                 assert another.ask(METADATA, 9, {"topics": []})["topics"] == []
                 open_here = sum(isinstance(each, asyncio.StreamReader) for each in gc.get_objects())
         assert open_here == 2
@@ -230,7 +230,7 @@ def test_a_large_request_makes_no_others_wait_for_a_collection_of_garbage(tmp_pa
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1)])])
     (tmp_path / "serve.py").write_text(SERVE)
     (tmp_path / "request").write_bytes(
-        framed(request(19, 7, {"topics": [{"name": f"t{n}"} for n in range(32_000)]}, 1))
+        frame_message(request(19, 7, {"topics": [{"name": f"t{n}"} for n in range(32_000)]}, 1))
     )
     command = [sys.executable, "serve.py", "orders-0", "-q", "--", sys.executable, "-c", ASK]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -401,4 +401,4 @@ def test_work_counts_less_as_time_goes_by() -> None:
     usage.add(4.0)
     now = 50.0
     assert usage.seconds < before + 0.005
-    assert finished(short_work()) == "short"
+    assert run_at_once(short_work()) == "short"

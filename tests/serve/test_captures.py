@@ -94,7 +94,7 @@ def with_kafka_python(site: Site) -> None:
 def as_member(kind: Callable[..., Member], site: Site, left: int = 0) -> None:
     """Read the records that earlier members have left, commit, and leave."""
     with members(site.running, kind, 1, TOPICS) as (member,):
-        poll_until([member], lambda got: bool(member.assigned()) and len(got) >= left, [])
+        poll_until([member], lambda got: bool(member.assigned_partitions()) and len(got) >= left, [])
 
 
 def with_tools(site: Site) -> None:
@@ -190,11 +190,13 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Captures, Captur
             for names in (SERVED, TOPICS)
         )
         with broker.running("read"):
-            of_broker = captured(Site(Running(("127.0.0.1", to_broker.port), told), java, broker), to_broker, work)
+            of_broker = capture_clients(
+                Site(Running(("127.0.0.1", to_broker.port), told), java, broker), to_broker, work
+            )
         running = Running(("", 0), served)
         with running_server(running, advertised=("127.0.0.1", to_kseg.port)):
             to_kseg.target = running.address
-            of_kseg = captured(Site(Running(("127.0.0.1", to_kseg.port), told), java, broker), to_kseg, work)
+            of_kseg = capture_clients(Site(Running(("127.0.0.1", to_kseg.port), told), java, broker), to_kseg, work)
     return of_broker, of_kseg
 
 
@@ -207,7 +209,7 @@ def commit(bootstrap: str) -> None:
     consumer.close()
 
 
-def captured(site: Site, through: Recording, work: Path) -> Captures:
+def capture_clients(site: Site, through: Recording, work: Path) -> Captures:
     """Run all clients, one after another."""
     found = {}
     through.write_to(work / "before.pcap")
@@ -264,11 +266,11 @@ def unknown_fields(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_ask_the_same(client: str, captures: tuple[Captures, Captures]) -> None:
-    of_broker, of_kseg = (requested(of[client]) for of in captures)
+    of_broker, of_kseg = (requested_versions(of[client]) for of in captures)
     assert (of_broker ^ of_kseg) <= APIS_THAT_DIFFER.keys()
 
 
-def requested(of: Captured) -> set[tuple[str, int]]:
+def requested_versions(of: Captured) -> set[tuple[str, int]]:
     """Return the requested APIs and versions."""
     return {(frame["api"], frame["apiVersion"]) for frame in of.frames if frame["type"] == "request"}
 

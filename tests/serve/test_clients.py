@@ -14,7 +14,7 @@ from tests import golden
 from tests.loops import for_each, some, some_of_each
 from tests.serve.reading import Got, by_librdkafka, on_disk
 from tests.serve.running import Running, log_directories, serving
-from tests.transactional import TRANSACTIONAL, committed
+from tests.transactional import TRANSACTIONAL, committed_offsets
 
 LOGS = golden.ROOT / "logs"
 BROKERS = sorted(path for path in LOGS.iterdir() if log_directories(path))
@@ -30,7 +30,7 @@ STRAY = {"078-flip-baseOffset": 1, "098-flip-offset": 1}
 """Damaged directories with a batch whose offset is too large and which is skipped, with its number of records."""
 
 
-def expected(running: Running) -> dict[str, list[Got]]:
+def expected_records(running: Running) -> dict[str, list[Got]]:
     found = {}
     for partition in running.served.partitions:
         assert partition.listed is not None
@@ -41,7 +41,9 @@ def expected(running: Running) -> dict[str, list[Got]]:
 def read_by_librdkafka(*paths: Path) -> tuple[dict[str, list[Got]], dict[str, list[Got]]]:
     """Return confluent-kafka's records of some directories, and the expected ones."""
     with serving(*paths) as running:
-        wanted = {name: [as_librdkafka(each) for each in records] for name, records in expected(running).items()}
+        wanted = {
+            name: [as_librdkafka(each) for each in records] for name, records in expected_records(running).items()
+        }
         read = by_librdkafka(running)
         got = {name: [as_librdkafka(each) for each in records] for name, records in read.items()}
     assert {name for name, records in got.items() if records} <= set(wanted)
@@ -88,14 +90,14 @@ def test_librdkafka_reads_what_is_committed(name: str) -> None:
         (served,) = running.served.partitions
         got = by_librdkafka(running, **{"isolation.level": "read_committed"})[str(served)]
         start = served.offsets().log_start
-    assert [record.offset for record in got] == [offset for offset in committed(LOGS / name) if offset >= start]
+    assert [record.offset for record in got] == [offset for offset in committed_offsets(LOGS / name) if offset >= start]
 
 
 @pytest.mark.parametrize("release", ["0.9.0.1", "0.10.2.2", "2.3.1", "4.3.1"])
 def test_aiokafka_reads_what_is_on_the_disk(release: str) -> None:
     directories = [each for each in log_directories(LOGS / release) if "lz4" not in each.name]
     with serving(*directories) as running:
-        wanted = expected(running)
+        wanted = expected_records(running)
         got = asyncio.run(by_aiokafka(running))
     assert {name: got[name] for name in wanted} == wanted
 

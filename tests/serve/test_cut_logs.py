@@ -9,7 +9,7 @@ import pytest
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.serve.running import Running, serving
 from tests.serve.test_hostile_requests import BATCH, begun_answer
-from tests.serve.test_server import FETCH, LIST_OFFSETS, Connection, connected, fetch, partition_of
+from tests.serve.test_server import FETCH, LIST_OFFSETS, Connection, fetch, open_connection, partition_of
 
 OFFSET_OUT_OF_RANGE = 1
 
@@ -32,7 +32,7 @@ def running(log: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 

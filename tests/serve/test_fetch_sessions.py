@@ -11,7 +11,7 @@ from kseg.serve.fetch_sessions import EVICTION_SECONDS, MOST_PARTITIONS, MOST_SE
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each
 from tests.serve.running import Running, serving
-from tests.serve.test_server import FETCH, Connection, connected
+from tests.serve.test_server import FETCH, Connection, open_connection
 
 NOT_FOUND, WRONG_EPOCH, WRONG_FORM = 70, 71, 106
 RECORDS = [NewRecord(b"k", b"v" * 100, 1_700_000_000_000 + number) for number in range(10)]
@@ -37,21 +37,22 @@ def running(log_dir: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
 def body(session: tuple[int, int], *asked: tuple[str, int, int], forgotten: Any = (), **fields: Any) -> Fields:
     """Return a fetch in a session (id and epoch) of some partitions (topic, number, offset) that forgets others."""
     topics = [
-        {"topic": name, "topicId": IDS[name], "partitions": [_wanted(number, offset)]} for name, number, offset in asked
+        {"topic": name, "topicId": IDS[name], "partitions": [_wanted_fields(number, offset)]}
+        for name, number, offset in asked
     ]
     gone = [{"topic": name, "topicId": IDS[name], "partitions": [number]} for name, number in forgotten]
     ids = {"sessionId": session[0], "sessionEpoch": session[1], "forgottenTopicsData": gone}
     return {"maxWaitMs": 0, "minBytes": 1, "maxBytes": 1 << 20, "replicaId": -1, "topics": topics, **ids, **fields}
 
 
-def _wanted(number: int, offset: int) -> Fields:
+def _wanted_fields(number: int, offset: int) -> Fields:
     return {"partition": number, "fetchOffset": offset, "partitionMaxBytes": 1 << 20}
 
 
@@ -67,7 +68,7 @@ ALL = [("orders", 0, 10), ("orders", 1, 10), ("pay", 0, 10), ("pay", 1, 10)]
 """All partitions, at their ends."""
 
 
-def begun(client: Connection, *asked: tuple[str, int, int], version: int = 12) -> int:
+def begin_session(client: Connection, *asked: tuple[str, int, int], version: int = 12) -> int:
     """Begin a session, and return its id."""
     answer = client.ask(FETCH, version, body((0, 0), *asked))
     assert len(parts(answer)) == len(asked)
@@ -76,7 +77,7 @@ def begun(client: Connection, *asked: tuple[str, int, int], version: int = 12) -
 
 @for_each("version", range(7, 19))
 def test_a_full_fetch_begins_a_session_that_incremental_ones_go_on_with(client: Connection, version: int) -> None:
-    session = begun(client, *ALL, version=version)
+    session = begin_session(client, *ALL, version=version)
     assert session > 0
     for epoch in (1, 2):
         answer = client.ask(FETCH, version, body((session, epoch)))
@@ -85,7 +86,7 @@ def test_a_full_fetch_begins_a_session_that_incremental_ones_go_on_with(client: 
 
 @pytest.mark.parametrize("version", [7, 12, 18])
 def test_only_partitions_with_news_are_told(client: Connection, log_dir: Path, version: int) -> None:
-    session = begun(client, *ALL, version=version)
+    session = begin_session(client, *ALL, version=version)
     added = batch_bytes(NewBatch(RECORDS, base_offset=10))
     with (log_dir / "pay-0" / f"{0:020}.log").open("ab") as log:
         log.write(added)
@@ -94,7 +95,7 @@ def test_only_partitions_with_news_are_told(client: Connection, log_dir: Path, v
 
 
 def test_a_session_remembers_offsets_until_others_are_named(client: Connection) -> None:
-    session = begun(client, ("orders", 0, 0), ("orders", 1, 10))
+    session = begin_session(client, ("orders", 0, 0), ("orders", 1, 10))
     again = client.ask(FETCH, 12, body((session, 1)))
     assert len(parts(again)["orders", 0]["records"]) > 0
     after = client.ask(FETCH, 12, body((session, 2), ("orders", 0, 10)))
@@ -102,13 +103,13 @@ def test_a_session_remembers_offsets_until_others_are_named(client: Connection) 
 
 
 def test_partitions_join_and_leave_a_session(client: Connection) -> None:
-    session = begun(client, ("orders", 0, 0), ("orders", 1, 0))
+    session = begin_session(client, ("orders", 0, 0), ("orders", 1, 0))
     answer = client.ask(FETCH, 12, body((session, 1), ("pay", 0, 0), forgotten=[("orders", 0)]))
     assert set(parts(answer)) == {("orders", 1), ("pay", 0)}
 
 
 def test_a_session_ends_with_its_last_partition(client: Connection, running: Running) -> None:
-    session = begun(client, ("orders", 0, 10))
+    session = begin_session(client, ("orders", 0, 10))
     answer = client.ask(FETCH, 12, body((session, 1), forgotten=[("orders", 0)]))
     assert (answer["sessionId"], answer["responses"]) == (0, [])
     assert client.ask(FETCH, 12, body((session, 2)))["errorCode"] == NOT_FOUND
@@ -121,7 +122,7 @@ def test_a_session_ends_with_its_last_partition(client: Connection, running: Run
 def test_who_is_not_in_step_begins_anew(
     client: Connection, id_offset: int, epoch: int, version: int, error: int
 ) -> None:
-    session = begun(client, *ALL)
+    session = begin_session(client, *ALL)
     answer = client.ask(FETCH, version, body((session + id_offset, epoch)))
     assert (answer["errorCode"], answer["sessionId"], answer["responses"]) == (error, 0, [])
     assert client.ask(FETCH, 12, body((session, 1)))["errorCode"] == 0
@@ -129,7 +130,7 @@ def test_who_is_not_in_step_begins_anew(
 
 @pytest.mark.parametrize("epoch", [0, -1])
 def test_a_full_fetch_ends_the_former_session(client: Connection, epoch: int) -> None:
-    session = begun(client, *ALL)
+    session = begin_session(client, *ALL)
     answer = client.ask(FETCH, 12, body((session, epoch), ("orders", 0, 0)))
     assert set(parts(answer)) == {("orders", 0)}
     assert (answer["sessionId"] > 0) == (epoch == 0)
@@ -141,14 +142,14 @@ def test_who_wants_no_session_gets_none(client: Connection) -> None:
 
 
 def test_records_are_told_in_turns(client: Connection) -> None:
-    session = begun(client, ("orders", 0, 0), ("orders", 1, 0), ("pay", 0, 0))
+    session = begin_session(client, ("orders", 0, 0), ("orders", 1, 0), ("pay", 0, 0))
     seen = [next(iter(parts(client.ask(FETCH, 12, body((session, epoch), maxBytes=1))))) for epoch in range(1, 5)]
     assert seen[:3] != seen[:1] * 3
     assert set(seen) == {("orders", 0), ("orders", 1), ("pay", 0)}
 
 
 def test_an_error_is_told_again_as_is_what_comes_after_it(client: Connection) -> None:
-    session = begun(client, ("orders", 0, 99), ("orders", 1, 10))
+    session = begin_session(client, ("orders", 0, 99), ("orders", 1, 10))
     answer = client.ask(FETCH, 12, body((session, 1)))
     assert {key: part["errorCode"] for key, part in parts(answer).items()} == {("orders", 0): 1}
     answer = client.ask(FETCH, 12, body((session, 2), ("orders", 0, 10)))
@@ -157,8 +158,8 @@ def test_an_error_is_told_again_as_is_what_comes_after_it(client: Connection) ->
 
 def test_sessions_have_a_limit_and_fetches_go_on_without(client: Connection, running: Running) -> None:
     for _ in range(MOST_SESSIONS):
-        assert begun(client, ("orders", 0, 10)) > 0
-    assert begun(client, ("orders", 0, 10)) == 0
+        assert begin_session(client, ("orders", 0, 10)) > 0
+    assert begin_session(client, ("orders", 0, 10)) == 0
     assert len(running.served.fetch_sessions) == MOST_SESSIONS
 
 
@@ -176,7 +177,7 @@ def begin(sessions: FetchSessions, *asked: tuple[str, int, int]) -> int:
     """Begin a session without a connection, and return its id; 0 if there is no room."""
     view = sessions.view(body((0, 0), *asked), 12)
     assert isinstance(view, FetchView)
-    answer = sessions.answered(view, [PART] * len(asked))
+    answer = sessions.remember_answer(view, [PART] * len(asked))
     assert not isinstance(answer, int)
     return int(answer.session_id)
 
@@ -188,7 +189,7 @@ def test_a_session_that_was_not_used_for_long_makes_room() -> None:
     seconds = EVICTION_SECONDS - 1
     used = sessions.view(body((first, 1)), 12)
     assert isinstance(used, FetchView)
-    sessions.answered(used, [PART])
+    sessions.remember_answer(used, [PART])
     assert begin(sessions, ("orders", 0, 10)) == 0
     seconds = EVICTION_SECONDS
     assert begin(sessions, ("orders", 0, 10)) > 0

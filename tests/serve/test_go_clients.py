@@ -12,7 +12,7 @@ from kseg.serve.partition import ServeSettings
 from tests import golden
 from tests.serve.reading import Got
 from tests.serve.running import PATIENCE, Running, log_directories, serving
-from tests.serve.test_clients import BROKERS, STRAY, expected
+from tests.serve.test_clients import BROKERS, STRAY, expected_records
 from tests.serve.test_java_clients import rising
 from tests.serve.test_python_clients import FALLING_OFFSETS, names
 
@@ -69,5 +69,5 @@ def _bytes(text: str | None) -> bytes | None:
 def test_it_reads_what_is_on_the_disk(client: Path, root: Path) -> None:
     directories = [each for each in log_directories(root) if each.name not in CANNOT[client.name] | STRAY.keys()]
     with serving(*directories, settings=ServeSettings(mends_lz4=True)) as running:
-        got, wanted = read(client, running), expected(running)
+        got, wanted = read(client, running), expected_records(running)
     assert got == {name: [*rising(records)] for name, records in wanted.items()}

@@ -11,7 +11,7 @@ from kseg.formats.messages import Fields
 from tests.log.real_broker import RELEASE, new_broker
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.running import PATIENCE, Running, serving
-from tests.serve.test_server import METADATA, Connection, connected
+from tests.serve.test_server import METADATA, Connection, open_connection
 
 pytestmark = pytest.mark.kafka
 
@@ -35,7 +35,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         for made in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)]).values():
             made.result(PATIENCE)
         real = Running(("127.0.0.1", broker.port), None)  # type: ignore[arg-type]  nothing of kseg's is served
-        with connected(real) as client:
+        with open_connection(real) as client:
             while client.ask(FIND_COORDINATOR, 4, {"coordinatorKeys": ["any"]})["coordinators"][0]["errorCode"]:
                 time.sleep(0.2)  # until its topic for groups exists
             while client.ask(OFFSET_FETCH, 9, {"groups": [{"groupId": "any"}]})["groups"][0]["errorCode"]:
@@ -44,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Running]:
+def served_groups(tmp_path: Path) -> Iterator[Running]:
     for number in range(PARTITIONS):
         write_segment(tmp_path / f"{TOPIC}-{number}", [NewBatch([NewRecord(b"k", b"v")])])
         metadata = "version: 0\ntopic_id: kyhdsJGrQrOXD0nG3u2j8A\n"
@@ -220,10 +220,10 @@ def consumer(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("conversation", [classic, static, consumer], ids=lambda each: each.__name__)
-def test_answers_are_those_of_a_broker(broker: Running, served: Running, conversation: Any) -> None:
+def test_answers_are_those_of_a_broker(broker: Running, served_groups: Running, conversation: Any) -> None:
     heard = []
-    for running in (broker, served):
-        with connected(running) as client:
+    for running in (broker, served_groups):
+        with open_connection(running) as client:
             talk = Talk(client, conversation.__name__)
             conversation(talk)
             heard.append(talk.heard)

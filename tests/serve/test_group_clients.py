@@ -54,12 +54,14 @@ def test_two_members_share_a_topic_and_one_goes_on_where_the_other_left(
 ) -> None:
     got: list[Place] = []
     with members(running, kind, 2, ["orders"]) as (first, second):
-        poll_until([first, second], lambda _: len(first.assigned()) == len(second.assigned()) == 2, got)
-        assert not first.assigned() & second.assigned()
+        poll_until(
+            [first, second], lambda _: len(first.assigned_partitions()) == len(second.assigned_partitions()) == 2, got
+        )
+        assert not first.assigned_partitions() & second.assigned_partitions()
         poll_until([first, second], lambda places: len(places) > 2 * RECORDS, got)
         assert len(set(got)) < PARTITIONS * RECORDS
         first.close()
-        poll_until([second], lambda _: len(second.assigned()) == PARTITIONS, got)
+        poll_until([second], lambda _: len(second.assigned_partitions()) == PARTITIONS, got)
         poll_until([second], lambda places: len(set(places)) == PARTITIONS * RECORDS, got)
     assert [place for place, count in Counter(got).items() if count > 1] == []
     assert sorted(got) == everything("orders")
@@ -100,5 +102,5 @@ def test_a_pattern_subscribes_to_the_topics_that_match(running: Running, kind: C
     got: list[Place] = []
     with members(running, kind, 1, ["^pay.*"]) as (member,):
         poll_until([member], lambda places: len(places) == PARTITIONS * RECORDS, got)
-        assert {topic for topic, _ in member.assigned()} == {"payments"}
+        assert {topic for topic, _ in member.assigned_partitions()} == {"payments"}
     assert sorted(got) == everything("payments")

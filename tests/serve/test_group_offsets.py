@@ -23,7 +23,7 @@ from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each, some
 from tests.run import kseg
 from tests.serve.running import Running, serving
-from tests.serve.test_server import Connection, connected
+from tests.serve.test_server import Connection, open_connection
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP = 8, 9, 10, 11, 12, 13
 SYNC_GROUP, DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_HEARTBEAT, CONSUMER_DESCRIBE = 14, 15, 16, 68, 69
@@ -41,7 +41,7 @@ def running() -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
@@ -66,7 +66,7 @@ def commit(running: Running, offset: int, group: str = GROUP, **changed: Any) ->
     return {"groupId": group, "generationIdOrMemberEpoch": -1, "memberId": "", "topics": topics, **changed}
 
 
-def committed(answer: Fields) -> list[tuple[int, int, str]]:
+def list_commits(answer: Fields) -> list[tuple[int, int, str]]:
     """Return partitions, offsets and their metadata."""
     topics = answer["groups"][0]["topics"] if "groups" in answer else answer["topics"]
     parts = [part for topic in topics for part in topic["partitions"]]
@@ -82,14 +82,14 @@ def error_of(answer: Fields) -> int:
 
 @for_each("version", versions(OFFSET_FETCH))
 def test_nothing_is_committed_at_first(client: Connection, running: Running, version: int) -> None:
-    assert committed(client.ask(OFFSET_FETCH, version, fetch(running, version))) == [(0, -1, "")]
+    assert list_commits(client.ask(OFFSET_FETCH, version, fetch(running, version))) == [(0, -1, "")]
 
 
 @pytest.mark.parametrize("version", versions(OFFSET_COMMIT))
 def test_a_commit_is_kept_and_said_once(client: Connection, running: Running, version: int) -> None:
     for offset in (1, 7):
         assert error_of(client.ask(OFFSET_COMMIT, version, commit(running, offset))) == 0
-    assert committed(client.ask(OFFSET_FETCH, version, fetch(running, version))) == [(0, 7, "noted")]
+    assert list_commits(client.ask(OFFSET_FETCH, version, fetch(running, version))) == [(0, 7, "noted")]
     (line,) = [line for line in running.said if "commits" in line]
     assert line == "group new: commits are kept while this server runs, and not written to the disk"
 
@@ -101,7 +101,7 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
     for group in groups:
         topics = [{"name": each.topic, "partitionIndexes": [each.partition]} for each in group.commits]
         found = client.ask(OFFSET_FETCH, version, fetch(running, version, group.group, topics=topics))
-        assert committed(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
+        assert list_commits(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
 
 
 @for_each("disk", DISKS, ids=lambda path: path.relative_to(LOGS))
@@ -110,7 +110,7 @@ def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
     groups = [group for group in read_groups(disk).groups if group.type in ("classic", "consumer")]
     assert set(served.groups.commits.kinds()) == {group.group for group in groups}
     for group in groups:
-        found = served.groups.committed(group.group, None, -1)
+        found = served.groups.commits_of(group.group, None, -1)
         offsets = {partition: committed.offset for partition, committed in found.items()}
         assert offsets == {(each.topic, each.partition): each.offset for each in group.commits}
 
@@ -119,17 +119,19 @@ def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
 def test_all_offsets_are_those_of_what_is_served(tmp_path: Path, version: int) -> None:
     metadata = write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")] * 200)]).parent
     (metadata / "partition.metadata").write_text("version: 0\ntopic_id: kyhdsJGrQrOXD0nG3u2j8A\n")
-    with serving(DISK / "__consumer_offsets-1", tmp_path / "plain-0") as running, connected(running) as client:
+    with serving(DISK / "__consumer_offsets-1", tmp_path / "plain-0") as running, open_connection(running) as client:
         asked = {"groupId": "g-new-live", "topics": None}
         found = client.ask(OFFSET_FETCH, version, {**asked, "groups": [asked]} if version < 8 else {"groups": [asked]})
-        assert committed(found) == [(0, 162, "")]
+        assert list_commits(found) == [(0, 162, "")]
 
 
 def test_offsets_are_there_without_the_internal_topics() -> None:
-    with serving(DISK, settings=ServeSettings(has_internal=False)) as running, connected(running) as client:
+    with serving(DISK, settings=ServeSettings(has_internal=False)) as running, open_connection(running) as client:
         assert "__consumer_offsets" not in running.served.topics
         topics = [plain_parts(0)]
-        assert committed(client.ask(OFFSET_FETCH, 9, fetch(running, 9, "g-new-live", topics=topics))) == [(0, 162, "")]
+        assert list_commits(client.ask(OFFSET_FETCH, 9, fetch(running, 9, "g-new-live", topics=topics))) == [
+            (0, 162, "")
+        ]
 
 
 @pytest.mark.parametrize("directory", ["__consumer_offsets-1", "__consumer_offsets-7"])
@@ -154,11 +156,11 @@ def plain_parts(number: int) -> Fields:
 def test_a_new_commit_comes_before_the_one_on_the_disk(tmp_path: Path) -> None:
     write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")] * 200)])
     asked = {"groups": [{"groupId": "g-new-live", "topics": [plain_parts(0)]}]}
-    with serving(DISK / "__consumer_offsets-1", tmp_path / "plain-0") as running, connected(running) as client:
-        assert committed(client.ask(OFFSET_FETCH, 9, asked)) == [(0, 162, "")]
+    with serving(DISK / "__consumer_offsets-1", tmp_path / "plain-0") as running, open_connection(running) as client:
+        assert list_commits(client.ask(OFFSET_FETCH, 9, asked)) == [(0, 162, "")]
         new = [{"name": "plain", "partitions": [{"partitionIndex": 0, "committedOffset": 3, "committedMetadata": ""}]}]
         client.ask(OFFSET_COMMIT, 9, {"groupId": "g-new-live", "memberId": "", "topics": new})
-        assert committed(client.ask(OFFSET_FETCH, 9, asked)) == [(0, 3, "")]
+        assert list_commits(client.ask(OFFSET_FETCH, 9, asked)) == [(0, 3, "")]
 
 
 def test_commits_that_a_broker_adds_meanwhile_are_seen(tmp_path: Path) -> None:
@@ -167,10 +169,10 @@ def test_commits_that_a_broker_adds_meanwhile_are_seen(tmp_path: Path) -> None:
     whole, now = log.read_bytes(), [0.0]
     log.write_bytes(b"")
     served = serve_partitions(Cluster([tmp_path]), ServeSettings(), lambda _: None, clock=lambda: now[0])
-    assert served.groups.committed("g-new-live", None, -1) == {}
+    assert served.groups.commits_of("g-new-live", None, -1) == {}
     log.write_bytes(whole)
     now[0] += COMMITS_SECONDS
-    assert served.groups.committed("g-new-live", None, -1)["plain", 0].offset == 162
+    assert served.groups.commits_of("g-new-live", None, -1)["plain", 0].offset == 162
 
 
 def test_commits_of_another_copy_stay_when_a_broker_adds_files(tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_commits_of_another_copy_stay_when_a_broker_adds_files(tmp_path: Path) -
     served = serve_partitions(Cluster([tmp_path]), ServeSettings(), lambda _: None, clock=lambda: now[0])
 
     def offsets() -> dict[int, int]:
-        return {part: each.offset for (_, part), each in served.groups.committed("g", None, -1).items()}
+        return {part: each.offset for (_, part), each in served.groups.commits_of("g", None, -1).items()}
 
     assert offsets() == {0: 10, 1: 11, 2: 12}
     write_segment(log.parent, batches[3:], 3)
@@ -222,7 +224,7 @@ def join(version: int, member_id: str = "", **changed: Any) -> Fields:
     return {**fields, "protocolType": "consumer", "protocols": protocols, **changed}
 
 
-def joined(client: Connection, version: int, **changed: Any) -> Fields:
+def join_group(client: Connection, version: int, **changed: Any) -> Fields:
     answer = client.ask(JOIN_GROUP, version, join(version, **changed))
     if answer["errorCode"] == 79:
         answer = client.ask(JOIN_GROUP, version, join(version, answer["memberId"], **changed))
@@ -233,7 +235,7 @@ def joined(client: Connection, version: int, **changed: Any) -> Fields:
 @for_each("version", some(versions(JOIN_GROUP), 3))
 def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int) -> None:
     group = f"group of version {version}"
-    member = joined(client, version, groupId=group)
+    member = join_group(client, version, groupId=group)
     assert member["leader"] == member["memberId"]
     assert [each["metadata"] for each in member["members"]] == [b"wanted"]
     name = {"groupId": group, "memberId": member["memberId"], "generationId": member["generationId"]}
@@ -260,7 +262,7 @@ def test_wrong_joins_are_refused(client: Connection, changed: Fields, code: int)
 
 
 def test_a_client_that_hangs_up_while_it_waits_keeps_nobody_waiting(running: Running) -> None:
-    with connected(running) as first, connected(running) as second:
+    with open_connection(running) as first, open_connection(running) as second:
         first.send(JOIN_GROUP, 3, join(3))
         second.send(JOIN_GROUP, 3, join(3))
         first.socket.close()
@@ -269,7 +271,7 @@ def test_a_client_that_hangs_up_while_it_waits_keeps_nobody_waiting(running: Run
 
 @pytest.mark.parametrize("version", versions(LIST_GROUPS))
 def test_groups_of_the_disk_and_of_clients_are_listed(client: Connection, running: Running, version: int) -> None:
-    joined(client, 9)
+    join_group(client, 9)
     stored = {group.group for group in read_groups(DISK).groups if group.type in ("classic", "consumer")}
     listed = {each["groupId"]: each for each in client.ask(LIST_GROUPS, version, {})["groups"]}
     assert set(listed) == stored | {GROUP}
@@ -287,7 +289,7 @@ def test_a_group_of_the_disk_is_described_as_an_empty_one(client: Connection) ->
 
 
 def test_a_consumer_group_of_the_disk_is_described_as_an_empty_one() -> None:
-    with serving(LOGS / "4.1.0") as running, connected(running) as client:
+    with serving(LOGS / "4.1.0") as running, open_connection(running) as client:
         (found,) = client.ask(CONSUMER_DESCRIBE, 1, {"groupIds": ["g-new-live"]})["groups"]
         assert (found["errorCode"], found["groupState"], found["members"]) == (0, "Empty", [])
         assert (found["groupEpoch"], found["assignorName"]) == (1, "uniform")
@@ -322,7 +324,9 @@ def test_a_member_of_the_consumer_protocol_is_described(client: Connection, runn
     assert error_of(client.ask(OFFSET_COMMIT, 10, commit(running, 5, memberId="m", generationIdOrMemberEpoch=0))) == 113
     stale = client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=0))
     assert stale["groups"][0]["errorCode"] == 113
-    assert committed(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=2))) == [(0, 5, "noted")]
+    assert list_commits(client.ask(OFFSET_FETCH, 10, fetch(running, 10, memberId="m", memberEpoch=2))) == [
+        (0, 5, "noted")
+    ]
 
 
 def test_an_older_client_is_given_an_id(client: Connection) -> None:
@@ -365,7 +369,7 @@ def test_a_group_has_one_protocol_at_a_time(client: Connection) -> None:
     client.ask(CONSUMER_HEARTBEAT, 1, beat())
     assert client.ask(JOIN_GROUP, 9, join(9))["errorCode"] == 23
     client.ask(CONSUMER_HEARTBEAT, 1, beat(memberEpoch=-1))
-    joined(client, 9)
+    join_group(client, 9)
     assert client.ask(CONSUMER_HEARTBEAT, 1, beat())["errorCode"] == 69
 
 
@@ -377,7 +381,7 @@ def test_groups_are_so_many(client: Connection) -> None:
 def test_subscriptions_take_only_so_much_memory(running: Running) -> None:
     large = [{"name": "range", "metadata": bytes(900_000)}]
     with ExitStack() as opened:
-        clients = [opened.enter_context(connected(running)) for _ in range(20)]
+        clients = [opened.enter_context(open_connection(running)) for _ in range(20)]
         for number, client in enumerate(clients):
             client.send(JOIN_GROUP, 3, join(3, groupId=f"g{number}", protocols=large))
         answers = [read_response(client.receive(), JOIN_GROUP, 3).body for client in clients]

@@ -49,7 +49,7 @@ def run(kafka: Any, running: Running, tool: str, *arguments: str) -> list[str]:
     return ran.stdout.decode().splitlines()
 
 
-def consumed(kafka: Any, running: Running, group: str, protocol: str, count: int) -> list[str]:
+def consume(kafka: Any, running: Running, group: str, protocol: str, count: int) -> list[str]:
     settings = ("--command-property", f"group.protocol={protocol}", "--max-messages", str(count))
     return run(
         kafka,
@@ -61,8 +61,8 @@ def consumed(kafka: Any, running: Running, group: str, protocol: str, count: int
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_console_consumer_goes_on_where_its_group_stopped(kafka: Any, running: Running, protocol: str) -> None:
-    first = consumed(kafka, running, "new", protocol, 300)
-    second = consumed(kafka, running, "new", protocol, PARTITIONS * RECORDS - 300)
+    first = consume(kafka, running, "new", protocol, 300)
+    second = consume(kafka, running, "new", protocol, PARTITIONS * RECORDS - 300)
     everything = [f"{number} {offset}" for number in range(PARTITIONS) for offset in range(RECORDS)]
     assert sorted(first + second) == sorted(everything)
 
@@ -73,7 +73,7 @@ def test_a_console_consumer_goes_on_from_the_disk(kafka: Any, running: Running, 
     starts = {each.partition: each.offset for each in group.commits if each.topic == "plain"}
     left = [f"{number} {offset}" for number in range(PARTITIONS) for offset in range(starts.get(number, 0), RECORDS)]
     assert len(starts) == 3
-    assert sorted(consumed(kafka, running, "g-new-live", protocol, len(left))) == sorted(left)
+    assert sorted(consume(kafka, running, "g-new-live", protocol, len(left))) == sorted(left)
 
 
 def test_groups_are_described_as_kseg_groups_has_them(kafka: Any, running: Running) -> None:

@@ -17,10 +17,10 @@ from kseg.serve.connections import Security, server_tls
 from kseg.serve.values import LARGEST_REQUEST, Limits
 from tests.failing_disk import FailingDisk
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.serve.certificates import certified, written
-from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutated
+from tests.serve.certificates import issue_certificate, write_files
+from tests.serve.mutated_requests import SERVED, answered_requests, base_requests, mutate
 from tests.serve.running import PATIENCE, serving
-from tests.serve.test_server import FETCH, METADATA, Connection, connected, fetch, request
+from tests.serve.test_server import FETCH, METADATA, Connection, fetch, open_connection, request
 
 IN_PROCESS, OVER_NETWORK = 3_000, 300
 
@@ -34,11 +34,11 @@ def test_mutated_requests_over_the_network_leave_the_server_as_it_was() -> None:
     with serving(SERVED) as running:
         random, bases = Random(2), base_requests(running.served)
         for _ in range(OVER_NETWORK):
-            frame = mutated(random, bases)[:LARGEST_REQUEST]
+            frame = mutate(random, bases)[:LARGEST_REQUEST]
             with socket.create_connection(running.address, PATIENCE) as other:
                 other.sendall(random.choice((len(frame), len(frame) + 1)).to_bytes(4, "big") + frame)
                 other.shutdown(socket.SHUT_WR)
-        with connected(running) as client:
+        with open_connection(running) as client:
             assert len(client.ask(METADATA, 9, {"topics": None})["topics"]) == len(running.served.topics)
         assert [line for line in running.said if "Error" in line or "Traceback" in line] == []
 
@@ -48,7 +48,7 @@ def test_connections_that_come_and_go_leave_nothing() -> None:
         before = threading.active_count()
         for _ in range(500):
             socket.create_connection(running.address, PATIENCE).close()
-        with connected(running) as client:
+        with open_connection(running) as client:
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
         assert threading.active_count() <= before + 4  # threads that read logs
 
@@ -59,7 +59,7 @@ SHORT = 0.05
 
 def closes(limits: Limits, sent: bytes) -> bool:
     """Return whether a server with these limits closes a connection that sends this and then nothing."""
-    with serving(SERVED, limits=limits) as running, connected(running) as client:
+    with serving(SERVED, limits=limits) as running, open_connection(running) as client:
         client.socket.sendall(sent)
         return client.is_closed()
 
@@ -74,7 +74,7 @@ def test_a_request_that_never_ends_is_closed() -> None:
 
 
 def test_a_request_that_comes_byte_by_byte_has_no_more_time_than_others() -> None:
-    with serving(SERVED, limits=Limits(request_seconds=SHORT)) as running, connected(running) as client:
+    with serving(SERVED, limits=Limits(request_seconds=SHORT)) as running, open_connection(running) as client:
         client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))
         poll = select.poll()
         poll.register(client.socket, select.POLLIN)
@@ -88,7 +88,7 @@ def test_a_request_that_comes_byte_by_byte_has_no_more_time_than_others() -> Non
 
 def test_who_takes_no_answers_is_closed() -> None:
     limits = Limits(stalled_seconds=SHORT)
-    with serving(SERVED / "zstd-0", limits=limits) as running, connected(running) as client:
+    with serving(SERVED / "zstd-0", limits=limits) as running, open_connection(running) as client:
         (served,) = running.served.partitions
         wanted = [{"partition": 0, "fetchOffset": served.offsets().log_start, "partitionMaxBytes": 1 << 20}]
         try:
@@ -110,28 +110,28 @@ def test_connections_beyond_the_limit_are_refused_at_once_until_one_ends() -> No
     limits = replace(Limits(), connections=2)
     with (
         serving(SERVED / "zstd-0", limits=limits) as running,
-        connected(running) as first,
-        connected(running) as second,
+        open_connection(running) as first,
+        open_connection(running) as second,
     ):
         for client in (first, second):
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
         for _ in range(3):
-            with connected(running) as third:
+            with open_connection(running) as third:
                 assert third.is_closed()
         assert first.ask(METADATA, 9, {"topics": None})["topics"]
         assert running.said == ["more than 2 connections are open, so kseg closes new connections"]
         second.socket.shutdown(socket.SHUT_WR)
         assert second.is_closed()
-        with connected(running) as third:
+        with open_connection(running) as third:
             assert third.ask(METADATA, 9, {"topics": None})["topics"]
 
 
 def test_silent_connections_make_way_the_oldest_first() -> None:
     with serving(SERVED / "zstd-0", limits=Limits(connections=3)) as running, ExitStack() as stack:
-        asking, *silent = (stack.enter_context(connected(running)) for _ in range(3))
+        asking, *silent = (stack.enter_context(open_connection(running)) for _ in range(3))
         assert asking.ask(METADATA, 9, {"topics": None})["topics"]
         silent[1].socket.sendall(LARGEST_REQUEST.to_bytes(4, "big"))  # the beginning of a request doesn't count
-        further = [stack.enter_context(connected(running)) for _ in range(3)]
+        further = [stack.enter_context(open_connection(running)) for _ in range(3)]
         assert all(each.is_closed() for each in (*silent, further[0]))
         for client in (asking, *further[1:]):
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
@@ -142,10 +142,10 @@ def test_silent_connections_make_way_the_oldest_first() -> None:
 def test_who_was_idle_the_longest_makes_way_if_nobody_was_silent() -> None:
     limits = Limits(connections=2, spared_seconds=0)
     with serving(SERVED / "zstd-0", limits=limits) as running, ExitStack() as stack:
-        first, second = (stack.enter_context(connected(running)) for _ in range(2))
+        first, second = (stack.enter_context(open_connection(running)) for _ in range(2))
         for client in (first, second, first):
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
-        third = stack.enter_context(connected(running))
+        third = stack.enter_context(open_connection(running))
         assert second.is_closed()
         for client in (third, first):
             assert client.ask(METADATA, 9, {"topics": None})["topics"]
@@ -154,21 +154,21 @@ def test_who_was_idle_the_longest_makes_way_if_nobody_was_silent() -> None:
 
 def test_who_waits_for_an_answer_makes_no_way() -> None:
     limits = Limits(connections=1, spared_seconds=0)
-    with serving(SERVED / "zstd-0", limits=limits) as running, connected(running) as waiting:
+    with serving(SERVED / "zstd-0", limits=limits) as running, open_connection(running) as waiting:
         (served,) = running.served.partitions
         wanted = [{"partition": 0, "fetchOffset": served.offsets().log_end, "partitionMaxBytes": 1 << 20}]
         awaited = fetch(topics=[{"topic": "zstd", "partitions": wanted}], maxWaitMs=30_000)
         frames = (request(METADATA, 9, {"topics": None}, 1), request(FETCH, 11, awaited, 2))
         waiting.socket.sendall(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
         waiting.receive()
-        with connected(running) as another:
+        with open_connection(running) as another:
             assert another.is_closed()
         assert not has_hung_up(waiting.socket)
 
 
 def test_requests_pipelined_by_thousands_are_answered_in_order() -> None:
     many = 2_000
-    with serving(SERVED / "zstd-0") as running, connected(running) as client:
+    with serving(SERVED / "zstd-0") as running, open_connection(running) as client:
 
         def send_all() -> None:
             for _ in range(many):
@@ -198,7 +198,7 @@ class BegunAnswer:
     """The received bytes."""
 
     def all_of_it(self) -> bytes:
-        return self.begun + received(self.client, self.size - len(self.begun))
+        return self.begun + receive_all(self.client, self.size - len(self.begun))
 
 
 @contextmanager
@@ -207,7 +207,7 @@ def begun_answer(tmp_path: Path, **options: Any) -> Iterator[BegunAnswer]:
     for number, count in ((0, LARGE), (1, 1)):
         batches = [NewBatch([NewRecord(b"k", value, 1)], base_offset=offset) for offset in range(count)]
         write_segment(tmp_path / f"orders-{number}", batches)
-    with serving(tmp_path, **options) as running, connected(running) as client:
+    with serving(tmp_path, **options) as running, open_connection(running) as client:
         if options:
             client.socket = trusting().wrap_socket(client.socket, suppress_ragged_eofs=True)
         wanted = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": 16 << 20} for number in (0, 1)]
@@ -225,7 +225,7 @@ def trusting() -> ssl.SSLContext:
     return context
 
 
-def received(client: Connection, most: int) -> bytes:
+def receive_all(client: Connection, most: int) -> bytes:
     """Return the bytes received until the server closes the connection, at most `most`."""
     client.socket.settimeout(PATIENCE)
     pieces, left = [], most
@@ -257,7 +257,7 @@ def test_a_directory_that_vanishes_while_it_is_sent_is_sent_to_its_end(tmp_path:
 
 
 def test_a_disk_that_fails_while_a_log_is_sent_is_noted(tmp_path: Path, failing_disk: FailingDisk) -> None:
-    tls = server_tls(*written(tmp_path, "server", certified("server")))
+    tls = server_tls(*write_files(tmp_path, "server", issue_certificate("server")))
     with begun_answer(tmp_path, security=Security(tls)) as answer:
         content = answer.log.read_bytes()
         failing_disk.lose_blocks(answer.log, range(12 * BATCH + 1000, 12 * BATCH + 2000))

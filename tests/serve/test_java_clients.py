@@ -12,8 +12,8 @@ import pytest
 from tests import golden
 from tests.serve.reading import Got
 from tests.serve.running import PATIENCE, log_directories, serving
-from tests.serve.test_clients import BROKERS, FALLING, LOGS, STRAY, expected
-from tests.transactional import TRANSACTIONAL, committed
+from tests.serve.test_clients import BROKERS, FALLING, LOGS, STRAY, expected_records
+from tests.transactional import TRANSACTIONAL, committed_offsets
 
 if TYPE_CHECKING:
     from tools.kafka_classes import KafkaClasses
@@ -70,7 +70,7 @@ def rising(records: Iterable[Got]) -> Iterator[Got]:
 def test_they_read_what_is_on_the_disk(java: "KafkaClasses") -> None:
     for broker in BROKERS:
         with serving(*log_directories(broker)) as running:
-            got, wanted = read(java, running.bootstrap), expected(running)
+            got, wanted = read(java, running.bootstrap), expected_records(running)
         assert got == {name: records for name, records in wanted.items() if records}, broker.name
 
 
@@ -78,14 +78,14 @@ def test_they_read_what_is_intact_on_damaged_disks(java: "KafkaClasses") -> None
     directories = [each for each in log_directories(golden.ROOT / "damaged") if each.name not in STRAY.keys() | FALLING]
     assert len(directories) > 200
     with serving(*directories) as running:
-        got, wanted = read(java, running.bootstrap), expected(running)
+        got, wanted = read(java, running.bootstrap), expected_records(running)
     assert got == {name: list(rising(records)) for name, records in wanted.items() if records}
 
 
 def assert_members_read_the_same(java: "KafkaClasses", protocol: str, directories: Iterable[Path]) -> None:
     with serving(*directories) as running:
         got = read(java, running.bootstrap, "read_uncommitted", protocol)
-        wanted = expected(running)
+        wanted = expected_records(running)
         ends = {(each.topic, each.number): each.offsets().log_end for each in running.served.partitions}
         commits = running.served.groups.commits.new_of("readers")
     assert got == {name: [*rising(records)] for name, records in wanted.items() if records}
@@ -108,7 +108,7 @@ def test_members_by_the_consumer_protocol_read_the_same(java: "KafkaClasses") ->
 
 def test_a_batch_whose_offset_is_too_large_leads_them_past_no_other(java: "KafkaClasses") -> None:
     with serving(*(golden.ROOT / "damaged" / name for name in STRAY)) as running:
-        got, wanted = read(java, running.bootstrap), expected(running)
+        got, wanted = read(java, running.bootstrap), expected_records(running)
         said = running.said
     for name, lost in STRAY.items():
         assert set(got[f"{name}-0"]) < set(wanted[f"{name}-0"])
@@ -122,4 +122,4 @@ def test_they_read_what_is_committed(name: str, java: "KafkaClasses") -> None:
         (served,) = running.served.partitions
         got = read(java, running.bootstrap, "read_committed").get(str(served), [])
         start = served.offsets().log_start
-    assert [record.offset for record in got] == [offset for offset in committed(LOGS / name) if offset >= start]
+    assert [record.offset for record in got] == [offset for offset in committed_offsets(LOGS / name) if offset >= start]

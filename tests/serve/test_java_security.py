@@ -11,7 +11,7 @@ from kseg.serve.connections import Security, server_tls
 from kseg.serve.login import MECHANISMS, Logins
 from kseg.serve.values import Limits
 from tests import golden
-from tests.serve.certificates import certified, root, written
+from tests.serve.certificates import issue_certificate, root, write_files
 from tests.serve.reading import on_disk
 from tests.serve.running import Running, serving
 
@@ -33,11 +33,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def root_file(tmp_path: Path) -> Path:
-    return written(tmp_path, "root", root()).certificate
+    return write_files(tmp_path, "root", root()).certificate
 
 
 def security(directory: Path, *, clients: Path | None = None, has_logins: bool = False) -> Security:
-    tls = server_tls(*written(directory, "server", certified("server", root())), clients)
+    tls = server_tls(*write_files(directory, "server", issue_certificate("server", root())), clients)
     return Security(tls, Logins({"bob": "builder"}, MECHANISMS) if has_logins else None)
 
 
@@ -92,7 +92,7 @@ def test_java_hears_kafkas_error(kafka: Any, tmp_path: Path, root_file: Path, me
 
 
 def test_java_shows_its_certificate(kafka: Any, tmp_path: Path, root_file: Path) -> None:
-    own = written(tmp_path, "client", certified("client", root()))
+    own = write_files(tmp_path, "client", issue_certificate("client", root()))
     both = tmp_path / "both.pem"
     both.write_bytes(own.key.read_bytes() + own.certificate.read_bytes())
     properties = {
@@ -115,7 +115,7 @@ def test_java_without_a_certificate_is_told_so(kafka: Any, tmp_path: Path, root_
 
 
 def test_java_that_trusts_somebody_else_is_told_so(kafka: Any, tmp_path: Path) -> None:
-    stranger = written(tmp_path, "stranger", certified("stranger"))
+    stranger = write_files(tmp_path, "stranger", issue_certificate("stranger"))
     properties: dict[str, object] = {"security.protocol": "SSL", "ssl.truststore.location": stranger.certificate}
     with serving(ZSTD, security=security(tmp_path)) as running:
         ran = consume(kafka, running, tmp_path, properties)

@@ -11,7 +11,7 @@ from kseg.serve.partition import ServeSettings
 from tests import golden
 from tests.serve.reading import by_librdkafka, on_disk
 from tests.serve.running import Running, serving
-from tests.serve.test_server import FETCH, connected, partition_of
+from tests.serve.test_server import FETCH, open_connection, partition_of
 
 OF_0_9 = golden.ROOT / "logs" / "0.9.0.1" / "lz4-0"
 OTHERS = [
@@ -23,11 +23,11 @@ MENDS = ServeSettings(mends_lz4=True)
 LZ4 = 3
 
 
-def fetched(running: Running) -> bytes:
+def fetch_all(running: Running) -> bytes:
     """Return all bytes that the server sends of the only partition, fetch after fetch."""
     (partition,) = running.served.partitions
     found, offset = b"", partition.offsets().log_start
-    with connected(running) as client:
+    with open_connection(running) as client:
         while offset < partition.offsets().log_end:
             part = {"partition": partition.number, "fetchOffset": offset, "partitionMaxBytes": 6000}
             topics = [{"topic": partition.topic, "partitions": [part]}]
@@ -60,14 +60,14 @@ def is_readable(body: bytes) -> bool:
         return False
 
 
-def stored(directory: Path) -> bytes:
+def stored_bytes(directory: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 
 def test_frames_get_the_checksum_that_they_should_have() -> None:
     with serving(OF_0_9, settings=MENDS) as running:
-        sent = list(messages(fetched(running)))
-    on_the_disk = list(messages(stored(OF_0_9)))
+        sent = list(messages(fetch_all(running)))
+    on_the_disk = list(messages(stored_bytes(OF_0_9)))
     assert len(sent) == len(on_the_disk)
     for message, before in zip(sent, on_the_disk, strict=True):
         assert (len(message), message[:12]) == (len(before), before[:12])
@@ -82,7 +82,7 @@ def test_frames_get_the_checksum_that_they_should_have() -> None:
 
 def test_without_the_option_all_goes_out_as_it_lies() -> None:
     with serving(OF_0_9) as running:
-        assert fetched(running) == stored(OF_0_9)
+        assert fetch_all(running) == stored_bytes(OF_0_9)
 
 
 @pytest.mark.parametrize("directory", OTHERS, ids=lambda path: f"{path.parent.name}-{path.name}")
@@ -91,7 +91,7 @@ def test_what_is_right_goes_out_as_it_lies(directory: Path) -> None:
         (part,) = running.served.partitions
         body = {"partition": part.number, "fetchOffset": part.offsets().log_start, "partitionMaxBytes": 1 << 20}
         request = {"maxBytes": 1 << 20, "replicaId": -1, "topics": [{"topic": part.topic, "partitions": [body]}]}
-        with connected(running) as one, connected(as_it_lies) as other:
+        with open_connection(running) as one, open_connection(as_it_lies) as other:
             sent = [partition_of(each.ask(FETCH, 11, request))["records"] for each in (one, other)]
         assert sent[0] == sent[1]
         assert len(sent[0]) > 0

@@ -108,7 +108,7 @@ def _end(broker: Broker, topic: str) -> int:
     return int(end)
 
 
-def committed(broker: Broker) -> dict[str, int]:
+def group_offsets(broker: Broker) -> dict[str, int]:
     """Return the group's offsets."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -123,9 +123,9 @@ def test_a_dead_brokers_records_and_groups_go_on_in_a_new_cluster(
 ) -> None:
     with serving(dead.logs) as running, mirroring(mirror_maker, running.bootstrap, new, tmp_path) as said:
         give_up = time.monotonic() + 2 * PATIENCE
-        while ends(new) != TOPICS or committed(new)["orders"] != COMMITTED["orders"]:
-            assert time.monotonic() < give_up, (ends(new), committed(new), said.read_text()[-4000:], running.said)
-        translated = committed(new)
+        while ends(new) != TOPICS or group_offsets(new)["orders"] != COMMITTED["orders"]:
+            assert time.monotonic() < give_up, (ends(new), group_offsets(new), said.read_text()[-4000:], running.said)
+        translated = group_offsets(new)
     with dead.running("again"):
         for topic in TOPICS:
             assert served_records(new.port, topic) == served_records(dead.port, topic)

@@ -18,7 +18,7 @@ PLACES = {"key": (4, 1), "value": (6, 5), "header's value": (15, 1)}
 RECORD = NewRecord(b"k", b"value", headers=[("h", b"x")])
 
 
-def altered(offset: int, place: str, size: int) -> bytes:
+def alter_batch(offset: int, place: str, size: int) -> bytes:
     """Return a batch whose record has another size at a place, and no bytes after it."""
     data = bytearray(batch_bytes(NewBatch([RECORD], base_offset=offset)))
     record = data[61:]
@@ -45,8 +45,8 @@ def message(offset: int, key_size: int) -> bytes:
 def test_a_batch_with_an_odd_null_is_passed_over_as_damage(place: str, tmp_path: Path) -> None:
     directory = tmp_path / place[:3] / "orders-0"
     directory.mkdir(parents=True)
-    batches = [batch_bytes(NewBatch([RECORD])), altered(1, place, ODD), altered(2, place, VERY_ODD)]
-    batches += [altered(3, place, NULL), batch_bytes(NewBatch([RECORD], base_offset=4))]
+    batches = [batch_bytes(NewBatch([RECORD])), alter_batch(1, place, ODD), alter_batch(2, place, VERY_ODD)]
+    batches += [alter_batch(3, place, NULL), batch_bytes(NewBatch([RECORD], base_offset=4))]
     (directory / f"{0:020}.log").write_bytes(b"".join(batches))
     with serving(directory) as running:
         (found,) = by_librdkafka(running).values()

@@ -11,7 +11,7 @@ import pytest
 from tests import golden
 from tests.serve.reading import Got, by_kafka_python
 from tests.serve.running import Running, log_directories, serving
-from tests.serve.test_clients import BROKERS, LIBRDKAFKA_CANNOT, STRAY, as_librdkafka, by_aiokafka, expected
+from tests.serve.test_clients import BROKERS, LIBRDKAFKA_CANNOT, STRAY, as_librdkafka, by_aiokafka, expected_records
 from tests.serve.test_java_clients import rising
 
 pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")]
@@ -92,7 +92,7 @@ def test_a_client_reads_what_is_on_the_disk(client: str, root: Path) -> None:
     read, cannot = CLIENTS[client]
     directories = [each for each in log_directories(root) if each.name not in cannot | STRAY.keys()]
     with serving(*directories) as running:
-        got, wanted = read(running), expected(running)
+        got, wanted = read(running), expected_records(running)
     shown = as_kcat if client == "kcat" else as_it_is
     for name, records in wanted.items():
         assert [shown(each) for each in got[name]] == [shown(each) for each in rising(records)], name

@@ -48,7 +48,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> "KafkaClasses":
     return make_golden.kafka_classes("4.3.1", tmp_path_factory.mktemp("tools"))
 
 
-def said(line: str, tools: "KafkaClasses", running: Running) -> bytes:
+def print_output(line: str, tools: "KafkaClasses", running: Running) -> bytes:
     program, *options = shlex.split(at(running, line))
     own = AT_THE_END if program == "kafka-console-consumer.sh" else []
     command = tools.command(f"org.apache.kafka.tools.{PROGRAMS[program]}", *options, *own)
@@ -67,22 +67,22 @@ def values(running: Running) -> list[bytes | None]:
     return [record.value for record in on_disk(partition.listed.path)]
 
 
-def printed(found: Iterable[bytes | None]) -> bytes:
+def print_values(found: Iterable[bytes | None]) -> bytes:
     """Return values as the console consumer prints them."""
     return b"".join(b"%b\n" % (b"null" if value is None else value) for value in found)
 
 
 def test_the_console_consumer_reads_a_partition(tools: "KafkaClasses", running: Running) -> None:
     (line,) = lines("kafka-console-consumer.sh .* --partition")
-    assert said(line, tools, running) == printed(values(running))
+    assert print_output(line, tools, running) == print_values(values(running))
 
 
 def test_a_group_goes_on_where_it_was(tools: "KafkaClasses", running: Running) -> None:
     (reading,) = lines("kafka-console-consumer.sh .* --group")
     (asking,) = lines("kafka-consumer-groups.sh .* --describe")
-    assert said(reading, tools, running) == printed(values(running)[COMMITTED:])
+    assert print_output(reading, tools, running) == print_values(values(running)[COMMITTED:])
     (partition,) = running.served.topics["orders"].partitions.values()
-    (row,) = (line.split() for line in said(asking, tools, running).decode().splitlines() if "orders " in line)
+    (row,) = (line.split() for line in print_output(asking, tools, running).decode().splitlines() if "orders " in line)
     assert row[3:6] == [str(partition.offsets().log_end)] * 2 + ["0"]
 
 

@@ -11,7 +11,7 @@ from kseg.protocol.messages import api_name
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.serve.running import serving
-from tests.serve.test_server import API_VERSIONS, TOPIC_ID, Connection, connected
+from tests.serve.test_server import API_VERSIONS, TOPIC_ID, Connection, open_connection
 
 TOPIC, GROUP, CLUSTER, TRANSACTION, TOKEN = 29, 30, 31, 53, 65
 KEYS = {api_name(key): key for key in REQUESTS}
@@ -92,7 +92,7 @@ NAMES = ("name", "topicName", "topic", "resourceName", "groupId", "user", "produ
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     log_dir = tmp_path_factory.mktemp("served")
     write_segment(log_dir / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1)])])
-    with serving(log_dir) as running, connected(running) as connection:
+    with serving(log_dir) as running, open_connection(running) as connection:
         yield connection
 
 

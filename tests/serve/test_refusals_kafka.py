@@ -8,7 +8,7 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.protocol.messages import read_response
 from tests.log.real_broker import PATIENCE, Broker, new_broker
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 from tests.serve.test_refusals import ADDED, CLUSTER, KEYS, REFUSED, VERSIONS, errors
 from tests.serve.test_server import API_VERSIONS
 
@@ -37,7 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def ask(broker: Broker, api_key: int, version: int, body: Fields) -> Fields:
     with socket.create_connection(("127.0.0.1", broker.port), PATIENCE) as client, client.makefile("rb") as stream:
-        client.sendall(framed(request(api_key, version, body)))
+        client.sendall(frame_message(request(api_key, version, body)))
         size = int.from_bytes(stream.read(4), "big")
         message = read_response(stream.read(size), api_key, version)
     assert message.body is not None

@@ -14,7 +14,7 @@ from tests.protocol.packets import request
 from tests.serve.running import Running, serving
 from tests.serve.test_bounds import KEYS
 from tests.serve.test_refusals_kafka import ask
-from tests.serve.test_server import API_VERSIONS, METADATA, connected
+from tests.serve.test_server import API_VERSIONS, METADATA, open_connection
 
 pytestmark = pytest.mark.kafka
 
@@ -95,14 +95,14 @@ def bodies(topic_id: str) -> list[tuple[str, Fields]]:
     ]
 
 
-def named(answer: Any) -> Any:
+def answered_names(answer: Any) -> Any:
     """Return the names in an answer, in order, with their errors."""
     if isinstance(answer, list):
-        return sorted((named(each) for each in answer), key=repr)
+        return sorted((answered_names(each) for each in answer), key=repr)
     if not isinstance(answer, dict):
         return ()
     name = next((answer[each] for each in (*REPLIES_OF_NAMES, *NUMBERS) if answer.get(each) is not None), None)
-    lists = [named(each) for key, each in answer.items() if isinstance(each, list) and key not in LEFT_OUT]
+    lists = [answered_names(each) for key, each in answer.items() if isinstance(each, list) and key not in LEFT_OUT]
     return (name, answer.get("errorCode", 0), *filter(None, lists))
 
 
@@ -122,7 +122,7 @@ MERGED = ("ListOffsets", "DescribeLogDirs", "DescribeTopicPartitions", "ListGrou
 
 
 def each_once(answer: Any) -> Any:
-    """Return `named` without repetitions; the partitions of a repeated topic are separate."""
+    """Return `answered_names` without repetitions; the partitions of a repeated topic are separate."""
     if isinstance(answer, list):
         return [once for once, _ in groupby(map(each_once, answer))]
     return tuple(map(each_once, answer)) if isinstance(answer, tuple) else answer
@@ -135,14 +135,17 @@ def test_a_broker_names_the_same_as_often(broker: Broker, running: Running) -> N
     }
     (topic,) = ask(broker, METADATA, 12, {"topics": [{"name": "orders"}]})["topics"]
     compared, wrong = 0, []
-    with connected(running) as client:
+    with open_connection(running) as client:
         for api, once in bodies(topic["topicId"]):
             mine, yours = version_range(REQUESTS[KEYS[api]].versions), known[KEYS[api]]
             for version in range(max(mine.first, yours["minVersion"]), min(mine.last, yours["maxVersion"]) + 1):
                 body = {name: each * TIMES if isinstance(each, list) else each for name, each in once.items()}
                 if not can_be_asked(KEYS[api], version, body):
                     continue
-                theirs, own = named(ask(broker, KEYS[api], version, body)), named(client.ask(KEYS[api], version, body))
+                theirs, own = (
+                    answered_names(ask(broker, KEYS[api], version, body)),
+                    answered_names(client.ask(KEYS[api], version, body)),
+                )
                 compared += 1
                 if own != (theirs if api in MERGED else each_once(theirs)):
                     wrong.append((api, version, once, theirs, own))

@@ -25,11 +25,11 @@ from tests import golden, run
 from tests.fuzz.mutations import havoc
 from tests.loops import for_each, some
 from tests.protocol.packets import request
-from tests.serve.certificates import Files, certified, root, written
+from tests.serve.certificates import Files, issue_certificate, root, write_files
 from tests.serve.reading import Got, by_kafka_python, by_librdkafka, on_disk
 from tests.serve.running import PATIENCE, Running, serving
 from tests.serve.test_clients import by_aiokafka
-from tests.serve.test_server import API_VERSIONS, FETCH, METADATA, Connection, connected, fetch
+from tests.serve.test_server import API_VERSIONS, FETCH, METADATA, Connection, fetch, open_connection
 
 ZSTD = golden.ROOT / "logs" / "4.3.1" / "zstd-0"
 KCAT = shutil.which("kcat") or shutil.which("kafkacat")
@@ -47,12 +47,12 @@ def logins() -> Logins:
 
 @pytest.fixture
 def root_files(tmp_path: Path) -> Files:
-    return written(tmp_path, "root", root())
+    return write_files(tmp_path, "root", root())
 
 
 @pytest.fixture
-def encrypted(tmp_path: Path) -> Iterator[Running]:
-    tls = server_tls(*written(tmp_path, "server", certified("server", root())))
+def encrypted_server(tmp_path: Path) -> Iterator[Running]:
+    tls = server_tls(*write_files(tmp_path, "server", issue_certificate("server", root())))
     with serving(ZSTD, security=Security(tls, logins()), limits=SHORT) as running:
         yield running
 
@@ -65,7 +65,7 @@ def running() -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
@@ -109,9 +109,9 @@ Reader = Callable[[Running, str, str, Path], list[Got]]
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("read", [librdkafka, aiokafka, kafka_python])
-def test_clients_that_log_in_read(encrypted: Running, root_files: Files, read: Reader, mechanism: str) -> None:
-    assert read(encrypted, mechanism, PASSWORD, root_files.certificate) == on_disk(ZSTD)
-    assert any(" logged in as " in line and line.endswith(f" by {mechanism}") for line in encrypted.requests)
+def test_clients_that_log_in_read(encrypted_server: Running, root_files: Files, read: Reader, mechanism: str) -> None:
+    assert read(encrypted_server, mechanism, PASSWORD, root_files.certificate) == on_disk(ZSTD)
+    assert any(" logged in as " in line and line.endswith(f" by {mechanism}") for line in encrypted_server.requests)
 
 
 def usual(mechanism: str) -> str:
@@ -127,12 +127,12 @@ ERRORS = {
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("name", ["bob", "nobody"])
-def test_librdkafka_hears_kafkas_error(encrypted: Running, root_files: Files, mechanism: str, name: str) -> None:
+def test_librdkafka_hears_kafkas_error(encrypted_server: Running, root_files: Files, mechanism: str, name: str) -> None:
     from confluent_kafka import Consumer
 
     said: list[str] = []
     settings: dict[str, Any] = {
-        "bootstrap.servers": encrypted.bootstrap,
+        "bootstrap.servers": encrypted_server.bootstrap,
         "group.id": "none",
         "security.protocol": "sasl_ssl",
         "ssl.ca.location": str(root_files.certificate),
@@ -149,25 +149,29 @@ def test_librdkafka_hears_kafkas_error(encrypted: Running, root_files: Files, me
     consumer.close()
     assert f"SASL authentication error: {ERRORS[mechanism]}" in said[0]
     told = f"log-in as '{name}' by {mechanism} failed: unknown user or wrong password: closed"
-    assert any(told in line for line in encrypted.requests)
+    assert any(told in line for line in encrypted_server.requests)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_aiokafka_is_kept_out_with_a_wrong_password(encrypted: Running, root_files: Files, mechanism: str) -> None:
+def test_aiokafka_is_kept_out_with_a_wrong_password(
+    encrypted_server: Running, root_files: Files, mechanism: str
+) -> None:
     from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
 
     with pytest.raises(KafkaError):
-        aiokafka(encrypted, mechanism, "wrong", root_files.certificate)
-    assert not any("logged in" in line or "Fetch" in line for line in encrypted.requests)
+        aiokafka(encrypted_server, mechanism, "wrong", root_files.certificate)
+    assert not any("logged in" in line or "Fetch" in line for line in encrypted_server.requests)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python_is_kept_out_with_a_wrong_password(encrypted: Running, root_files: Files, mechanism: str) -> None:
+def test_kafka_python_is_kept_out_with_a_wrong_password(
+    encrypted_server: Running, root_files: Files, mechanism: str
+) -> None:
     from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
     with pytest.raises(KafkaError):
-        kafka_python(encrypted, mechanism, "wrong", root_files.certificate)
-    assert not any("logged in" in line or "Fetch" in line for line in encrypted.requests)
+        kafka_python(encrypted_server, mechanism, "wrong", root_files.certificate)
+    assert not any("logged in" in line or "Fetch" in line for line in encrypted_server.requests)
 
 
 def ask_bare(client: Connection, token: bytes) -> bytes:
@@ -252,7 +256,7 @@ def test_other_mechanisms_are_refused_with_those_that_there_are(client: Connecti
     ],
 )
 def test_what_is_no_first_token_is_refused(running: Running, mechanism: str, token: bytes) -> None:
-    with connected(running) as client:
+    with open_connection(running) as client:
         begin(client, mechanism)
         assert authenticate(client, token)["errorCode"] == 58
         assert client.is_closed()
@@ -273,7 +277,7 @@ FINALS = (
 
 @for_each("final, mechanism, name", some(product(FINALS, SCRAMS, ["bob", "nobody"]), 3))
 def test_what_proves_nothing_is_refused(running: Running, mechanism: str, name: str, final: bytes) -> None:
-    with connected(running) as client:
+    with open_connection(running) as client:
         begin(client, mechanism)
         answer = authenticate(client, b"n,,n=%b,r=abc" % name.encode())
         nonce, salt, iterations = (part[2:] for part in answer["authBytes"].split(b","))
@@ -293,7 +297,7 @@ def test_passwords_and_proofs_are_compared_in_constant_time(running: Running, mo
 
     monkeypatch.setattr(hmac, "compare_digest", note)
     for mechanism, name in product(("PLAIN", "SCRAM-SHA-256"), (b"bob", b"nobody")):
-        with connected(running) as client:
+        with open_connection(running) as client:
             begin(client, mechanism)
             token = b"\0%b\0wrong" % name
             if mechanism != "PLAIN":
@@ -306,7 +310,7 @@ def test_passwords_and_proofs_are_compared_in_constant_time(running: Running, mo
 def test_unknown_users_have_a_salt_that_stays(running: Running) -> None:
     salts = set()
     for _ in range(2):
-        with connected(running) as client:
+        with open_connection(running) as client:
             begin(client, "SCRAM-SHA-256")
             salts.add(authenticate(client, b"n,,n=nobody,r=abc")["authBytes"].split(b",")[1])
     assert len(salts) == 1
@@ -333,7 +337,7 @@ def test_requests_before_logging_in_are_small(client: Connection) -> None:
 
 def test_who_takes_too_long_to_log_in_is_closed() -> None:
     limits = Limits(login_seconds=0.05)
-    with serving(ZSTD, security=Security(None, logins()), limits=limits) as running, connected(running) as client:
+    with serving(ZSTD, security=Security(None, logins()), limits=limits) as running, open_connection(running) as client:
         begin(client)
         assert client.is_closed()
 
@@ -345,15 +349,15 @@ def test_failed_log_ins_wait_and_hold_up_no_other_host() -> None:
     with (
         serving(ZSTD, security=security, limits=limits) as running,
         ExitStack() as guesses,
-        connected(running) as known,
+        open_connection(running) as known,
     ):
         begin(known)
         assert authenticate(known, plain())["errorCode"] == 0
         for _ in range(MOST_OF_A_HOST):
-            guess = guesses.enter_context(connected(running))
+            guess = guesses.enter_context(open_connection(running))
             begin(guess)
             guess.send(AUTHENTICATE, 2, {"authBytes": plain(password="guess")})
-        with connected(running) as late:
+        with open_connection(running) as late:
             begin(late)
             late.send(AUTHENTICATE, 2, {"authBytes": plain()})
             assert late.is_closed()
@@ -383,7 +387,7 @@ def test_thousands_of_wrong_passwords_do_no_harm(running: Running) -> None:
     def guess() -> None:
         for _ in range(50):
             try:
-                with connected(running) as client:
+                with open_connection(running) as client:
                     begin(client)
                     assert authenticate(client, plain(password="guess"))["errorCode"] == 58
             except (EOFError, ConnectionError):
@@ -394,7 +398,7 @@ def test_thousands_of_wrong_passwords_do_no_harm(running: Running) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    with connected(running) as client:
+    with open_connection(running) as client:
         begin(client)
         assert authenticate(client, plain())["errorCode"] == 0
     assert running.said == []

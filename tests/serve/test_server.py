@@ -75,7 +75,7 @@ class Connection:
 
 
 @contextmanager
-def connected(running: Running) -> Iterator[Connection]:
+def open_connection(running: Running) -> Iterator[Connection]:
     connection = Connection(running)
     with connection.socket:
         yield connection
@@ -96,7 +96,7 @@ def running(partition: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
@@ -198,7 +198,7 @@ def test_a_fetch_at_the_end_waits(client: Connection) -> None:
 def test_clients_that_wait_for_other_partitions_wait_on(tmp_path: Path) -> None:
     logs = [write_segment(tmp_path / f"orders-{number}", [NewBatch(RECORDS)]) for number in range(2)]
     more = batch_bytes(NewBatch(RECORDS, base_offset=10))
-    with serving(tmp_path) as running, connected(running) as first, connected(running) as second:
+    with serving(tmp_path) as running, open_connection(running) as first, open_connection(running) as second:
         for number, client in enumerate((first, second)):
             body = fetch(10, maxWaitMs=1000 * PATIENCE)
             body["topics"][0]["partitions"][0]["partition"] = number
@@ -386,13 +386,13 @@ def test_store_that_fails_while_records_are_sent_closes_the_connection_and_is_na
     log.unlink()
     placed = Placement(partition, str(partition)).path
     (placed / log.name).let_stand_for(store)
-    with serving(placed) as running, connected(running) as client:
+    with serving(placed) as running, open_connection(running) as client:
         assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == store.content
         store.has_failed = True
         client.send(FETCH, 11, fetch())
         with pytest.raises(EOFError):
             client.receive()
-        with connected(running) as other:
+        with open_connection(running) as other:
             assert other.ask(METADATA, 9, {"topics": None})["topics"]
     assert any("s3://bucket/orders: can't be read: no answer: closed" in line for line in running.requests)
     assert running.said == []
@@ -418,20 +418,20 @@ def test_no_client_id_makes_other_lines(client: Connection, running: Running) ->
     ids=["2-gib", "negative", "http", "tls", "empty"],
 )
 def test_what_is_no_request_closes_its_connection_alone(running: Running, client: Connection, sent: bytes) -> None:
-    with connected(running) as other:
+    with open_connection(running) as other:
         other.socket.sendall(sent)
         assert other.is_closed()
     assert client.ask(METADATA, 9, {"topics": None})["topics"]
 
 
 def test_half_a_request_holds_up_nobody(running: Running, client: Connection) -> None:
-    with connected(running) as other:
+    with open_connection(running) as other:
         other.socket.sendall(b"\0\0\0\x40\0\x12")
         assert client.ask(METADATA, 9, {"topics": None})["topics"]
 
 
 def test_a_slow_reader_holds_up_nobody(running: Running, client: Connection) -> None:
-    with connected(running) as other:
+    with open_connection(running) as other:
         for _ in range(500):
             other.send(FETCH, 12, fetch())
         assert client.ask(METADATA, 9, {"topics": None})["topics"]
@@ -443,7 +443,7 @@ def test_strict_answers_an_error_where_the_log_is_damaged(partition: Path) -> No
     content = bytearray(log.read_bytes())
     content[4 * size - 1] ^= 1
     log.write_bytes(content)
-    with serving(partition, settings=ServeSettings(is_strict=True)) as running, connected(running) as client:
+    with serving(partition, settings=ServeSettings(is_strict=True)) as running, open_connection(running) as client:
         assert len(partition_of(client.ask(FETCH, 12, fetch(0)))["records"]) == 3 * size
         assert partition_of(client.ask(FETCH, 12, fetch(30)))["errorCode"] == 2
         assert len(partition_of(client.ask(FETCH, 12, fetch(40)))["records"]) == 6 * size
@@ -455,7 +455,7 @@ def test_damage_is_passed_over_and_named_once(partition: Path) -> None:
     content = bytearray(log.read_bytes())
     content[4 * size - 1] ^= 1
     log.write_bytes(content)
-    with serving(partition) as running, connected(running) as client:
+    with serving(partition) as running, open_connection(running) as client:
         for _ in range(2):
             assert partition_of(client.ask(FETCH, 12, fetch(0)))["records"] == content[: 3 * size] + content[4 * size :]
         assert [line.removeprefix(str(log)) for line in running.said] == [
@@ -464,7 +464,7 @@ def test_damage_is_passed_over_and_named_once(partition: Path) -> None:
 
 
 def test_a_directory_that_vanishes_is_named_once(partition: Path) -> None:
-    with serving(partition) as running, connected(running) as client:
+    with serving(partition) as running, open_connection(running) as client:
         shutil.rmtree(partition)
         for _ in range(2):
             assert partition_of(client.ask(FETCH, 12, fetch(0)))["errorCode"] == 56
@@ -475,7 +475,7 @@ def test_a_directory_that_vanishes_is_named_once(partition: Path) -> None:
 def test_the_high_watermark_of_the_checkpoint_bounds_what_is_served(partition: Path) -> None:
     (partition.parent / "replication-offset-checkpoint").write_text("0\n1\norders 0 40\n")
     settings = ServeSettings(high_watermark="checkpoint")
-    with serving(partition, settings=settings) as running, connected(running) as client:
+    with serving(partition, settings=settings) as running, open_connection(running) as client:
         part = partition_of(client.ask(FETCH, 12, fetch(0)))
         assert part["highWatermark"] == 40
         assert len(part["records"]) == 4 * len(batch_bytes(NewBatch(RECORDS)))
@@ -484,7 +484,7 @@ def test_the_high_watermark_of_the_checkpoint_bounds_what_is_served(partition: P
 
 def test_the_log_starts_where_the_checkpoint_says(partition: Path) -> None:
     (partition.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
-    with serving(partition) as running, connected(running) as client:
+    with serving(partition) as running, open_connection(running) as client:
         assert offset_at(client, -2) == (20, -1)
         assert partition_of(client.ask(FETCH, 12, fetch(19)))["errorCode"] == 1
         assert int.from_bytes(partition_of(client.ask(FETCH, 12, fetch(20)))["records"][:8], "big") == 20
@@ -498,7 +498,7 @@ def test_aborted_transactions_are_named_to_those_who_read_committed() -> None:
     partition = PartitionLog(directory)
     spans = read_committed(partition.segments, partition).aborted
     wanted = {(producer_id, first) for producer_id, found in spans.items() for first, _ in found}
-    with serving(directory) as running, connected(running) as client:
+    with serving(directory) as running, open_connection(running) as client:
         topics = [
             {"topic": "txn", "partitions": [{"partition": 1, "fetchOffset": start, "partitionMaxBytes": 1 << 20}]}
             for start in [partition.log_start_offset()]
@@ -513,14 +513,14 @@ def test_aborted_transactions_are_named_to_those_who_read_committed() -> None:
 def test_replicas_on_several_disks_are_one_partition(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk1" / "orders-0", [NewBatch(RECORDS)])
     write_segment(tmp_path / "disk2" / "orders-0", [NewBatch(RECORDS), NewBatch(RECORDS, base_offset=10)])
-    with serving(tmp_path) as running, connected(running) as client:
+    with serving(tmp_path) as running, open_connection(running) as client:
         assert offset_at(client, -1) == (20, -1)
         assert running.said == ["1 partition in 2 copies"]
 
 
 def test_partitions_that_are_elsewhere_are_empty(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-2", [NewBatch(RECORDS)])
-    with serving(tmp_path) as running, connected(running) as client:
+    with serving(tmp_path) as running, open_connection(running) as client:
         (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
         assert offset_at(client, -1) == (0, -1)
@@ -534,7 +534,7 @@ def test_a_topic_has_as_many_partitions_as_the_metadata_tell_whatever_is_chosen(
     write_segment(tmp_path / "orders-1", [NewBatch(RECORDS)])
     write_metadata(tmp_path, {"orders": "AAAAAAAAAAAAAAAAAAAABQ"}, count=4)
     choice = PartitionChoice(("orders",), numbers)
-    with serving(tmp_path, choice=choice) as running, connected(running) as client:
+    with serving(tmp_path, choice=choice) as running, open_connection(running) as client:
         (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2, 3]
         assert "orders: partitions 0, 2, 3 aren't here, and are served as empty" in running.said
@@ -543,7 +543,7 @@ def test_a_topic_has_as_many_partitions_as_the_metadata_tell_whatever_is_chosen(
 def test_a_choice_of_partitions_does_not_change_how_many_a_topic_has(tmp_path: Path) -> None:
     for number in range(3):
         write_segment(tmp_path / f"orders-{number}", [NewBatch(RECORDS)])
-    with serving(tmp_path, choice=PartitionChoice((), (range(1),))) as running, connected(running) as client:
+    with serving(tmp_path, choice=PartitionChoice((), (range(1),))) as running, open_connection(running) as client:
         (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
         assert running.said == []
@@ -558,7 +558,7 @@ def test_a_choice_of_partitions_does_not_change_how_many_a_topic_has(tmp_path: P
 )
 def test_a_directory_that_no_client_could_take_hides_no_other(partition: Path, directory: bytes, reason: str) -> None:
     shutil.copytree(os.fsencode(partition), os.path.join(os.fsencode(partition.parent), directory))  # noqa: PTH118  bytes
-    with serving(partition.parent) as running, connected(running) as client:
+    with serving(partition.parent) as running, open_connection(running) as client:
         topics = client.ask(METADATA, 12, {"topics": None})["topics"]
         assert [(topic["name"], len(topic["partitions"])) for topic in topics] == [("orders", 1)]
         (said,) = running.said

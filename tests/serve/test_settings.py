@@ -10,11 +10,11 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.formats.schemas import message_schema
 from tests import golden
-from tests.commands.test_plan_move import framed
+from tests.commands.test_plan_move import frame_record
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.run import kseg
 from tests.serve.running import Running, serving
-from tests.serve.test_server import Connection, connected
+from tests.serve.test_server import Connection, open_connection
 
 DESCRIBE_CONFIGS, DESCRIBE_LOG_DIRS = 32, 35
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -47,7 +47,7 @@ def running(log_dir: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[Connection]:
-    with connected(running) as connection:
+    with open_connection(running) as connection:
         yield connection
 
 
@@ -129,7 +129,7 @@ def test_log_dirs_are_those_that_are_served(client: Connection, log_dir: Path) -
 
 def test_a_server_properties_that_is_not_given_is_not_used(log_dir: Path) -> None:
     shutil.copy(log_dir.parent / "server.properties", log_dir)
-    with serving(log_dir) as running, connected(running) as client:
+    with serving(log_dir) as running, open_connection(running) as client:
         assert setting(client, TOPIC, "orders", "segment.bytes")[0] == "1073741824"
 
 
@@ -148,10 +148,10 @@ def disks(tmp_path: Path) -> Path:
         (tmp_path / f"{node}.properties").write_text(f"node.id={node}\n")
     of_broker = {"resourceType": 4, "name": "log.segment.bytes"}
     records = [
-        *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}) for broker in (4, 5)),
-        framed(message_schema("TopicRecord"), {"name": "orders", "topicId": "cJFU-m2vQ6uCEEqPGgnDXw"}),
+        *(frame_record(message_schema("RegisterBrokerRecord"), {"brokerId": broker}) for broker in (4, 5)),
+        frame_record(message_schema("TopicRecord"), {"name": "orders", "topicId": "cJFU-m2vQ6uCEEqPGgnDXw"}),
         *(
-            framed(message_schema("ConfigRecord"), {**of_broker, "resourceName": name, "value": value})
+            frame_record(message_schema("ConfigRecord"), {**of_broker, "resourceName": name, "value": value})
             for name, value in (("", "3000000"), ("4", "4000000"), ("5", "5000000"))
         ),
     ]
@@ -179,7 +179,7 @@ def test_the_broker_is_the_one_that_other_commands_take(
     static = None if properties is None else disks / properties
     with serving(*(disks / path for path in paths), server_properties=static) as running:
         assert running.served.node_id == node
-        with connected(running) as client:
+        with open_connection(running) as client:
             assert setting(client, BROKER, str(node), "log.segment.bytes")[0] == size
             if len(paths) > 1:
                 assert setting(client, TOPIC, "orders", "segment.bytes")[0] == size
@@ -196,7 +196,7 @@ def test_what_is_not_here_has_no_settings(client: Connection, kind: int, name: s
 
 def test_settings_come_from_the_metadata_log() -> None:
     (metadata,) = (LOGS / "4.3.1").rglob("__cluster_metadata-0")
-    with serving(metadata.parent) as running, connected(running) as client:
+    with serving(metadata.parent) as running, open_connection(running) as client:
         found = result(client, TOPIC, "__consumer_offsets")
     own = {each["name"]: each["value"] for each in found["configs"] if each["configSource"] == OF_TOPIC}
     assert own == {
@@ -234,7 +234,7 @@ def test_log_directories_have_their_partitions_with_their_sizes(
 
 def test_a_log_directory_at_a_relative_path_is_listed_once(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(log_dir.parent)
-    with serving(Path(log_dir.name)) as running, connected(running) as client:
+    with serving(Path(log_dir.name)) as running, open_connection(running) as client:
         found = [(each["logDir"], len(each["topics"])) for each in log_dirs(client)]
     assert found == [(str(log_dir), 3)]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import started
-from tests.protocol.packets import framed, request
+from tests.processes import start_process
+from tests.protocol.packets import frame_message, request
 from tests.serve.load import MIB, Server, make_partition, server_of
 from tests.serve.test_server import FETCH, METADATA
 
@@ -25,7 +25,7 @@ MOST_GROWTH = 64
 def fetch_large(offset: int, most: int) -> bytes:
     part = {"partition": 0, "fetchOffset": offset, "partitionMaxBytes": most}
     body = {"minBytes": 1, "maxBytes": most, "replicaId": -1, "topics": [{"topic": "large", "partitions": [part]}]}
-    return framed(request(FETCH, 11, body))
+    return frame_message(request(FETCH, 11, body))
 
 
 def take_answer(client: socket.socket) -> int:
@@ -47,7 +47,7 @@ def large(tmp_path: Path) -> Path:
 def test_records_go_out_by_sendfile_alone(large: Path, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     traced = [str(STRACE), "-f", "-qq", "-e", "trace=sendfile,sendto,write,writev,sendmsg", "-o", calls]
-    with started([*traced, KSEG, "serve", large, "-q", "--listen", "127.0.0.1:0"], large) as process:
+    with start_process([*traced, KSEG, "serve", large, "-q", "--listen", "127.0.0.1:0"], large) as process:
         assert process.stdout is not None
         host, port = process.stdout.readline().decode().strip().rsplit(":", 1)
         with socket.create_connection((host, int(port))) as client:
@@ -64,7 +64,7 @@ def test_records_go_out_by_sendfile_alone(large: Path, tmp_path: Path) -> None:
 
 def test_answers_that_nobody_takes_need_no_memory(large: Path) -> None:
     with server_of(large) as server, asking(server) as client:
-        client.sendall(framed(request(METADATA, 9, {"topics": None})))
+        client.sendall(frame_message(request(METADATA, 9, {"topics": None})))
         take_answer(client)
         before = server.memory()
         with asking(server) as other:

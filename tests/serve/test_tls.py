@@ -18,7 +18,7 @@ from kseg.serve.connections import Security, server_tls
 from kseg.serve.values import Limits
 from tests import golden, run
 from tests.fuzz.mutations import havoc
-from tests.serve.certificates import Files, certified, root, written
+from tests.serve.certificates import Files, issue_certificate, root, write_files
 from tests.serve.reading import Got, by_kafka_python, by_librdkafka, on_disk
 from tests.serve.running import PATIENCE, Running, serving
 from tests.serve.test_clients import by_aiokafka
@@ -41,10 +41,10 @@ class Pems(NamedTuple):
 @pytest.fixture
 def pems(tmp_path: Path) -> Pems:
     return Pems(
-        written(tmp_path, "root", root()),
-        written(tmp_path, "server", certified("server", root())),
-        written(tmp_path, "client", certified("client", root())),
-        written(tmp_path, "stranger", certified("stranger")),
+        write_files(tmp_path, "root", root()),
+        write_files(tmp_path, "server", issue_certificate("server", root())),
+        write_files(tmp_path, "client", issue_certificate("client", root())),
+        write_files(tmp_path, "stranger", issue_certificate("stranger")),
     )
 
 
@@ -171,7 +171,7 @@ def serve(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.skipif(KCAT is None, reason="kcat isn't installed")
 def test_kcat_is_told_how_to_connect_by_its_configuration(tmp_path: Path) -> None:
-    own = written(tmp_path, "own", certified("anywhere"))
+    own = write_files(tmp_path, "own", issue_certificate("anywhere"))
     kcat = [str(KCAT), "-C", "-t", "zstd", "-o", "beginning", "-e", "-q", "-f", "%o\n"]
     ran = serve("--tls-cert", own.certificate, "--tls-key", own.key, "--", *kcat)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -200,7 +200,7 @@ def test_what_is_missing_is_warned_of(pems: Pems) -> None:
 
 
 def test_files_that_are_no_certificates_are_told(pems: Pems, tmp_path: Path) -> None:
-    locked = written(tmp_path, "locked", certified("locked"), b"secret")
+    locked = write_files(tmp_path, "locked", issue_certificate("locked"), b"secret")
 
     def error(*arguments: Any) -> str:
         ran = run.kseg(["serve", str(ZSTD), *map(str, arguments)], tmp_path)

@@ -15,7 +15,7 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.protocol.messages import read_response
 from tests.log.real_broker import PATIENCE, Broker, new_broker
-from tests.protocol.packets import framed, request
+from tests.protocol.packets import frame_message, request
 from tests.serve.running import serving
 
 pytestmark = pytest.mark.kafka
@@ -94,7 +94,7 @@ def offsets_at(timestamp: int, **fields: Any) -> Fields:
     return {"replicaId": -1, "topics": [{"name": "pay", "partitions": parts}], **fields}
 
 
-def fetched(isolation: int) -> Fields:
+def fetch_request(isolation: int) -> Fields:
     """Return a Fetch request for missing records."""
     parts = [
         {"partition": number, "fetchOffset": offset, "partitionMaxBytes": 1 << 20}
@@ -117,8 +117,8 @@ REQUESTS: dict[str, tuple[int, range, Fields]] = {
     "a time": (2, range(1, 12), offsets_at(1)),
     "no such time": (2, range(1, 12), offsets_at(1 << 60)),
     "OffsetForLeaderEpoch": (23, range(2, 5), {"replicaId": -1, "topics": [{"topic": "pay", "partitions": EPOCHS}]}),
-    "Fetch": (1, range(4, 13), fetched(0)),
-    "Fetch what is committed": (1, range(4, 13), fetched(1)),
+    "Fetch": (1, range(4, 13), fetch_request(0)),
+    "Fetch what is committed": (1, range(4, 13), fetch_request(1)),
     "DescribeConfigs": (32, range(1, 5), {"resources": RESOURCES, "includeSynonyms": True}),
     "DescribeLogDirs": (35, range(1, 6), {"topics": None}),
     "ListPartitionReassignments": (46, range(1), {"topics": None}),
@@ -149,12 +149,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, Asked]:
     with broker.running("filled"):
         fill(f"127.0.0.1:{broker.port}")
     with broker.running("asked"):
-        of_broker = asked(broker, broker.port)
+        of_broker = ask_server(broker, broker.port)
     with serving(broker.logs, second, server_properties=broker.work / "server.properties") as running:
-        of_kseg = asked(broker, running.address[1])
-        of_kseg.said.update({name: said(broker, running.address[1], words) for name, words in AS_A_GROUP.items()})
+        of_kseg = ask_server(broker, running.address[1])
+        of_kseg.said.update({name: tool_lines(broker, running.address[1], words) for name, words in AS_A_GROUP.items()})
     with broker.running("read"):
-        of_broker.said.update({name: said(broker, broker.port, words) for name, words in AS_A_GROUP.items()})
+        of_broker.said.update({name: tool_lines(broker, broker.port, words) for name, words in AS_A_GROUP.items()})
     return of_broker, of_kseg
 
 
@@ -186,14 +186,14 @@ def fill(server: str) -> None:
             (producer.commit_transaction if name == "tx-committed" else producer.abort_transaction)(PATIENCE)
 
 
-def asked(broker: Broker, port: int) -> Asked:
+def ask_server(broker: Broker, port: int) -> Asked:
     return Asked(
-        {name: said(broker, port, words) for name, words in QUESTIONS.items()},
+        {name: tool_lines(broker, port, words) for name, words in QUESTIONS.items()},
         {(name, version): answer(port, *REQUESTS[name], version) for name in REQUESTS for version in REQUESTS[name][1]},
     )
 
 
-def said(broker: Broker, port: int, words: tuple[str, ...]) -> list[str]:
+def tool_lines(broker: Broker, port: int, words: tuple[str, ...]) -> list[str]:
     """Return the lines of a tool, sorted: some come from hash tables."""
     name, *options = words
     where = ["--bootstrap-server", f"127.0.0.1:{port}"]
@@ -212,7 +212,7 @@ def said(broker: Broker, port: int, words: tuple[str, ...]) -> list[str]:
 def answer(port: int, api_key: int, _: range, body: Fields, version: int) -> Any:
     """Return the answer to a request, without the fields that may differ."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as client, client.makefile("rb") as stream:
-        client.sendall(framed(request(api_key, version, body)))
+        client.sendall(frame_message(request(api_key, version, body)))
         size = int.from_bytes(stream.read(4), "big")
         message = read_response(stream.read(size), api_key, version)
     assert message.body is not None

@@ -10,7 +10,7 @@ import pytest
 from kseg.serve.partition import ServeSettings
 from tests import golden
 from tests.serve.running import serving
-from tests.serve.test_server import Connection, connected
+from tests.serve.test_server import Connection, open_connection
 
 DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 61, 65, 66
 LOGS = golden.ROOT / "logs"
@@ -21,11 +21,11 @@ KNOWN = {"ctx-a-2": ABORTED, "left-open": OPEN, "tx-1": COMMITTED, "tx-zstd": CO
 
 @pytest.fixture
 def client() -> Iterator[Connection]:
-    with serving(LOGS / "2.8.2") as running, connected(running) as connection:
+    with serving(LOGS / "2.8.2") as running, open_connection(running) as connection:
         yield connection
 
 
-def listed(client: Connection, version: int = 2, **filters: Any) -> dict[str, str]:
+def list_transactions(client: Connection, version: int = 2, **filters: Any) -> dict[str, str]:
     answer = client.ask(LIST_TRANSACTIONS, version, {"stateFilters": [], "producerIdFilters": [], **filters})
     assert answer["errorCode"] == 0
     return {each["transactionalId"]: each["transactionState"] for each in answer["transactionStates"]}
@@ -33,7 +33,7 @@ def listed(client: Connection, version: int = 2, **filters: Any) -> dict[str, st
 
 @pytest.mark.parametrize("version", range(3))
 def test_transactional_ids_are_listed_with_their_states(client: Connection, version: int) -> None:
-    assert listed(client, version) == KNOWN
+    assert list_transactions(client, version) == KNOWN
 
 
 def test_transactional_ids_that_the_best_copy_lost_are_those_of_another(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ def test_transactional_ids_that_the_best_copy_lost_are_those_of_another(tmp_path
             content[following - 1] ^= 1  # each batch but the last one
             position = following
         log.write_bytes(content)
-    with serving(tmp_path / "b1") as running, connected(running) as connection:
-        assert listed(connection) != KNOWN
+    with serving(tmp_path / "b1") as running, open_connection(running) as connection:
+        assert list_transactions(connection) != KNOWN
     identity = (tmp_path / "b2" / "meta.properties").read_text(encoding="utf-8")
     (tmp_path / "b2" / "meta.properties").write_text(identity.replace("broker.id=1", "broker.id=2"), encoding="utf-8")
-    with serving(tmp_path / "b1", tmp_path / "b2") as running, connected(running) as connection:
-        assert listed(connection) == KNOWN
+    with serving(tmp_path / "b1", tmp_path / "b2") as running, open_connection(running) as connection:
+        assert list_transactions(connection) == KNOWN
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_transactional_ids_that_the_best_copy_lost_are_those_of_another(tmp_path
     ],
 )
 def test_all_filters_are_to_be_passed(client: Connection, filters: dict[str, Any], found: set[str]) -> None:
-    assert set(listed(client, **filters)) == found
+    assert set(list_transactions(client, **filters)) == found
 
 
 def test_unknown_states_are_named(client: Connection) -> None:
@@ -112,13 +112,13 @@ def test_who_asks_again_and_again_is_answered_once(client: Connection) -> None:
 
 def test_transactional_ids_are_known_without_internal_topics_too() -> None:
     settings = ServeSettings(has_internal=False)
-    with serving(LOGS / "2.8.2", settings=settings) as running, connected(running) as client:
-        assert listed(client)["left-open"] == "Ongoing"
+    with serving(LOGS / "2.8.2", settings=settings) as running, open_connection(running) as client:
+        assert list_transactions(client)["left-open"] == "Ongoing"
 
 
 def test_producers_are_those_that_the_log_and_its_snapshots_know() -> None:
     topics = [{"name": "txn", "partitionIndexes": [1, 7]}, {"name": "new", "partitionIndexes": [0]}]
-    with serving(LOGS / "2.3.1" / "txn-1") as running, connected(running) as client:
+    with serving(LOGS / "2.3.1" / "txn-1") as running, open_connection(running) as client:
         txn, new = client.ask(DESCRIBE_PRODUCERS, 0, {"topics": topics})["topics"]
     here, missing = txn["partitions"]
     producers = {each["producerId"]: each for each in here["activeProducers"]}

@@ -64,7 +64,7 @@ class GrowingTopic:
             self.recreate()
         return getattr(kind, "__name__", "recreate")
 
-    def held(self) -> set[Place]:
+    def held_records(self) -> set[Place]:
         """Return the records that are in the logs now."""
         return self.appended - self.went - self.compacted
 

@@ -49,7 +49,7 @@ def test_every_partitions_rows_are_those_that_others_read(
     table_format: str, isolation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logs").mkdir()
-    places = every_partition.linked(tmp_path / "logs")
+    places = every_partition.link_partitions(tmp_path / "logs")
     options = ("--format", table_format, "--isolation", isolation)
     assert export("spark-export", [tmp_path / "logs"], tmp_path / "out", *options) == 1, "some are damaged"
     table = every_partition.TABLES[table_format](tmp_path / "out")

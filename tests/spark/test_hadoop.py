@@ -61,7 +61,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def submitted() -> Iterator[list["subprocess.Popen[str]"]]:
+def submitted_exports() -> Iterator[list["subprocess.Popen[str]"]]:
     """Yield the exports that a test starts, and end them afterwards."""
     started: list[subprocess.Popen[str]] = []
     yield started
@@ -72,12 +72,12 @@ def submitted() -> Iterator[list["subprocess.Popen[str]"]]:
 
 
 @pytest.fixture
-def start(python: Path, hadoop: Hadoop, tmp_path: Path, submitted: list["subprocess.Popen[str]"]) -> Start:
+def start(python: Path, hadoop: Hadoop, tmp_path: Path, submitted_exports: list["subprocess.Popen[str]"]) -> Start:
     """Return a function that starts an export of /logs into a folder of HDFS, with more options."""
 
     def started(out: str, *more: str) -> "subprocess.Popen[str]":
-        submitted.append(spark_export(python, hadoop, out, tmp_path, more))
-        return submitted[-1]
+        submitted_exports.append(spark_export(python, hadoop, out, tmp_path, more))
+        return submitted_exports[-1]
 
     return started
 

@@ -33,7 +33,7 @@ OTHERS = ("timestampType", "headers", "valueDecoded")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+def made_tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """Return the tables of `export` and `spark-export`, which one session of Spark has read."""
     place = tmp_path_factory.mktemp("tables")
     assert SPARK.is_dir(), f"{SPARK} is missing: make .venv/spark-4.1/installed"
@@ -147,15 +147,17 @@ def differences(table: Table) -> Iterator[str]:
             yield f"{name}: {[*(values - own)][:1]} instead of {[*(own - values)][:1]}"
 
 
-def test_all_readers_have_every_row_and_every_value(made: list[Table], capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(made) == 2 * len(WAYS)
-    assert [each for table in made for each in differences(table)] == []
+def test_all_readers_have_every_row_and_every_value(
+    made_tables: list[Table], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(made_tables) == 2 * len(WAYS)
+    assert [each for table in made_tables for each in differences(table)] == []
     with capsys.disabled():
-        print(f"\n{len(made)} tables, {len(READERS)} readers of each: no difference")  # noqa: T201
+        print(f"\n{len(made_tables)} tables, {len(READERS)} readers of each: no difference")  # noqa: T201
 
 
-def test_filters_of_spark_take_all_rows_and_read_few_files(made: list[Table]) -> None:
-    filtered = [table for table in made if table.is_filtered]
+def test_filters_of_spark_take_all_rows_and_read_few_files(made_tables: list[Table]) -> None:
+    filtered = [table for table in made_tables if table.is_filtered]
     assert len(filtered) == len(WAYS) / 2
     for table in filtered:
         with duckdb.connect() as connection:

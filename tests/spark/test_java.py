@@ -15,7 +15,7 @@ def fake_java(home: Path, version: str) -> Path:
     return home
 
 
-def found() -> tuple[Path, int, str] | None:
+def choose_java() -> tuple[Path, int, str] | None:
     """Return home, version and origin of the chosen Java."""
     java = find_java()
     return None if java is None else (java.home, java.version, java.origin)
@@ -24,13 +24,13 @@ def found() -> tuple[Path, int, str] | None:
 def test_java_home_comes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "a", "21.0.2")))
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "b", "17.0.1") / "bin"))
-    assert found() == (tmp_path / "a", 21, "JAVA_HOME")
+    assert choose_java() == (tmp_path / "a", 21, "JAVA_HOME")
 
 
 def test_java_of_the_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{fake_java(tmp_path / 'b', '17.0.1') / 'bin'}:/bin")
-    assert found() == (tmp_path / "b", 17, "PATH")
+    assert choose_java() == (tmp_path / "b", 17, "PATH")
 
 
 @pytest.mark.parametrize(

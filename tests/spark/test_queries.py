@@ -106,7 +106,7 @@ def test_a_program_for_the_connector_runs_and_is_told_what_is_ignored(
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Path:
+def timed_partitions(tmp_path: Path) -> Path:
     """Return two partitions with offsets 0 to 9, whose times rise by a second from 1000 s on."""
     for partition in range(2):
         records = [NewBatch([NewRecord(b"k", b"v", 1_000_000 + 1000 * offset)], offset) for offset in range(10)]
@@ -127,8 +127,8 @@ def timed(tmp_path: Path) -> Path:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
-def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list[int], timed: Path) -> None:
-    assert sorted(offsets_read(reader(timed, **options))) == sorted(expected)
+def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list[int], timed_partitions: Path) -> None:
+    assert sorted(offsets_read(reader(timed_partitions, **options))) == sorted(expected)
 
 
 @pytest.mark.parametrize(
@@ -143,30 +143,34 @@ def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,
 )
-def test_what_cannot_be_read_is_refused_in_a_line(options: dict[str, Any], complaint: str, timed: Path) -> None:
+def test_what_cannot_be_read_is_refused_in_a_line(
+    options: dict[str, Any], complaint: str, timed_partitions: Path
+) -> None:
     def ask() -> None:
-        reader(timed, **options).partitions()
+        reader(timed_partitions, **options).partitions()
 
     with pytest.raises(KsegError, match=re.escape(complaint)) as caught:
         ask()
     assert "\n" not in str(caught.value)
 
 
-def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed: Path) -> None:
-    (timed / "orders-1" / f"{0:020}.log").unlink()
-    exports.write_log(timed / "orders-1", 20, 5)
+def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed_partitions: Path) -> None:
+    (timed_partitions / "orders-1" / f"{0:020}.log").unlink()
+    exports.write_log(timed_partitions / "orders-1", 20, 5)
     wanted = {"startingOffsets": '{"orders":{"0":9,"1":15}}'}
     with pytest.raises(KsegError, match="the log begins at offset 20, so offsets 15 to 19 no longer exist"):
-        reader(timed, **wanted).partitions()
-    assert sorted(offsets_read(reader(timed, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
+        reader(timed_partitions, **wanted).partitions()
+    assert sorted(offsets_read(reader(timed_partitions, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
 
 
-def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(timed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    exports.write_log(timed / "orders-1", 10, 5)
+def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(
+    timed_partitions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exports.write_log(timed_partitions / "orders-1", 10, 5)
     changed = f"{10:020}.log has changed since it was listed"
-    found = {strict: reader(timed, failOnDataLoss=strict) for strict in ("true", "false")}
+    found = {strict: reader(timed_partitions, failOnDataLoss=strict) for strict in ("true", "false")}
     tasks = {strict: one.partitions() for strict, one in found.items()}
-    (timed / "orders-1" / f"{10:020}.log").write_bytes(b"")
+    (timed_partitions / "orders-1" / f"{10:020}.log").write_bytes(b"")
     with pytest.raises(KsegError, match=f"{changed}; set failOnDataLoss=false to continue"):
         [batch for task in tasks["true"] for batch in found["true"].read(task)]
     rows = [batch.num_rows for task in tasks["false"] for batch in found["false"].read(task)]

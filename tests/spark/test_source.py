@@ -10,7 +10,7 @@ import kseg
 from tests import golden
 from tests.export import exports
 from tests.log_files import ABORT, NewBatch, NewRecord, marker, write_segment
-from tests.transactional import SNAPSHOT_ENTRY, SNAPSHOT_HEADER, committed, mutated
+from tests.transactional import SNAPSHOT_ENTRY, SNAPSHOT_HEADER, committed_offsets, mutate_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +72,7 @@ def records_read(partition: Path, isolation: str) -> set[tuple[Any, ...]]:
     }
     records = [record for record in exports.records_of(partition) if record.offset not in control]
     if isolation == "read_committed":
-        wanted = set() if open_before(partition) else set(committed(partition))
+        wanted = set() if open_before(partition) else set(committed_offsets(partition))
         records = [record for record in records if record.offset in wanted]
     return {(row[0], _micros(record), *row[2:]) for record in records for row in [exports.row_of(record)]}
 
@@ -150,8 +150,8 @@ def test_no_index_or_snapshot_changes_what_is_committed(spark: "SparkSession", t
     expected = {}
     (tmp_path / "disk").mkdir()
     for seed in range(204):
-        partition, _, _ = mutated(seed, tmp_path / "made" / str(seed))
-        expected[seed] = committed(partition)
+        partition, _, _ = mutate_partition(seed, tmp_path / "made" / str(seed))
+        expected[seed] = committed_offsets(partition)
         partition.rename((tmp_path / "disk" / f"m-{seed}").absolute())
     rows = read(spark, tmp_path / "disk", kafka__isolation__level="read_committed").select("partition", "offset")
     found: dict[int, list[int]] = {seed: [] for seed in expected}

@@ -294,7 +294,7 @@ def take(spark: "SparkSession", logs: Path, **options: Any) -> list[int]:
     return sorted(row.offset for row in spark.read.parquet(str(out)).collect())
 
 
-def planned(logs: Path) -> list[int]:
+def planned_ends(logs: Path) -> list[int]:
     """Return the ends of a query's batches, from its checkpoint."""
     files = sorted((logs.parent / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     return [json.loads(path.read_text().splitlines()[-1])["orders"]["0"] for path in files]
@@ -307,7 +307,7 @@ def test_a_stream_follows_a_growing_log_across_rolls(spark: "SparkSession", tmp_
     exports.write_log(logs / "orders-0", 0, 80)
     exports.write_log(logs / "orders-0", 80, 20)
     assert take(spark, logs, maxOffsetsPerTrigger=20) == list(range(100))
-    assert planned(logs) == [50, 70, 90, 100]
+    assert planned_ends(logs) == [50, 70, 90, 100]
 
 
 def test_a_topic_recreated_ends_a_query_in_a_line(spark: "SparkSession", logs: Path) -> None:

@@ -85,13 +85,13 @@ def test_no_record_comes_twice_and_none_is_lost_in_silence(seed: int, spark: "Sp
         sink.is_calm = number == RUNS - 1
         for _ in range(0 if sink.is_calm else random.randrange(1, 8)):
             topic.change()
-        unread, held = topic.went - set(sink.places()) - told, topic.held()
+        unread, held = topic.went - set(sink.places()) - told, topic.held_records()
         limit = random.choice((20, 60, 200))
         ended = run(spark, topic, sink, maxOffsetsPerTrigger=limit)
         if ended is not None and LOSS in ended:
             losses += 1
             told |= topic.went - set(sink.places())
-            unread, held = set(), topic.held()
+            unread, held = set(), topic.held_records()
             ended = run(spark, topic, sink, maxOffsetsPerTrigger=limit, failOnDataLoss="false")
             told |= topic.went - set(sink.places())
         if ended is None:

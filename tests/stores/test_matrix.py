@@ -138,7 +138,7 @@ def run_command(command: Command, place: Place, local: Path) -> list[Ran]:
     return [each._replace(stdout=stdout) for each, stdout in zip(ran, same, strict=True)]
 
 
-def written(command: Command, folder: Path) -> dict[str, Any]:
+def read_written(command: Command, folder: Path) -> dict[str, Any]:
     """Return what a command wrote into a folder: an export's rows by topic, or else the files."""
     if not command.has_rows:
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -159,7 +159,7 @@ Expected = Callable[[Command, int], tuple[list[Ran], dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def expected(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
+def local_run(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
     """Return a command's output and files for the same local files, below a root as long as the URL."""
 
     @cache
@@ -171,7 +171,7 @@ def expected(local: Path, tmp_path_factory: pytest.TempPathFactory) -> Expected:
         ran = run_command(command, place, local)
         assert ran[0].status in (0, 1), ran[0].stderr
         assert b"Traceback" not in ran[0].stderr, ran[0].stderr
-        return ran, written(command, folder / ("out" if "$out" in command.line else "saved"))
+        return ran, read_written(command, folder / ("out" if "$out" in command.line else "saved"))
 
     return run_here
 
@@ -236,7 +236,7 @@ def pairs(settings: Iterable[Setting], commands: Sequence[Command]) -> Iterator[
         yield from ((setting, command) for command in commands if takes_all or command.is_of_all)
 
 
-def named(cells: Iterable[tuple[Setting, Command]], *, limited: bool = False) -> list[Any]:
+def choose_cells(cells: Iterable[tuple[Setting, Command]], *, limited: bool = False) -> list[Any]:
     """Return the possible or impossible cells, with names of both parts."""
     return [
         pytest.param(setting, command, id=f"{setting.name}-{command.name}")
@@ -256,28 +256,31 @@ def check_cell(setting: Setting, command: Command, place: Place, store: Store, l
         assert (there.status, next(differences, None)) == (here.status, None), there.stderr.decode()
     if "$out" in command.line:
         store.download(place.out.removeprefix(place.root).strip("/"), place.folder / "out")
-    assert written(command, place.folder / ("out" if "$out" in command.line else "saved")) == written_here
+    assert read_written(command, place.folder / ("out" if "$out" in command.line else "saved")) == written_here
     if store.s3 is not None:
         roles = dict.fromkeys(store.s3.keys_of_roles(), ROLE)
         signers = {each._replace(key=roles.get(each.key, each.key)) for each in signed}
         assert (signers, by_proxy > 0) == (set(setting.signers), setting.has_proxy)
 
 
-@pytest.mark.parametrize(("setting", "command"), named([*pairs(SETTINGS, COMMANDS), *pairs(SETTINGS[:1], OF_DISKS)]))
+@pytest.mark.parametrize(
+    ("setting", "command"), choose_cells([*pairs(SETTINGS, COMMANDS), *pairs(SETTINGS[:1], OF_DISKS)])
+)
 def test_same_as_on_this_machine(
-    setting: Setting, command: Command, place: Place, store: Store, local: Path, expected: Expected
+    setting: Setting, command: Command, place: Place, store: Store, local: Path, local_run: Expected
 ) -> None:
-    check_cell(setting, command, place, store, local, expected)
+    check_cell(setting, command, place, store, local, local_run)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("setting", "command"), named(pairs([each for each in SETTINGS if each.name in SPARK_SETTINGS], SPARK_COMMANDS))
+    ("setting", "command"),
+    choose_cells(pairs([each for each in SETTINGS if each.name in SPARK_SETTINGS], SPARK_COMMANDS)),
 )
 def test_same_by_spark(
-    setting: Setting, command: Command, place: Place, store: Store, local: Path, expected: Expected
+    setting: Setting, command: Command, place: Place, store: Store, local: Path, local_run: Expected
 ) -> None:
-    check_cell(setting, command, place, store, local, expected)
+    check_cell(setting, command, place, store, local, local_run)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +297,7 @@ def test_program_that_gives_credentials_is_asked_once(kind: str, place: Place) -
     assert (ran.status, asked.read_text()) == (0, "\n"), ran.stderr
 
 
-@pytest.mark.parametrize(("setting", "command"), named(pairs(SETTINGS, COMMANDS), limited=True))
+@pytest.mark.parametrize(("setting", "command"), choose_cells(pairs(SETTINGS, COMMANDS), limited=True))
 def test_limit_is_said(setting: Setting, command: Command, place: Place, store: Store, local: Path) -> None:
     ran = run_cell(command, place, store, local)[0]
     limit = next(each for each in LIMITS if each.includes(setting, command))

@@ -16,7 +16,7 @@ from kseg.tiered.manifest import LARGEST_MANIFEST
 from kseg.tiered.segment_bytes import LARGEST_CHUNK, LARGEST_FILE, MOST_CHUNKS
 from tests import golden
 from tests.loops import TAKES_ALL, for_each
-from tests.run import Run, bounded, kseg
+from tests.run import Run, kseg, run_bounded
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
 
@@ -30,7 +30,7 @@ def objects(folder: Path, suffix: str) -> list[Path]:
     return sorted(folder.glob(f"*.{suffix}"))
 
 
-def changed(suffix: str, change: Callable[[bytes], bytes]) -> Change:
+def change_object(suffix: str, change: Callable[[bytes], bytes]) -> Change:
     """Return a change of the second segment's object with a suffix."""
 
     def damage(folder: Path) -> None:
@@ -40,11 +40,11 @@ def changed(suffix: str, change: Callable[[bytes], bytes]) -> Change:
     return damage
 
 
-def removed(suffix: str) -> Change:
+def remove_object(suffix: str) -> Change:
     return lambda folder: objects(folder, suffix)[1].unlink()
 
 
-def swapped(suffix: str) -> Change:
+def swap_objects(suffix: str) -> Change:
     def damage(folder: Path) -> None:
         first, second = objects(folder, suffix)
         contents = first.read_bytes(), second.read_bytes()
@@ -54,7 +54,7 @@ def swapped(suffix: str) -> Change:
     return damage
 
 
-def edited(*names: str, value: object) -> Change:
+def edit_manifest(*names: str, value: object) -> Change:
     """Return a change of a field in the second segment's manifest."""
 
     def edit(content: bytes) -> bytes:
@@ -65,10 +65,10 @@ def edited(*names: str, value: object) -> Change:
         fields[names[-1]] = value
         return json.dumps(manifest).encode()
 
-    return changed("rsm-manifest", edit)
+    return change_object("rsm-manifest", edit)
 
 
-def flipped(content: bytes) -> bytes:
+def flip_bytes(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 0x40]) + content[middle + 1 :]
 
@@ -77,97 +77,126 @@ FIXED = {"type": "fixed", "originalChunkSize": 1024, "transformedChunkSize": 9, 
 DAMAGES: dict[str, tuple[str, Change, str, str]] = {
     "log-cut": (
         "zstd",
-        changed("log", lambda content: content[:-100]),
+        change_object("log", lambda content: content[:-100]),
         "remote-size",
         "has 5189 bytes, but the manifest says 5289",
     ),
     "log-cut-plain": (
         "plain",
-        changed("log", lambda content: content[:4000]),
+        change_object("log", lambda content: content[:4000]),
         "unreadable",
         "ends before byte 4000, so it was truncated",
     ),
-    "log-longer": ("plain", changed("log", lambda content: content + b"x"), "remote-size", "has 5999 bytes"),
-    "log-missing": ("plain", removed("log"), "remote-missing", "isn't there, though the manifest says 5998 bytes"),
-    "indexes-missing": ("aes", removed("indexes"), "remote-missing", "isn't there, though the manifest says 466 bytes"),
-    "indexes-cut": ("zstd", changed("indexes", lambda content: content[:9]), "remote-size", "has 9 bytes"),
-    "manifest-missing": ("aes", removed("rsm-manifest"), "remote-unfinished", "no manifest next to .indexes and .log"),
-    "manifest-cut": ("zstd", changed("rsm-manifest", lambda content: content[:99]), "remote-manifest", "isn't JSON"),
-    "manifest-of-another": ("aes", swapped("rsm-manifest"), "remote-manifest", "is another segment's manifest"),
-    "log-of-another": ("aes", swapped("log"), "remote-size", "but the manifest says 6166"),
-    "chunk-flipped-aes": ("aes", changed("log", flipped), "unreadable", "the GCM tag doesn't match"),
+    "log-longer": ("plain", change_object("log", lambda content: content + b"x"), "remote-size", "has 5999 bytes"),
+    "log-missing": (
+        "plain",
+        remove_object("log"),
+        "remote-missing",
+        "isn't there, though the manifest says 5998 bytes",
+    ),
+    "indexes-missing": (
+        "aes",
+        remove_object("indexes"),
+        "remote-missing",
+        "isn't there, though the manifest says 466 bytes",
+    ),
+    "indexes-cut": ("zstd", change_object("indexes", lambda content: content[:9]), "remote-size", "has 9 bytes"),
+    "manifest-missing": (
+        "aes",
+        remove_object("rsm-manifest"),
+        "remote-unfinished",
+        "no manifest next to .indexes and .log",
+    ),
+    "manifest-cut": (
+        "zstd",
+        change_object("rsm-manifest", lambda content: content[:99]),
+        "remote-manifest",
+        "isn't JSON",
+    ),
+    "manifest-of-another": ("aes", swap_objects("rsm-manifest"), "remote-manifest", "is another segment's manifest"),
+    "log-of-another": ("aes", swap_objects("log"), "remote-size", "but the manifest says 6166"),
+    "chunk-flipped-aes": ("aes", change_object("log", flip_bytes), "unreadable", "the GCM tag doesn't match"),
     "chunk-broken-zstd": (
         "zstd",
-        changed("log", lambda content: bytes(4) + content[4:]),
+        change_object("log", lambda content: bytes(4) + content[4:]),
         "unreadable",
         "chunk 1 of 6: isn't a zstd frame of up to 1024 bytes",
     ),
     "bytes-zeroed-zstd": (
         "zstd",
-        changed("log", lambda content: content[:2700] + bytes(60) + content[2760:]),
+        change_object("log", lambda content: content[:2700] + bytes(60) + content[2760:]),
         "bad-crc",
         "CRC is",
     ),
-    "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "CRC"),
-    "log-zeroed": ("plain", changed("log", lambda content: bytes(len(content))), "cut-segment", "zeros"),
-    "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has version '7'"),
-    "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg reads manifests of version 1"),
-    "no-sizes": ("zstd", edited("chunkIndex", "transformedChunks", value="!"), "remote-manifest", "isn't Base64"),
+    "bit-flipped-plain": ("plain", change_object("log", flip_bytes), "bad-crc", "CRC"),
+    "log-zeroed": ("plain", change_object("log", lambda content: bytes(len(content))), "cut-segment", "zeros"),
+    "newer-manifest": ("plain", edit_manifest("version", value="7"), "remote-manifest", "has version '7'"),
+    "iceberg": ("plain", edit_manifest("version", value=None), "remote-manifest", "kseg reads manifests of version 1"),
+    "no-sizes": (
+        "zstd",
+        edit_manifest("chunkIndex", "transformedChunks", value="!"),
+        "remote-manifest",
+        "isn't Base64",
+    ),
     "bomb": (
         "zstd",
-        edited("chunkIndex", "originalFileSize", value=1 << 40),
+        edit_manifest("chunkIndex", "originalFileSize", value=1 << 40),
         "remote-manifest",
         "a segment can't have 1099511627776 bytes",
     ),
     "segment-too-long": (
         "plain",
-        edited("chunkIndex", value=FIXED | {"originalChunkSize": LARGEST_FILE, "originalFileSize": LARGEST_FILE + 1}),
+        edit_manifest(
+            "chunkIndex", value=FIXED | {"originalChunkSize": LARGEST_FILE, "originalFileSize": LARGEST_FILE + 1}
+        ),
         "remote-manifest",
         f"a segment can't have {LARGEST_FILE + 1} bytes",
     ),
     "chunk-size-0": (
         "plain",
-        edited("chunkIndex", "originalChunkSize", value=0),
+        edit_manifest("chunkIndex", "originalChunkSize", value=0),
         "remote-manifest",
         "chunks can't have 0 bytes",
     ),
     "stored-chunk-size-0": (
         "plain",
-        edited("chunkIndex", "transformedChunkSize", value=0),
+        edit_manifest("chunkIndex", "transformedChunkSize", value=0),
         "remote-manifest",
         "a stored chunk can't have 0 bytes",
     ),
     "chunk-too-many": (
         "zstd",
-        edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": MOST_CHUNKS + 1}),
+        edit_manifest("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": MOST_CHUNKS + 1}),
         "remote-manifest",
         f"the segment has {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
     ),
     "more-chunks-than-bytes": (
         "zstd",
-        edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": 5290}),
+        edit_manifest("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": 5290}),
         "remote-manifest",
         "it has 5290 chunks, though the log has 5289 bytes",
     ),
     "sizes-too-long": (
         "zstd",
-        edited("chunkIndex", "transformedChunks", value=base64.b64encode(zstandard.compress(bytes(10 << 20))).decode()),
+        edit_manifest(
+            "chunkIndex", "transformedChunks", value=base64.b64encode(zstandard.compress(bytes(10 << 20))).decode()
+        ),
         "remote-manifest",
         "its field transformedChunks isn't a zstd frame of up to 37 bytes",
     ),
     "manifest-too-long": (
         "zstd",
-        changed("rsm-manifest", lambda content: content.ljust(LARGEST_MANIFEST + 1)),
+        change_object("rsm-manifest", lambda content: content.ljust(LARGEST_MANIFEST + 1)),
         "remote-manifest",
         f"has {LARGEST_MANIFEST + 1} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}",
     ),
     "other-topic": (
         "plain",
-        edited("remoteLogSegmentMetadata", "startOffset", value=5),
+        edit_manifest("remoteLogSegmentMetadata", "startOffset", value=5),
         "remote-manifest",
         "base offset is 5, not 164",
     ),
-    "other-key": ("aes", edited("encryption", "aad", value="AAAA"), "unreadable", "the GCM tag doesn't match"),
+    "other-key": ("aes", edit_manifest("encryption", "aad", value="AAAA"), "unreadable", "the GCM tag doesn't match"),
 }
 
 
@@ -306,7 +335,7 @@ def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
     fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": size, "originalFileSize": size}
     fields["chunkIndex"] |= {"transformedChunkSize": 9000, "finalTransformedChunkSize": 9000}
     manifest.write_text(json.dumps(fields))
-    ran = bounded(["verify", "b"], tmp_path)
+    ran = run_bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
     assert f"it has {size} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}".encode() in ran.stdout
 
@@ -321,7 +350,7 @@ def test_chunks_that_an_object_lacks_cost_nothing(plugin: Plugin, tmp_path: Path
     fields["chunkIndex"] = FIXED | {"originalChunkSize": size, "originalFileSize": LARGEST_FILE}
     fields["chunkIndex"] |= {"transformedChunkSize": size, "finalTransformedChunkSize": size}
     manifest.write_text(json.dumps(fields))
-    ran = bounded(["verify", "b"], tmp_path)
+    ran = run_bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
     assert f", but the manifest says {2048 * size}".encode() in ran.stdout
     assert ran.stdout.count(b" unreadable: ") <= 2
@@ -341,6 +370,6 @@ def test_memory_is_bounded_where_chunks_claim_to_be_stored_with_more_than_they_h
     fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": 1 << 16, **sizes}
     manifest.write_text(json.dumps(fields))
     os.truncate(objects(folder, "log")[0], 4 * stored_size)
-    ran = bounded(["verify", "b"], tmp_path)
+    ran = run_bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
     assert b"chunk 1 of" in ran.stdout

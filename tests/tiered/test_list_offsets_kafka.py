@@ -79,7 +79,7 @@ class Stopped(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
-def stopped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
+def stopped_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stopped:
     tier = tmp_path_factory.mktemp("tier")
     broker = tiered_broker(tmp_path_factory, tier, request.param)
     with broker.running("first"):
@@ -192,11 +192,11 @@ def first_at(topic: str, time: int, there: Fields) -> int:
     return found
 
 
-def test_serve_answers_as_the_broker_did(stopped: Stopped) -> None:
-    with joined_serving(stopped.logs, stopped.tier) as running:
+def test_serve_answers_as_the_broker_did(stopped_broker: Stopped) -> None:
+    with joined_serving(stopped_broker.logs, stopped_broker.tier) as running:
         answers = answers_of(running.address[1])
     wrong, passed_over = [], 0
-    for asked, there in stopped.answers.items():
+    for asked, there in stopped_broker.answers.items():
         _, _, time, topic = asked
         offset = first_at(topic, time, there)
         if offset != there["offset"]:
@@ -208,13 +208,13 @@ def test_serve_answers_as_the_broker_did(stopped: Stopped) -> None:
     assert passed_over
 
 
-def test_lookup_answers_as_the_broker_did(stopped: Stopped, tmp_path: Path) -> None:
-    last = max(version for version, *_ in stopped.answers)
+def test_lookup_answers_as_the_broker_did(stopped_broker: Stopped, tmp_path: Path) -> None:
+    last = max(version for version, *_ in stopped_broker.answers)
     wrong = []
-    for (version, level, time, topic), there in stopped.answers.items():
+    for (version, level, time, topic), there in stopped_broker.answers.items():
         if (version, level) != (last, 0) or time not in (*BY_NAME, LOOKED_UP):
             continue
-        command = ["lookup", str(stopped.logs), "--tier", str(stopped.tier), "--topic", topic]
+        command = ["lookup", str(stopped_broker.logs), "--tier", str(stopped_broker.tier), "--topic", topic]
         ran = kseg([*command, "--timestamp", BY_NAME.get(time, str(time)), "-q", "-o", "json"], tmp_path)
         offset = json.loads(ran.stdout)["offset"]
         expected = first_at(topic, time, there)

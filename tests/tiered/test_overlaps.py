@@ -12,7 +12,7 @@ from tests.tiered.aiven_objects import Plugin, Segment
 PLUGIN = Plugin(chunk_size=700, is_compressing=True, key=1)
 
 
-def made(directory: Path, name: str, *, base: int, count: int, epochs: dict[int, int]) -> list[Segment]:
+def make_segments(directory: Path, name: str, *, base: int, count: int, epochs: dict[int, int]) -> list[Segment]:
     """Return segments of records whose values name their writer, ten per batch and about forty per segment."""
     lines = [
         json.dumps(
@@ -36,7 +36,7 @@ def made(directory: Path, name: str, *, base: int, count: int, epochs: dict[int,
     ]
 
 
-def numbered(segments: list[Segment]) -> list[Segment]:
+def upload_in_turn(segments: list[Segment]) -> list[Segment]:
     """Return the segments with their own ids, uploaded in turn."""
     return [
         each.uploaded_again(number, event_timestamp=1_700_000_000_000 + number) for number, each in enumerate(segments)
@@ -65,17 +65,17 @@ def nothing_is_left(unpacked_into: Path) -> None:
 
 
 def test_segment_that_was_uploaded_twice_counts_once(tmp_path: Path) -> None:
-    segments = made(tmp_path, "a", base=0, count=100, epochs={0: 0})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered([*segments, segments[0]]))
+    segments = make_segments(tmp_path, "a", base=0, count=100, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn([*segments, segments[0]]))
     assert values(tmp_path, "b") == [(number, "a") for number in range(100)]
     assert sorted(standings(tmp_path, "b"))[:2] == [(0, "duplicate"), (0, "used")]
 
 
 def test_what_an_unclean_leader_change_took_back_does_not_count(tmp_path: Path) -> None:
     """The first leader wrote 0 to 119, the second began at 70 in epoch 2: its records count from there on."""
-    old = made(tmp_path, "old", base=0, count=120, epochs={0: 0})
-    new = made(tmp_path, "new", base=70, count=100, epochs={2: 70})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered([*old, *new]))
+    old = make_segments(tmp_path, "old", base=0, count=120, epochs={0: 0})
+    new = make_segments(tmp_path, "new", base=70, count=100, epochs={2: 70})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn([*old, *new]))
     expected = [(number, "old") for number in range(70)] + [(number, "new") for number in range(70, 170)]
     assert values(tmp_path, "b") == expected
     found = dict.fromkeys(name for _, name in standings(tmp_path, "b"))
@@ -92,17 +92,17 @@ def test_what_an_unclean_leader_change_took_back_does_not_count(tmp_path: Path) 
 
 def test_segments_of_one_lineage_that_overlap_count_once(tmp_path: Path) -> None:
     """A new leader's segments begin elsewhere: it repeats a part of the previous leader's upload."""
-    first = made(tmp_path, "a", base=0, count=100, epochs={0: 0})
-    second = made(tmp_path, "b", base=60, count=100, epochs={0: 60, 1: 100})
-    aiven_objects.store(tmp_path / "bucket", PLUGIN, "orders", numbered([*first, *second]))
+    first = make_segments(tmp_path, "a", base=0, count=100, epochs={0: 0})
+    second = make_segments(tmp_path, "b", base=60, count=100, epochs={0: 60, 1: 100})
+    aiven_objects.store(tmp_path / "bucket", PLUGIN, "orders", upload_in_turn([*first, *second]))
     assert [offset for offset, _ in values(tmp_path, "bucket")] == list(range(160))
 
 
 def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
     """The tier has 0 to 99, the broker's disk 70 to 169."""
-    remote = made(tmp_path, "remote", base=0, count=100, epochs={0: 0})
-    made(tmp_path, "local", base=70, count=100, epochs={0: 0})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    remote = make_segments(tmp_path, "remote", base=0, count=100, epochs={0: 0})
+    make_segments(tmp_path, "local", base=70, count=100, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn(remote))
     together = ("local", "--tier", "b")
     expected = [(number, "remote") for number in range(70)] + [(number, "local") for number in range(70, 170)]
     assert values(tmp_path, *together) == expected
@@ -123,9 +123,9 @@ def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("lacks_one", [False, True], ids=["whole", "lacks-a-segment"])
 def test_salvage_takes_from_a_tier_what_the_disk_lacks(tmp_path: Path, *, lacks_one: bool) -> None:
     """No checkpoint of the cleaner rules out compaction, but segments in a tier are never compacted."""
-    remote = made(tmp_path, "remote", base=0, count=160, epochs={0: 0})
-    made(tmp_path, "local", base=70, count=160, epochs={0: 0})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    remote = make_segments(tmp_path, "remote", base=0, count=160, epochs={0: 0})
+    make_segments(tmp_path, "local", base=70, count=160, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn(remote))
     logs = sorted((tmp_path / "local" / "orders-0").glob("*.log"))
     if lacks_one:
         logs[1].unlink()
@@ -137,9 +137,9 @@ def test_salvage_takes_from_a_tier_what_the_disk_lacks(tmp_path: Path, *, lacks_
 
 
 def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) -> None:
-    remote = made(tmp_path, "remote", base=0, count=50, epochs={0: 0})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
-    made(tmp_path, "local", base=50, count=50, epochs={0: 0})
+    remote = make_segments(tmp_path, "remote", base=0, count=50, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn(remote))
+    make_segments(tmp_path, "local", base=50, count=50, epochs={0: 0})
     (tmp_path / "local" / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBEAMAAAAAAAAgAw")
     ran = kseg(["ls", "local", "--tier", "b"], tmp_path)
     assert ran.status == 2
@@ -148,9 +148,9 @@ def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) ->
 
 
 def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(tmp_path: Path) -> None:
-    remote = made(tmp_path, "remote", base=0, count=50, epochs={0: 0})
-    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
-    made(tmp_path, "local", base=50, count=50, epochs={0: 0})
+    remote = make_segments(tmp_path, "remote", base=0, count=50, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", upload_in_turn(remote))
+    make_segments(tmp_path, "local", base=50, count=50, epochs={0: 0})
     (tmp_path / "local" / "orders-0" / "partition.metadata").unlink(missing_ok=True)
     (tmp_path / "local" / "orders-1").mkdir()
     (tmp_path / "local" / "orders-1" / f"{0:020}.log").touch()
@@ -162,7 +162,7 @@ def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(
 
 def test_tier_and_disk_as_paths_are_read_together(tmp_path: Path) -> None:
     """Records that the disk deleted after their upload counted as removed by retention, and were left out."""
-    segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
+    segments = upload_in_turn(make_segments(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "tier", PLUGIN, "orders", segments[:4])
     log_dir = tmp_path / "disk"
     (tmp_path / "a").rename(log_dir)

@@ -17,7 +17,7 @@ from tests.serve.reading import by_librdkafka, on_disk
 from tests.serve.running import serving
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import TOPIC_ID, Plugin
-from tests.tiered.test_overlaps import made, numbered
+from tests.tiered.test_overlaps import make_segments, upload_in_turn
 
 STARTED, COPIED, DELETING, DELETED = range(4)
 HOUR = 3_600_000
@@ -50,9 +50,9 @@ def new_id(number: int) -> str:
 
 
 def test_tier_is_compared_with_what_was_recorded(tmp_path: Path) -> None:
-    segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
+    segments = upload_in_turn(make_segments(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "bucket", Plugin(), "orders", segments)
-    made(tmp_path, "local", base=200, count=20, epochs={0: 0})
+    make_segments(tmp_path, "local", base=200, count=20, epochs={0: 0})
     known = [(each.segment_id, each.base, COPIED, NOW) for each in segments]
     known[1] = (*known[1][:2], DELETED, NOW)
     known[2] = (*known[2][:2], DELETING, NOW - 2 * HOUR)
@@ -78,7 +78,7 @@ def test_findings_of_tiers_are_explained(finding: str, tmp_path: Path) -> None:
 
 
 def test_missing_segment_is_a_gap(tmp_path: Path) -> None:
-    segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
+    segments = upload_in_turn(make_segments(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "bucket", Plugin(key=1), "orders", [segments[0], *segments[2:]])
     missing = (segments[1].base, segments[1].end)
     ran = kseg(["verify", "bucket", "-o", "json"], tmp_path)  # without the key: from the manifests
@@ -108,7 +108,7 @@ def test_notebooks_read_tiers_too(unpacked_into: Path) -> None:
 def test_exports_have_the_records_of_the_segments(tmp_path: Path) -> None:
     import pyarrow.dataset
 
-    segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
+    segments = upload_in_turn(make_segments(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "bucket", Plugin(is_compressing=True, key=1), "orders", segments)
     key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
     for source, target in (("bucket", "there"), ("a", "here")):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import golden
-from tests.export.object_store import CountingStore, meant, serving
+from tests.export.object_store import CountingStore, redirect_to, serving
 from tests.run import kseg
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
@@ -60,7 +60,7 @@ def server() -> Iterator[tuple[CountingStore, str]]:
 @pytest.fixture
 def bucket(server: tuple[CountingStore, str]) -> Iterator[Bucket]:
     store, url = server
-    with meant(url):
+    with redirect_to(url):
         yield Bucket(store, f"tiers-{next(NUMBERS)}")
 
 
@@ -107,7 +107,7 @@ def test_bucket_without_segments_says_so(bucket: Bucket, tmp_path: Path) -> None
 
 
 def test_store_that_does_not_answer_is_a_failed_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with meant("http://127.0.0.1:9"):
+    with redirect_to("http://127.0.0.1:9"):
         monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
         ran = kseg(["ls", "s3://tiers/prod"], tmp_path)
     assert (ran.status, ran.stdout) == (3, b"")

@@ -201,7 +201,7 @@ def test_aborted_transaction_without_records_is_indexed_by_releases_before_2_4(t
     assert [finding.id for finding in found_in(partition)] == []
 
 
-def emptied(raw: bytes, base_offset: int, max_timestamp: int) -> bytes:
+def emptied_batch(raw: bytes, base_offset: int, max_timestamp: int) -> bytes:
     """A batch that the cleaner left without records: only the header, with its former timestamp."""
     header = bytearray(raw[:61])
     header[:8] = base_offset.to_bytes(8, "big")
@@ -218,7 +218,7 @@ def test_time_of_a_batch_without_records_may_be_passed_over(tmp_path: Path) -> N
     first = edits.logs(partition)[0]
     raw = first.read_bytes()
     position, size = next(edits.v2_batches(first))
-    first.write_bytes(emptied(raw[position : position + size], 0, 1_800_000_000_000))
+    first.write_bytes(emptied_batch(raw[position : position + size], 0, 1_800_000_000_000))
     first.with_suffix(".index").write_bytes(b"")
     first.with_suffix(".timeindex").write_bytes(b"")
     assert [finding.id for finding in found_in(partition) if finding.file.suffix == ".timeindex"] == []

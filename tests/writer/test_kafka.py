@@ -33,7 +33,7 @@ class Kafka:
 
     def build_and_read(self, case: Case, raw: bytes) -> tuple[bytes, list[Appended]]:
         """What Kafka builds of the case, and the records that it reads from some bytes."""
-        self.stdin.write(request(case) + sized(raw))
+        self.stdin.write(request(case) + with_size(raw))
         self.stdin.flush()
         built = self.bytes() or b""
         records = []
@@ -54,7 +54,7 @@ class Kafka:
         return None if size < 0 else self.stdout.read(size)
 
 
-def sized(content: bytes | None) -> bytes:
+def with_size(content: bytes | None) -> bytes:
     return struct.pack(">i", -1) if content is None else struct.pack(">i", len(content)) + content
 
 
@@ -70,8 +70,13 @@ def request(case: Case) -> bytes:
         struct.pack(">i", len(case.records)),
     ]
     for offset, timestamp, key, value, headers in case.records:
-        parts += [struct.pack(">qq", offset, timestamp), sized(key), sized(value), struct.pack(">i", len(headers))]
-        parts += [sized(name.encode()) + sized(content) for name, content in headers]
+        parts += [
+            struct.pack(">qq", offset, timestamp),
+            with_size(key),
+            with_size(value),
+            struct.pack(">i", len(headers)),
+        ]
+        parts += [with_size(name.encode()) + with_size(content) for name, content in headers]
     return b"".join(parts)
 
 

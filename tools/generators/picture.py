@@ -80,7 +80,7 @@ def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple
     before: another command and its output, which are shown first.
     """
     console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
-    runs = [(command, shown(command, directory)) for command in commands]
+    runs = [(command, run_coloured(command, directory)) for command in commands]
     for command, output in [before, *runs] if before else runs:
         console.print(Text.assemble(("$ ", PROMPT), command), soft_wrap=True)
         console.print(Text.from_ansi(output))
@@ -88,7 +88,7 @@ def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple
     return console.export_svg(title=title, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
 
 
-def shown(command: str, directory: Path) -> str:
+def run_coloured(command: str, directory: Path) -> str:
     """Return a terminal's output from a run in a directory, with its colours."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (50, COLUMNS))

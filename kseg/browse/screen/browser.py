@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from kseg.browse.bytes import Decoders, FieldLine, copied_text, exported, field_lines
+from kseg.browse.bytes import Decoders, FieldLine, copied_text, export_item, field_lines
 from kseg.browse.log_place import BatchPlace, LogPlace
 from kseg.browse.navigation import Way
 from kseg.browse.place import UTC_CLOCK, BrowsedPlace, Clock, Jump, ShownRow
@@ -22,7 +22,7 @@ from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, Row
 from kseg.browse.search import Sought, Watch, next_damage, next_match, previous_match
 from kseg.decode.values import DecoderOptions
 from kseg.doctor.kinds import command_line
-from kseg.errors import KsegError, UsageError, counted
+from kseg.errors import KsegError, UsageError, plural
 from kseg.explain.field import ExplainedField
 from kseg.system.terminal_text import escaped_text
 
@@ -185,7 +185,7 @@ class Browser(App[None]):
         self._shown = None
         try:
             if self.place.count:
-                self._shown = self.place.shown(self.rows.cursor)
+                self._shown = self.place.read_row(self.rows.cursor)
         except (KsegError, OSError) as error:
             self._complain(str(error))
         self._show_fields()
@@ -229,13 +229,13 @@ class Browser(App[None]):
         if not self.fields.has_focus and not self.bytes_view.has_focus:
             self.bytes_view.light(range(0))
             item = shown.item
-            bytes_text = f": position {item.position}, {counted(item.size, 'byte')}" if item.size else ""
+            bytes_text = f": position {item.position}, {plural(item.size, 'byte')}" if item.size else ""
             self._write("detail", escaped_text(problem or item.title + bytes_text), "bold red" if problem else "")
             return
         field = line.field
         if not self.bytes_view.has_focus:
             self.bytes_view.light(range(field.position, field.position + field.size))
-        size = f"{counted(field.size, 'byte')} at {field.position}  " if field.size else ""
+        size = f"{plural(field.size, 'byte')} at {field.position}  " if field.size else ""
         text = f"{field.path}  {field.kind}  {size}{field.problem or field.meaning}"
         self._write("detail", escaped_text(text), "bold red" if field.problem else "")
 
@@ -453,7 +453,7 @@ class Browser(App[None]):
         if sought is None:
             self.action_ask("search")
             return
-        named = self.place.named(sought.is_in, self.rows.cursor, is_back=is_back)
+        named = self.place.find_named(sought.is_in, self.rows.cursor, is_back=is_back)
         if named is not None:
             self.rows.put(named)
             return
@@ -534,8 +534,8 @@ class Browser(App[None]):
         """Write the shown row as JSON to a new file."""
         if self._shown is None:
             raise KsegError("this row has nothing to export")
-        size = exported(self._shown.item, self.rows.cursor, self.place.path, path)
-        self.say(f"wrote {counted(size, 'byte')} to {path}")
+        size = export_item(self._shown.item, self.rows.cursor, self.place.path, path)
+        self.say(f"wrote {plural(size, 'byte')} to {path}")
 
     def action_zoom(self) -> None:
         """Toggle between one pane and the full screen."""

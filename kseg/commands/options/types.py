@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from kseg.errors import UsageError, counted
+from kseg.errors import UsageError, plural
 from kseg.formats.file_names import MAXIMUM_PARTITION
 from kseg.store.location import checked_path, matching_paths
 
@@ -265,7 +265,7 @@ def only_match(_: object, __: object, text: str | None) -> Path | None:
         return None
     found = matching_paths(text)
     if len(found) > 1:
-        raise UsageError(f"matches {counted(len(found), 'path')}; give one of them", text)
+        raise UsageError(f"matches {plural(len(found), 'path')}; give one of them", text)
     return Path(found[0])
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kseg.decode.avro import Types, is_text, parsed_schema, value_reader
 from kseg.decode.decoded import NotDecodable, json_able, json_bytes, one_line
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.export.columns.column_types import (
     MOST_COLUMNS,
     MOST_LEVELS,
@@ -254,7 +254,7 @@ def _decimal(schema: Any, read_as: object) -> _AvroBranch:
     def exact(data: bytes) -> Decimal:
         if len(data) > most:
             raise NotDecodable(
-                f"a decimal of {precision} digits has {counted(len(data), 'byte')}, expected at most {most}"
+                f"a decimal of {precision} digits has {plural(len(data), 'byte')}, expected at most {most}"
             )
         return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
 

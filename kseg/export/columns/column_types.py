@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.decode.decoded import NotDecodable
-from kseg.errors import KsegError, quoted
+from kseg.errors import KsegError, quote
 
 MOST_COLUMNS = 10_000
 """The most columns, at all levels, of one decoded column."""
@@ -124,7 +124,7 @@ def from_json(content: Any) -> ColumnType:
         found = _parse(content, 0)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise KsegError("the type of a decoded column is unknown") from error
-    return bounded(found)
+    return check_bounds(found)
 
 
 def _parse(content: Any, level: int) -> ColumnType:
@@ -174,7 +174,7 @@ _PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
 }
 
 
-def bounded(column: ColumnType) -> ColumnType:
+def check_bounds(column: ColumnType) -> ColumnType:
     """Return the type unchanged. Raises NotDecodable if it has too many columns or levels."""
     level, count = [(column, 2)], 0  # the root of a Parquet file's schema is the first level
     while level:
@@ -196,7 +196,7 @@ class NamesError(KsegError):
     """The error of field names that a table can't have, or can't have together."""
 
 
-def with_names_apart(column: ColumnType) -> ColumnType:
+def check_names(column: ColumnType) -> ColumnType:
     """Return the type unchanged. Raises NamesError for names that tables can't have, or that they can't tell apart.
 
     Spark, DuckDB and Delta ignore case; Iceberg finds a field by its path, with dots between the names.
@@ -204,10 +204,10 @@ def with_names_apart(column: ColumnType) -> ColumnType:
     seen: dict[str, str] = {}
     for path in _paths(column, ""):
         if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
-            raise NamesError(f"field {quoted(path)} has a character that column names can't have")
+            raise NamesError(f"field {quote(path)} has a character that column names can't have")
         other = seen.setdefault(path.lower(), path)
         if other is not path:
-            raise NamesError(f"fields {quoted(other)} and {quoted(path)} would have the same name in a table")
+            raise NamesError(f"fields {quote(other)} and {quote(path)} would have the same name in a table")
     return column
 
 
@@ -241,7 +241,7 @@ def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:
             return ()
 
 
-def shown(column: ColumnType) -> str:
+def type_text(column: ColumnType) -> str:
     """Return a type as messages show it."""
     match column:
         case Scalar():
@@ -282,10 +282,10 @@ class MismatchError(KsegError):
 
     def __init__(self, field: str, new: ColumnType, old: ColumnType) -> None:
         self.field, self.new, self.old = field, new, old
-        super().__init__(f"{f'field {field}' if field else 'the value'} is {shown(new)}, not {shown(old)}")
+        super().__init__(f"{f'field {field}' if field else 'the value'} is {type_text(new)}, not {type_text(old)}")
 
 
-def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
+def unify(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
     """Return the common type of two types. Fields keep the name that they had first.
 
     Raises MismatchError if there is none.
@@ -304,9 +304,9 @@ def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
         case DecimalType(), DecimalType() if old.scale == new.scale:
             return DecimalType(max(old.precision, new.precision), old.scale)
         case ListType(), ListType():
-            return ListType(unified(old.item, new.item, f"{field}[]"))
+            return ListType(unify(old.item, new.item, f"{field}[]"))
         case MapType(), MapType() if old.key == new.key:
-            return MapType(old.key, unified(old.value, new.value, f"{field}[]"))
+            return MapType(old.key, unify(old.value, new.value, f"{field}[]"))
         case StructType(), StructType() if not old.names or not new.names or set(old.names) & set(new.names):
             names = tuple(dict.fromkeys((*old.names, *new.names)))
             return StructType(_join_members(old.members, new.members, field), names)
@@ -328,7 +328,7 @@ def _join_members(old: Sequence[ColumnMember], new: Sequence[ColumnMember], fiel
             raise MismatchError(place, member.type, match.type)
         taken.add(match.name)
         aliases = tuple(name for name in dict.fromkeys((*match.names, *member.names)) if name != match.name)
-        joined = replace(match, type=unified(match.type, member.type, place), aliases=aliases)
+        joined = replace(match, type=unify(match.type, member.type, place), aliases=aliases)
         found[found.index(match)] = joined
     return tuple(found)
 
@@ -343,7 +343,7 @@ def _with_member(union: UnionType, own: ColumnType) -> UnionType:
     """Return the union extended by a type that may be in it already."""
     if place_in(union, own) is not None:
         return union
-    name = own.names[0] if isinstance(own, StructType) and own.names else shown(own)
+    name = own.names[0] if isinstance(own, StructType) and own.names else type_text(own)
     same = next((member for member in union.members if member.name == name), None)
     if same is None:
         return UnionType((*union.members, ColumnMember(name, own)))
@@ -361,7 +361,7 @@ def place_in(union: UnionType, own: ColumnType) -> int | None:
 def holds(wide: ColumnType, own: ColumnType) -> bool:
     """Return whether a type can hold all values of another one."""
     try:
-        return unified(wide, own) == wide
+        return unify(wide, own) == wide
     except MismatchError:
         return False
 
@@ -434,7 +434,7 @@ def list_of(item: pa.DataType) -> pa.ListType:
     return pa.list_(pa.field("element", item))
 
 
-def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
+def widen(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
     """Return an array as one of a wider type. It must begin where its buffers do.
 
     Raises pyarrow.ArrowInvalid for a time or a date outside of the years 1 to 9999.
@@ -447,7 +447,7 @@ def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
         case StructType(), StructType():
             return _struct(array, own.members, wide)
         case ListType(), ListType():
-            items = widened(array.values, own.item, wide.item)
+            items = widen(array.values, own.item, wide.item)
             return _with_contents(array, arrow_type(wide), items)
         case MapType(), MapType():
             return _map(array, own, wide)
@@ -482,7 +482,7 @@ def _struct(array: pa.StructArray, own: tuple[ColumnMember, ...], wide: StructTy
         if match is not None:
             places[match.name] = place
     children = [
-        widened(array.field(places[member.name]), own[places[member.name]].type, member.type)
+        widen(array.field(places[member.name]), own[places[member.name]].type, member.type)
         if member.name in places
         else pa.nulls(len(array), arrow_type(member.type))
         for member in wide.members
@@ -493,7 +493,7 @@ def _struct(array: pa.StructArray, own: tuple[ColumnMember, ...], wide: StructTy
 def _as_member(array: pa.Array, own: ColumnType, wide: UnionType) -> pa.Array:
     place = place_in(wide, own)
     children = [
-        widened(array, own, member.type) if number == place else pa.nulls(len(array), arrow_type(member.type))
+        widen(array, own, member.type) if number == place else pa.nulls(len(array), arrow_type(member.type))
         for number, member in enumerate(wide.members)
     ]
     return _struct_array(children, wide, array.is_null())
@@ -505,7 +505,7 @@ def _struct_array(children: list[pa.Array], wide: StructType | UnionType, mask: 
 
 def _map(array: pa.MapArray, own: MapType, wide: MapType) -> pa.Array:
     kind = arrow_type(wide)
-    values = widened(array.items, own.value, wide.value)
+    values = widen(array.items, own.value, wide.value)
     keys = pc.cast(array.keys, kind.key_type)
     entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
     return _with_contents(array, kind, entries)

@@ -18,8 +18,8 @@ from kseg.export.columns.column_types import (
     Scalar,
     UnionType,
     arrow_type,
+    check_names,
     struct_or_text,
-    with_names_apart,
 )
 
 _Fix = Callable[[Any], object]
@@ -68,7 +68,7 @@ class JsonColumns:
     def __init__(self, schema: Any, references: Mapping[str, Any]) -> None:
         """Take a schema (parsed JSON), and the schemas that it refers to by name. Raises NotDecodable, NamesError."""
         branch = _JsonWalk(references).branch(schema, schema, ())
-        self.type, self._fix = with_names_apart(branch.type), branch.fix
+        self.type, self._fix = check_names(branch.type), branch.fix
         self._arrow = arrow_type(self.type)
 
     def value(self, body: bytes) -> object:

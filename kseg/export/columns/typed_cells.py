@@ -21,7 +21,7 @@ from kseg.decode.simple_values import (
     schema_name,
     without_id,
 )
-from kseg.export.columns.column_types import ColumnType, arrow_type, bounded, from_json, to_json, widened
+from kseg.export.columns.column_types import ColumnType, arrow_type, check_bounds, from_json, to_json, widen
 
 ANY_ID = ""
 """The id of a schema that applies to all values, whichever id they have."""
@@ -78,7 +78,7 @@ def column_reader(schema: WriterSchema) -> ColumnReader:
     except _MISSHAPEN as error:
         reason = one_line(error) or type(error).__name__
         raise NotDecodable(f"the schema isn't valid for {schema.kind}: {reason}") from error
-    bounded(reader.type)
+    check_bounds(reader.type)
     return reader
 
 
@@ -255,7 +255,7 @@ class TypedCells:
         if not rows:
             return
         try:
-            array = widened(route.reader.array(values), route.reader.type, self._type)
+            array = widen(route.reader.array(values), route.reader.type, self._type)
         except _UNFIT as error:
             if len(rows) == 1:
                 self.failures[rows[0]] = f"the value doesn't fit into the column: {one_line(error)}"

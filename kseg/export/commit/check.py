@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import KsegError, OpenError, plural
 from kseg.export.commit.manifest import Key
 from kseg.export.destination import Destination
 from kseg.export.read.order_reader import has_gone
@@ -32,7 +32,7 @@ class TableDiffersError(KsegError):
 
 
 @contextmanager
-def opened_again(table: str) -> Iterator[None]:
+def check_reopening(table: str) -> Iterator[None]:
     """Turn a library's errors about a newly written table into TableDiffersError."""
     try:
         yield
@@ -103,7 +103,7 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
         if found.rows.get(name) != rows:
             raise TableDiffersError(f"{name} has {found.rows.get(name, 'no')} rows, but the report says {rows}", table)
     if total is not None and found.total != total:
-        raise TableDiffersError(f"the table has {counted(found.total, 'row')}, but the report says {total}", table)
+        raise TableDiffersError(f"the table has {plural(found.total, 'row')}, but the report says {total}", table)
 
 
 def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
@@ -119,7 +119,7 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
         rows, own = found[topic, partition], said[topic, partition]
         if rows != own:
             name = topic if partition is None else f"{topic}-{partition}"
-            raise TableDiffersError(f"the table has {counted(rows, 'row')} of {name}, but the report says {own}", table)
+            raise TableDiffersError(f"the table has {plural(rows, 'row')} of {name}, but the report says {own}", table)
 
 
 def count_rows(batch: pa.RecordBatch) -> Counter[Key]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.errors import KsegError, SwappedError, UsageError
-from kseg.export.commit.check import TableContents, have_columns, opened_again, read_footers
+from kseg.export.commit.check import TableContents, check_reopening, have_columns, read_footers
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
 from kseg.export.commit.runs import OvertakenError
@@ -171,7 +171,7 @@ class DeltaLog:
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """Return the contents of the commit's version according to the log; for new files, also to their footers."""
-        with opened_again(self.location):
+        with check_reopening(self.location):
             table = self._open()
             entries = [] if table is None else self._entries(table, manifest.number)
             if not entries or APPLICATION not in entries[-1]:

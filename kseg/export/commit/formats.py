@@ -9,7 +9,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kseg.errors import UsageError, missing_library, quoted
+from kseg.errors import UsageError, missing_library, quote
 
 
 class Library(NamedTuple):
@@ -63,7 +63,7 @@ class TableFormat(NamedTuple):
         """Raise UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
         if self.refused_urls is not None and (found := re.search(self.refused_urls, url)) is not None:
             raise UsageError(
-                f"{self.title} tables don't support {quoted(found[0])} in their path; choose another destination", url
+                f"{self.title} tables don't support {quote(found[0])} in their path; choose another destination", url
             )
 
 

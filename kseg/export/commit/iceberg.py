@@ -19,9 +19,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, SwappedError, UsageError, counted
+from kseg.errors import KsegError, SwappedError, UsageError, plural
 from kseg.export.columns.flat_columns import is_decoded
-from kseg.export.commit.check import TableContents, opened_again
+from kseg.export.commit.check import TableContents, check_reopening
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
 from kseg.export.commit.runs import OvertakenError
@@ -131,7 +131,7 @@ class IcebergLog:
             self._place.require_alone(name)
             if (size := self._place.size(name) or 0) > LARGEST_CATALOG:
                 why = (
-                    f"the catalog has {counted(size, 'byte')}, more than kseg's limit of {LARGEST_CATALOG} bytes;"
+                    f"the catalog has {plural(size, 'byte')}, more than kseg's limit of {LARGEST_CATALOG} bytes;"
                     " choose another destination"
                 )
                 raise KsegError(why, f"{self._place.url}/{name}")
@@ -230,7 +230,7 @@ class IcebergLog:
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """Return the contents of the commit's snapshot; pyiceberg has read the footers of the files that it added."""
         number = str(manifest.number)
-        with opened_again(self._url), self._errors("read"):
+        with check_reopening(self._url), self._errors("read"):
             table = self._open()
             snapshots = (
                 [] if table is None else [each for each in table.snapshots() if _own_entry(each, NUMBER) == number]

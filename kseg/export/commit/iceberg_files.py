@@ -7,7 +7,7 @@ from typing import Any
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import KsegError, OpenError, plural
 from kseg.export.destination import Destination
 
 LARGEST_METADATA = 1 << 30
@@ -82,7 +82,7 @@ class PlaceFile(InputFile, OutputFile):
         """Open the file for reading. Raises FileNotFoundError if it is missing, as pyiceberg expects."""
         if self._name.startswith(_METADATA) and len(self) > LARGEST_METADATA:
             why = (
-                f"the metadata has {counted(len(self), 'byte')}, more than kseg's limit of {LARGEST_METADATA} bytes;"
+                f"the metadata has {plural(len(self), 'byte')}, more than kseg's limit of {LARGEST_METADATA} bytes;"
                 " choose another destination"
             )
             raise KsegError(why, self.location)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.export.commit.shapes import (
     FINISHED,
     MANIFEST,
@@ -65,7 +65,7 @@ class Manifest:
         content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
         if len(content) > MOST_BYTES:
             raise KsegError(
-                f"the manifest would have {counted(len(content), 'byte')}, more than {MOST_BYTES}; export fewer topics"
+                f"the manifest would have {plural(len(content), 'byte')}, more than {MOST_BYTES}; export fewer topics"
             )
         return content
 

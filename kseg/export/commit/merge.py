@@ -222,7 +222,7 @@ _POLYNOMIAL = 0x82F63B78
 _ONE = 1 << 31
 
 
-def condensed(results: Iterable[Result]) -> list[Result]:
+def condense(results: Iterable[Result]) -> list[Result]:
     """Return the results in order of offsets, without their files; results that continue each other are joined."""
     by_copy: dict[tuple[str, int | None, str | None, str], list[Result]] = {}
     for result in results:

@@ -18,7 +18,7 @@ from kseg.export.commit.merge import Joined
 from kseg.export.commit.runs import ExportRun, Marker
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
-from kseg.export.report import Report, compared, reconcile
+from kseg.export.report import Report, compare_reports, reconcile
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
 
@@ -134,7 +134,7 @@ class Commits(Protocol):
 
 def report_of(manifest: Manifest, own: Report) -> Report:
     """Return the report of a manifest that another run has meanwhile built on this one's."""
-    partitions = compared(reconcile(manifest.results), own.partitions)
+    partitions = compare_reports(reconcile(manifest.results), own.partitions)
     return replace(own, partitions=partitions, new_files=manifest.new_files)
 
 

@@ -13,7 +13,7 @@ from kseg.cluster.copies import Copies
 from kseg.errors import KsegError
 from kseg.export.commit.manifest import FOLDER, Key, finished_result
 from kseg.export.commit.shapes import MARKER, parse_json, require_shape
-from kseg.export.commit.sources import done_of, told_apart, unchanged
+from kseg.export.commit.sources import find_exported, find_unchanged, split_by_presence
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
@@ -174,7 +174,7 @@ class FinishedOrders:
         wanted, known = defaultdict[Key, set[OffsetRange]](set), defaultdict[Key, Coverage](Coverage)
         for order in orders:
             wanted[order.topic, order.partition].add(order.offsets)
-        for key, done in done_of(kept).items():
+        for key, done in find_exported(kept).items():
             known[key] += done.offsets
         taken: list[Result] = []
         for result in self._valid(copies):
@@ -194,8 +194,8 @@ class FinishedOrders:
             name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)
         ]
         found = [result for name in names if (result := _read(name, self._options, self._place)) is not None]
-        present, _ = told_apart(found, copies)
-        return unchanged(present, self._options[0], copies)
+        present, _ = split_by_presence(found, copies)
+        return find_unchanged(present, self._options[0], copies)
 
     def _is_over(self, match: re.Match[str]) -> bool:
         return match[1] not in self._under_way

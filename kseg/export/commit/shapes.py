@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.export.undecoded import PLURALS
 from kseg.export.write.parquet import ATTEMPT, ATTEMPTS
 
@@ -36,7 +36,7 @@ class UnfitError(Exception):
 def parse_json(content: bytes, name: str, most: int) -> Any:
     """Parse a JSON file of up to `most` bytes. Raises KsegError if it is larger or isn't JSON."""
     if len(content) > most:
-        raise KsegError(f"the file has more than {counted(most, 'byte')}, so kseg didn't write it", name)
+        raise KsegError(f"the file has more than {plural(most, 'byte')}, so kseg didn't write it", name)
     try:
         return json.loads(content.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

@@ -35,7 +35,7 @@ def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
     }
 
 
-def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result], list[Result]]:
+def split_by_presence(results: Iterable[Result], copies: Copies) -> tuple[list[Result], list[Result]]:
     """Return the results of existing partitions, and those of absent ones.
 
     A partition is absent if it was deleted, or if its topic's name now belongs to a later topic. A result without a
@@ -53,7 +53,7 @@ def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result],
     return present, absent
 
 
-def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
+def find_deleted_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
     """Return the deleted partitions by topic, partition and topic's id; other sources may still have the rest.
 
     A partition is deleted if its topic was recreated, or if none of its former directories has it.
@@ -72,7 +72,7 @@ def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
     return replica.startswith(sources) if is_remote(replica) else not Path(replica).exists()
 
 
-def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+def find_unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
     """Return the results whose sources are deleted, unchanged, or compacted.
 
     Exported records stay even if compaction has removed them from the log.
@@ -103,14 +103,14 @@ def _size_now(log: str) -> int | None:
         return None
 
 
-def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
+def keep_complete(results: Iterable[Result], there: Collection[str]) -> list[Result]:
     """Return the results whose files all exist, under their final or their attempts' names."""
     return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
 
 
 def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
     """Return the results of partitions that haven't grown: a later record may supersede any earlier one."""
-    finished = done_of(results)
+    finished = find_exported(results)
     return [
         result
         for result in results
@@ -169,7 +169,7 @@ def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
     return found
 
 
-def done_of(results: Iterable[Result]) -> dict[Key, Done]:
+def find_exported(results: Iterable[Result]) -> dict[Key, Done]:
     """Return the exported part of each partition: offsets, except lost ones, and files read to their end."""
     return {key: _done(own) for key, own in by_partition(results).items()}
 
@@ -183,12 +183,12 @@ def _done(results: list[Result]) -> Done:
             ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files.add((source.path, source.size, source.modified_ms))
-    offsets = Coverage.joined([result.tally.covered for result in results])
-    holes = Coverage.joined([result.tally.open_holes for result in results])
+    offsets = Coverage.join([result.tally.read_offsets for result in results])
+    holes = Coverage.join([result.tally.open_holes for result in results])
     return Done(offsets, frozenset(files), ends, holes)
 
 
-def without_gone(results: Iterable[Result], copies: Copies) -> list[Result]:
+def drop_deleted_logs(results: Iterable[Result], copies: Copies) -> list[Result]:
     """Return the results without deleted logs of existing copies: such logs can't change any more."""
     listed = {replica.path: {each.log for each in replica.segments} for known in copies.values() for replica in known}
     return [_without_gone(result, listed[result.replica]) if result.replica in listed else result for result in results]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit.check import TableContents, TableDiffersError, count_rows
 from kseg.export.commit.manifest import FOLDER, Key, Manifest, latest_number
-from kseg.export.commit.merge import Joined, condensed
+from kseg.export.commit.merge import Joined, condense
 from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
 from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
 from kseg.export.commit.sources import by_partition
@@ -85,7 +85,7 @@ class TableCommits:
         if is_unchanged(plan, joined) and not self._log.is_buried():  # others' commits may bury kseg's
             return self._commit_result(previous, is_new=False)
         telling = tuple(_with_permanent_names(result) for result in joined.new)
-        results = condensed(result for result in [*joined.kept, *telling] if result.says_something)
+        results = condense(result for result in [*joined.kept, *telling] if result.says_something)
         manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
         gone = () if plan.overwrites else tuple(_rows_that_go(previous.results, joined.kept, self.place.url))
         replaces_all = plan.overwrites and previous.number > 0
@@ -184,7 +184,7 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
         for topic_id in dict.fromkeys(result.topic_id for result in results):
             own, others = _of_topic(topic_id, kept_of.get(key, ()))
             lost = _find_uncovered((result for result in results if result.topic_id == topic_id), own)
-            theirs = Coverage.joined([result.tally.intact for result in others])
+            theirs = Coverage.join([result.tally.intact for result in others])
             for part in lost.ranges:
                 if theirs.meets(part):
                     name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
@@ -200,7 +200,7 @@ def _find_uncovered(results: Iterable[Result], kept: list[Result]) -> Coverage:
     """Return the offsets of a topic's removed results, minus the offsets that its kept results cover."""
     still = {(result.replica, result.tally.span) for result in kept}
     spans = [span for each in results if (span := each.tally.span) is not None and (each.replica, span) not in still]
-    return Coverage(tuple(spans)).without(Coverage.joined([result.tally.intact for result in kept]))
+    return Coverage(tuple(spans)).without(Coverage.join([result.tally.intact for result in kept]))
 
 
 def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:

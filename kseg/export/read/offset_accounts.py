@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import numbers
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.export.coverage import Coverage
 from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
@@ -155,7 +155,7 @@ class FileOrder:
         self._ranges.add(first, last)
         self._next = last + 1
 
-    def explained(self, taken: OffsetSet) -> OffsetSet:
+    def explained_offsets(self, taken: OffsetSet) -> OffsetSet:
         """Return the explained offsets together with `taken`, the offsets of all records; call this last."""
         for first, last in zip(*self._between, strict=True):
             if not taken.meets(first, last):
@@ -327,7 +327,7 @@ class Accounts:
             tally.missed = min(tally.missed, taken.first - tally.first_offset)
         tally.losses = list(_without_taken(tally.losses, taken))
         lost = tally.lost_offsets.union()
-        explained = self._order.explained(taken)
+        explained = self._order.explained_offsets(taken)
         span = OffsetRange(tally.first_offset + tally.missed, tally.next_offset)
         holes = (Coverage(tuple(explained.ranges(LEAST, MOST))) + lost).missing(span)
         tally.holes, tally.lost = list(holes.ranges), lost.count
@@ -431,7 +431,7 @@ class Accounts:
             if row in damages:
                 self.add_damage(damages[row], header.last_offset + 1)
             elif problem is not None:
-                detail = f"{counted(problem.records_read, 'record')} can be read"
+                detail = f"{plural(problem.records_read, 'record')} can be read"
                 kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
                 self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
             elif header.last_offset >= self.first:

@@ -16,7 +16,7 @@ from kseg import kernel
 from kseg.arrow import HEADERS, Origin, as_record_batch, numbers
 from kseg.cluster.copies import SegmentSource
 from kseg.cluster.joined_log import joined_at
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import KsegError, OpenError, plural
 from kseg.export.columns.header_maps import header_maps
 from kseg.export.plan import ByteRange, WorkOrder
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
@@ -25,7 +25,7 @@ from kseg.export.settings import NOTHING, TOPIC_ID, DecodedColumns, Isolation, R
 from kseg.index.entries import OffsetIndex
 from kseg.index.header_scan import checked_headers
 from kseg.kernel.contract import ALL_CONTENTS, LEAST, MOST, ROW, SIZE, START, Columns, Contents
-from kseg.log.committed import ReadCommitted, Withheld, find_withheld, read_committed
+from kseg.log.committed import HeldBackOffsets, ReadCommitted, find_withheld, read_committed
 from kseg.log.segments import entry_problem
 from kseg.log.selected_records import RecordPicker
 from kseg.reading.batch import BatchHeader, parse_header
@@ -256,7 +256,7 @@ class OrderReader:
             is_gapless=order.is_gapless,
         )
         self._transactions: ReadCommitted | None = None
-        self._withheld: Withheld | None = None
+        self._withheld: HeldBackOffsets | None = None
         self._latest: dict[bytes, int] | None = None
         self._picker: RecordPicker | None = None
         self._redactor = None if options.redaction is None else BatchRedactor(options.redaction)
@@ -293,14 +293,14 @@ class OrderReader:
             yield f"{replica}: {tally.withheld.line()}"
         if tally.without_time:
             yield (
-                f"{replica}: {counted(tally.without_time, 'timestamp is', 'timestamps are')} outside of the years 1 to"
+                f"{replica}: {plural(tally.without_time, 'timestamp is', 'timestamps are')} outside of the years 1 to"
                 " 9999, so the column timestamp is null"
             )
         for counts in tally.decoded:
             if counts.undecoded:
                 yield f"{replica}: {counts.line()}"
         if tally.passed_over:
-            yield f"{replica}: kseg skipped {counted(tally.passed_over, 'record')}: another record has the same offset"
+            yield f"{replica}: kseg skipped {plural(tally.passed_over, 'record')}: another record has the same offset"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records in the log's order, as the kernel returns them: a few KiB to a few MiB at a time.
@@ -404,8 +404,8 @@ class OrderReader:
             topic_ids = pa.repeat(pa.scalar(self.order.topic_id, TOPIC_ID.type), batch.num_rows)
             batch = batch.append_column(TOPIC_ID, topic_ids)
         if self._decoded is not None:
-            batch = self._decoded.added(batch)
-            self.tally.undecoded = self._decoded.undecoded
+            batch = self._decoded.add_columns(batch)
+            self.tally.undecoded = self._decoded.failure_count
             self.tally.decoded = list(self._decoded.parts.values())
         if self.options.has_header_maps and self.options.headers:  # decoders need lists
             place = batch.schema.get_field_index("headers")
@@ -540,7 +540,7 @@ def _digest(key: bytes) -> bytes:
     return key if len(key) <= 16 else blake2b(key, digest_size=16).digest() + b"\0"
 
 
-def coalesced(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
+def coalesce_batches(batches: Iterator[pa.RecordBatch], max_bytes: int, max_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the records in batches of a useful size: small ones are joined, large ones cut, by bytes and rows.
 
     A batch with a quarter of the bytes or rows stays unchanged, since joining copies it.

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, OpenError, UsageError, counted, quoted
+from kseg.errors import KsegError, OpenError, UsageError, plural, quote
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.columns.flat_columns import is_decoded, with_all_columns
 from kseg.export.destination import Destination
@@ -422,7 +422,7 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
     cut = next((topic for topic in topics if set(topic) & set(form.unreadable)), None)
     if cut is not None:
         raise UsageError(
-            f"readers of {form.title} can't find files of the topic {quoted(cut)}; "
+            f"readers of {form.title} can't find files of the topic {quote(cut)}; "
             "choose another --format, or other topics"
         )
 
@@ -530,7 +530,7 @@ class _ExportedRows:
                     batch = next(self._batches, None)
             if batch is None:
                 raise KsegError(
-                    f"the file has {counted(self._next, 'row')}, but the manifest says {end};"
+                    f"the file has {plural(self._next, 'row')}, but the manifest says {end};"
                     " export again with --overwrite",
                     self._where,
                 )

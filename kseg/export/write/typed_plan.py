@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.cluster.schemas_topic import SchemasTopic
-from kseg.decode.avro import file_schema, needed_schemas, schema_files
+from kseg.decode.avro import file_schema, find_references, schema_files
 from kseg.decode.decoded import Headers, NotDecodable, Part, one_line
 from kseg.decode.protobuf import RegisteredFile, described_message
 from kseg.decode.schema_registry import RegisteredSchema, Registry, read_registry
@@ -23,10 +23,10 @@ from kseg.export.columns.column_types import (
     MismatchError,
     NamesError,
     Scalar,
-    bounded,
-    unified,
+    check_bounds,
+    check_names,
+    unify,
     unlike,
-    with_names_apart,
 )
 from kseg.export.columns.flat_columns import require_distinct_columns
 from kseg.export.columns.typed_cells import (
@@ -152,7 +152,7 @@ class TopicSchemas:
         if schema.kind == "PROTOBUF":
             file = RegisteredFile(self._registry, schema)
             return b64encode(file.descriptors()).decode(), file.message(indexes).full_name
-        needed = needed_schemas(self._registry, schema)
+        needed = find_references(self._registry, schema)
         if schema.kind == "AVRO":
             return (*(each.text for each in needed), schema.text)
         return (schema.text, *self._reference_texts(schema, needed))
@@ -161,7 +161,7 @@ class TopicSchemas:
         """Yield the names of referenced schemas, each followed by its text."""
         for referring in (schema, *needed):
             for reference in referring.references:
-                found = self._registry.referred(reference)
+                found = self._registry.resolve_reference(reference)
                 if found is not None:
                     yield from (reference.name, found.text)
 
@@ -265,7 +265,7 @@ class _GrowingType:
         if schema.problem:
             raise NotDecodable(schema.problem)
         own = column_reader(schema).type
-        wide = with_names_apart(own if self.type is None else bounded(unified(self.type, own)))
+        wide = check_names(own if self.type is None else check_bounds(unify(self.type, own)))
         refused = None if self.written is None else unlike(self.written, wide)
         if refused is not None:
             raise refused
@@ -295,7 +295,7 @@ class _GrowingType:
 def _differ(own: ColumnType, error: MismatchError, found: KnownSchema) -> bool:
     """Return whether an earlier schema is incompatible with the given one."""
     try:
-        unified(own, column_reader(found.schema).type)
+        unify(own, column_reader(found.schema).type)
     except MismatchError as same:
         return same.field == error.field
     return False

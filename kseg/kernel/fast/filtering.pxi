@@ -19,7 +19,7 @@ cdef inline bint is_same(Bytes* text, Bytes* other) noexcept nogil:
     return text.size == other.size and (text.size <= 0 or memcmp(text.at, other.at, text.size) == 0)
 
 
-cdef inline uint64_t mixed(uint64_t number) noexcept nogil:
+cdef inline uint64_t mix(uint64_t number) noexcept nogil:
     """Return the number's bits mixed evenly: splitmix64."""
     number += 0x9E3779B97F4A7C15U
     number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9U
@@ -67,7 +67,7 @@ cdef class Filter:
             return False
         if timestamp < self.first_timestamp or timestamp > self.last_timestamp:
             return False
-        if self.has_share and mixed(<uint64_t>offset) >= self.share:
+        if self.has_share and mix(<uint64_t>offset) >= self.share:
             return False
         if self.key.size >= 0 and not (
                 view.texts[KEY].size == self.key.size and memcmp(view.texts[KEY].at, self.key.at, self.key.size) == 0):

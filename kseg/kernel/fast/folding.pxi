@@ -378,7 +378,7 @@ cdef class HeaderFold:
         producer.continued = CONTINUED_BY_BROKER if has_append_time else CONTINUED
         return 0
 
-    def continued(self):
+    def take_continued(self):
         cdef Growing ids = self.continued_ids
         cdef Producer* producer
         cdef Py_ssize_t i

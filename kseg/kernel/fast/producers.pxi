@@ -34,7 +34,7 @@ cdef class ProducerTable:
         return (known.id, known.epoch, known.last_sequence, known.last_offset, known.offset_delta, known.timestamp,
                 known.coordinator_epoch, known.first_offset)
 
-    def passed(self, int64_t producer_id):
+    def count_passed(self, int64_t producer_id):
         cdef Producer* known = self.find(producer_id)
         if known == NULL:
             return 0, 0

@@ -15,19 +15,19 @@ cdef inline Py_ssize_t bucket_of(int64_t number) noexcept nogil:
 
 cdef uint64_t hash_of(Bytes key) noexcept nogil:
     """Return a hash of 64 bits: eight bytes at a time, little-endian."""
-    cdef uint64_t result = mixed(<uint64_t>key.size), word
+    cdef uint64_t result = mix(<uint64_t>key.size), word
     cdef int64_t at = 0
     cdef int i
     while key.size - at >= 8:
         word = 0
         for i in range(8):
             word |= <uint64_t>key.at[at + i] << (8 * i)
-        result = mixed(result ^ word)
+        result = mix(result ^ word)
         at += 8
     word = 0
     for i in range(<int>(key.size - at)):
         word |= <uint64_t>key.at[at + i] << (8 * i)
-    return mixed(result ^ word)
+    return mix(result ^ word)
 
 
 cdef int64_t floor_of(int64_t number, int64_t divisor) noexcept nogil:

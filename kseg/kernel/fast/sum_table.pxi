@@ -54,7 +54,7 @@ cdef class SumTable:
 
     cdef int64_t* find(self, int64_t first) noexcept nogil:
         """Return NULL for a missing row."""
-        cdef uint64_t hashed = mixed(<uint64_t>first ^ self.salt)
+        cdef uint64_t hashed = mix(<uint64_t>first ^ self.salt)
         cdef uint64_t place = hashed, found
         cdef int64_t* row
         if self.place_count == 0:
@@ -73,7 +73,7 @@ cdef class SumTable:
     cdef void expect(self, int64_t first) noexcept nogil:
         """Prefetch memory that `find` will read soon: many such reads at once take little longer than one."""
         if self.place_count:
-            prefetch(&self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)])
+            prefetch(&self.places[mix(<uint64_t>first ^ self.salt) & (self.place_count - 1)])
 
     cdef int64_t* add(self, int64_t first) except NULL nogil:
         """Add a row of zeros after its first value, which must be new."""
@@ -114,7 +114,7 @@ cdef class SumTable:
         """Do the same for the most likely row."""
         cdef uint64_t found
         if self.place_count:
-            found = self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)]
+            found = self.places[mix(<uint64_t>first ^ self.salt) & (self.place_count - 1)]
             if found:
                 prefetch(self.rows + ((found & 0xFFFFFFFFU) - 1) * self.width)
 
@@ -125,7 +125,7 @@ cdef class SumTable:
             self.take_place(i)
 
     cdef void take_place(self, Py_ssize_t number) noexcept nogil:
-        cdef uint64_t hashed = mixed(<uint64_t>self.rows[number * self.width] ^ self.salt)
+        cdef uint64_t hashed = mix(<uint64_t>self.rows[number * self.width] ^ self.salt)
         cdef uint64_t place = hashed & (self.place_count - 1)
         while self.places[place] != 0:
             place = (place + 1) & (self.place_count - 1)

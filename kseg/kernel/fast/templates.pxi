@@ -35,7 +35,7 @@ TEXT_OPS = (TEXT, SKIP_IF_NULL, SKIP_UNLESS_NULL, JSON_TEXT, JSON_VALUE, CSV_TEX
 SLOT_OPS = (INTEGER, WORD, SKIP_IF_ZERO, SKIP_UNLESS_ZERO, SKIP_IF_NEGATIVE, JSON_TIME, TIME)
 
 
-def joined(flat):
+def join_literals(flat):
     """Return operations (literal, its size, code, a, b) that each begin with their literal; the last is END_OF_LINE.
 
     And the slots of each memo: neighbours that change as seldom stand between a SAME and a KEEP.
@@ -107,7 +107,7 @@ cdef class CompiledTemplate:
         self.literals = literals + b"".join(b"".join(table.texts) for table in words) + bytes(SHORT)
         self.template.literals = <const uint8_t*>PyBytes_AsString(self.literals)
         self.template.words = <WordTable*>calloc(self.word_tables + 1, sizeof(WordTable))
-        operations, memos = joined(flat)
+        operations, memos = join_literals(flat)
         self.template.ops = <Operation*>calloc(len(operations), sizeof(Operation))
         self.template.memos = <Memo*>calloc(len(memos) + 1, sizeof(Memo))
         if self.template.ops == NULL or self.template.words == NULL or self.template.memos == NULL:

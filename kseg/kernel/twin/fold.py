@@ -49,11 +49,11 @@ class ProducerTable:
 
     def pass_batch(self, values: ProducerValues, records: int) -> None:
         """Set the values of a producer after one more of its batches."""
-        batches, records_before = self.passed(values[0])
+        batches, records_before = self.count_passed(values[0])
         self.put(values)
         self._passed[values[0]] = batches + 1, int64(records_before + records)
 
-    def passed(self, producer_id: int) -> tuple[int, int]:
+    def count_passed(self, producer_id: int) -> tuple[int, int]:
         """Return the batches and records of a producer that were passed since its last `put`."""
         return self._passed.get(producer_id, (0, 0))
 
@@ -191,7 +191,7 @@ class HeaderFold:
             if known[7] >= 0 and header.is_transactional:
                 self._continued[known[0]] = header.append_time is not None
 
-    def continued(self) -> list[tuple[int, int | None]]:
+    def take_continued(self) -> list[tuple[int, int | None]]:
         """Return producers with batches of open transactions since the last call; see the contract."""
         continued, self._continued = self._continued, {}
         known = [(self.producers.get(producer_id), by_broker) for producer_id, by_broker in continued.items()]

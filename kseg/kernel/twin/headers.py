@@ -180,7 +180,7 @@ def scan(buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tu
 
 def _crc_holds(batch: memoryview, magic: int) -> bool:
     checksum = checksum_of(magic)
-    return crc_function(magic)(batch[checksum.covers_from :], 0) == checksum.stored(batch)
+    return crc_function(magic)(batch[checksum.covers_from :], 0) == checksum.read_stored(batch)
 
 
 def _put_row(rows: Rows, number: int, at: int, size: int, is_valid: int) -> None:

@@ -250,7 +250,7 @@ def _entries(body: bytes) -> Iterator[tuple[int, int, bytes | None]]:
         at += size
 
 
-def unwrapped(wrapper: Header, body: bytes) -> tuple[Header, int]:
+def unwrap(wrapper: Header, body: bytes) -> tuple[Header, int]:
     """Return a wrapper's header with its messages' base offset and count, and the number to add to stored offsets.
 
     v0 stores offsets absolute. v1 stores them relative, so that the last one is the wrapper's, unless the wrapper's is
@@ -268,7 +268,7 @@ def unwrapped(wrapper: Header, body: bytes) -> tuple[Header, int]:
 
 def _messages(wrapper: Header, body: bytes) -> Iterator[RecordValues | RecordProblem]:
     """Yield the messages of a wrapper. An incomplete last entry ends them silently, as in Kafka."""
-    surveyed, shift = unwrapped(wrapper, body)
+    surveyed, shift = unwrap(wrapper, body)
     if surveyed.records_count == 0 or shift < 0:
         yield RecordProblem(wrapper.position, Problem.BAD_RECORD, 0, 0)
         return

@@ -18,7 +18,7 @@ from kseg.kernel.contract import (
 )
 from kseg.kernel.twin.headers import Header, int64, sequence_after
 from kseg.kernel.twin.lines import Line, Shown
-from kseg.kernel.twin.records import MARKERS, Control, RecordValues, Row, read_control, read_rows, unwrapped
+from kseg.kernel.twin.records import MARKERS, Control, RecordValues, Row, read_control, read_rows, unwrap
 from kseg.kernel.twin.rows import RecordChoice
 
 _Texts = Sequence[bytes | None]
@@ -122,7 +122,7 @@ class Renderer:
                 self._output.write(line.text(_values_of(_batch_slots(header), message, self._texts(message))))
             return
         if header.is_wrapper and row.body is not None:
-            header, _ = unwrapped(header, bytes(row.body))
+            header, _ = unwrap(header, bytes(row.body))
         self._put_batch(
             line,
             _values_of(_batch_slots(header), message, (message.key, message.value, None, *_NOT_DECODED)),

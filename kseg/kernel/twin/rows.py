@@ -61,7 +61,7 @@ def _is_wanted(record: RecordValues, wanted: RecordFilter) -> bool:
     return (
         wanted.first_offset <= record.offset <= wanted.last_offset
         and wanted.first_timestamp <= record.timestamp <= wanted.last_timestamp
-        and (wanted.share is None or mixed(record.offset) < wanted.share)
+        and (wanted.share is None or mix(record.offset) < wanted.share)
         and wanted.key in (None, record.key)
         and _has_part(record.key, wanted.key_part)
         and _has_part(record.value, wanted.value_part)
@@ -81,7 +81,7 @@ def _has_headers(record: RecordValues, wanted: tuple[tuple[bytes, bytes | None],
     return not missing
 
 
-def mixed(number: int) -> int:
+def mix(number: int) -> int:
     """Return the number's bits mixed evenly: splitmix64."""
     number = (number + _INCREMENT) & _64_BITS
     number = (number ^ number >> 30) * _FIRST_FACTOR & _64_BITS
@@ -169,24 +169,24 @@ def replace_contents(
                 records[start + old.place : start + old.place + len(new)] = new
 
 
-class _Placed(NamedTuple):
+class _Content(NamedTuple):
     """A content of a record, and where it stands."""
 
     place: int
     content: bytes | None
 
 
-def _pairs(record: Cursor) -> Iterator[tuple[_Placed, _Placed]]:
+def _pairs(record: Cursor) -> Iterator[tuple[_Content, _Content]]:
     """Yield key and value of a record that can be read, then those of its headers."""
     record.varint()
     record.take(1)
     record.varlong()
     record.varint()
-    yield _placed(record), _placed(record)
+    yield _locate_content(record), _locate_content(record)
     for _ in range(record.varint()):
-        yield _placed(record), _placed(record)
+        yield _locate_content(record), _locate_content(record)
 
 
-def _placed(record: Cursor) -> _Placed:
+def _locate_content(record: Cursor) -> _Content:
     content = record.take_sized(record.varint())
-    return _Placed(record.at - len(content or b""), content)
+    return _Content(record.at - len(content or b""), content)

@@ -27,7 +27,7 @@ from kseg.kernel.statistics_contract import (
 )
 from kseg.kernel.twin.headers import Header, int64, read_lone_header, rows_of
 from kseg.kernel.twin.records import RecordValues, read_rows
-from kseg.kernel.twin.rows import mixed
+from kseg.kernel.twin.rows import mix
 
 _WORD = 8
 _FIRST_HOUR = 72
@@ -36,9 +36,9 @@ _FIRST_HOUR = 72
 
 def hash_of(key: bytes) -> int:
     """Return a hash of 64 bits: eight bytes at a time, little-endian."""
-    result = mixed(len(key))
+    result = mix(len(key))
     for at in range(0, len(key) + 1, _WORD):
-        result = mixed(result ^ int.from_bytes(key[at : at + _WORD], "little"))
+        result = mix(result ^ int.from_bytes(key[at : at + _WORD], "little"))
     return int64(result)
 
 

@@ -1,11 +1,11 @@
 """Blocks of a report about batches, codecs and producers."""
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec, codec_name
 from kseg.kernel.statistics_contract import BATCH_SIZE, LINGERS_MS, Measure
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Figure, Sentence, Table, Weight, line_of, topic_line
-from kseg.report.charts import COLORS, Bin, Strip, StripPart, columns, stacked
-from kseg.report.gather import Gathered, TopicFacts
+from kseg.report.charts import COLORS, Bin, Strip, StripPart, columns, draw_strips
+from kseg.report.gather import ReportFacts, TopicFacts
 from kseg.report.sums import LogHistogram, ProducerSums, axis_size, count_text, ratio_text, share_text, short_count
 from kseg.sizes import human_size
 
@@ -40,7 +40,7 @@ _PRODUCER_COLUMNS = (
 )
 
 
-def batches_block(known: Gathered) -> Block:
+def batches_block(known: ReportFacts) -> Block:
     """Return the block about batches of data; batches of control records aren't counted."""
     topics = [topic for topic in known.by_size if topic.sums["batches"]]
     sizes, records = known.all.histograms[Measure.BATCH_SIZE], known.all.histograms[Measure.BATCH_RECORDS]
@@ -169,7 +169,7 @@ _CODEC_COLUMNS = (
 )
 
 
-def codecs_block(known: Gathered) -> Block:
+def codecs_block(known: ReportFacts) -> Block:
     """Return the block about bodies of batches by codec."""
     topics = [topic for topic in known.by_size if topic.sums.codecs]
     tables = (
@@ -180,7 +180,7 @@ def codecs_block(known: Gathered) -> Block:
     figures: tuple[Figure, ...] = ()
     if topics and not known.choices.is_quick:
         title = "Bytes by topic and codec; pale: bytes saved by the codec"
-        figures = (Figure(title, stacked(title, [_strip(each) for each in topics[:_MOST_STRIPS]], _NAMES)),)
+        figures = (Figure(title, draw_strips(title, [_strip(each) for each in topics[:_MOST_STRIPS]], _NAMES)),)
     notes = (
         "Bytes of the batches' bodies, without headers. The ratio is for compressed batches only."
         if not known.choices.is_quick
@@ -193,7 +193,7 @@ def _name(codec: int) -> str:
     return codec_name(codec) or f"unknown {codec}"
 
 
-def _rows(known: Gathered, topic: TopicFacts) -> list[tuple[Cell, ...]]:
+def _rows(known: ReportFacts, topic: TopicFacts) -> list[tuple[Cell, ...]]:
     total = sum(each.stored_size for each in topic.sums.codecs.values()) or 1
     rows: list[tuple[Cell, ...]] = []
     for codec, each in sorted(topic.sums.codecs.items()):
@@ -229,7 +229,7 @@ def _strip(topic: TopicFacts) -> Strip:
     return Strip(topic.name, tuple(parts), "" if ratio is None else ratio_text(ratio))
 
 
-def _codec_verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
+def _codec_verdicts(known: ReportFacts, topics: list[TopicFacts]) -> list[Sentence]:
     verdicts = []
     plain = {each.name: each.sums.codecs[0].stored_size for each in topics if 0 in each.sums.codecs}
     total = sum(one.stored_size for each in topics for one in each.sums.codecs.values())
@@ -273,19 +273,19 @@ _TRANSACTION_COLUMNS = (
 )
 
 
-def producers_block(known: Gathered) -> Block:
+def producers_block(known: ReportFacts) -> Block:
     """Return the block about producers by topic."""
     topics = [topic for topic in known.by_size if topic.sums.producers]
     rows = [(topic, each) for topic in topics for each in _by_size(topic)]
     left = sum(topic.sums.other_producers for topic in topics)
     notes = ["First timestamp: the base timestamp of the first batch. Last timestamp: the largest of all batches."]
     if left:
-        notes.append(f"The table omits {counted(left, 'producer')} with fewer bytes.")
+        notes.append(f"The table omits {plural(left, 'producer')} with fewer bytes.")
     verdicts = []
     restless = max((pair for pair in rows if pair[1].id >= 0), key=lambda pair: pair[1].epochs, default=None)
     if restless is not None and restless[1].epochs >= _MANY_EPOCHS:
         topic, producer = restless
-        sentence = f"{topic.name}: producer {producer.id} changed its epoch {counted(producer.epochs, 'time')}."
+        sentence = f"{topic.name}: producer {producer.id} changed its epoch {plural(producer.epochs, 'time')}."
         verdicts.append(Sentence(sentence, topic_line(topic, "txns"), Weight.WATCH))
     tables = (
         Table(
@@ -323,7 +323,7 @@ def _writer_row(topic: TopicFacts, each: ProducerSums) -> tuple[Cell, ...]:
     )
 
 
-def transactions_block(known: Gathered) -> Block:
+def transactions_block(known: ReportFacts) -> Block:
     """Return the block about transactions: open ones, and their share of all batches."""
     is_open = [trouble for trouble in known.check_up.troubles if trouble.id in _OPEN]
     topics = [topic for topic in known.by_size if topic.sums["transactional"] or topic.sums["control_batches"]]

@@ -20,8 +20,8 @@ from kseg.report.block import (
     topic_line,
 )
 from kseg.report.blocks.batches import ratio_of
-from kseg.report.charts import Strip, StripPart, stacked
-from kseg.report.gather import Gathered, PartitionFacts, PlacedKey, TopicFacts
+from kseg.report.charts import Strip, StripPart, draw_strips
+from kseg.report.gather import PartitionFacts, PlacedKey, ReportFacts, TopicFacts
 from kseg.report.sums import age_text, has_sketches, ratio_text, share_text, sketched_count
 from kseg.sizes import human_size
 from kseg.system.terminal_text import escaped_text
@@ -47,7 +47,7 @@ _COUNT_COLUMNS = (
 )
 
 
-def keys_block(known: Gathered) -> Block:
+def keys_block(known: ReportFacts) -> Block:
     """Return the block about keys with the most records, topic by topic."""
     if known.choices.is_quick:
         return Block("keys", "Hot keys", notes=("Unknown: --quick reads no records.",))
@@ -65,7 +65,7 @@ def keys_block(known: Gathered) -> Block:
     return Block("keys", "Hot keys", tuple(_key_verdicts(known, topics)), tables=tables, notes=tuple(_notes(known)))
 
 
-def _notes(known: Gathered) -> list[str]:
+def _notes(known: ReportFacts) -> list[str]:
     notes = [
         "A key in several partitions counts in each of them. In topics with very many keys, the number of a key's"
         " records is a minimum."
@@ -86,7 +86,7 @@ def _notes(known: Gathered) -> list[str]:
     return notes
 
 
-def _rows(known: Gathered, topic: TopicFacts) -> list[tuple[Cell, ...]]:
+def _rows(known: ReportFacts, topic: TopicFacts) -> list[tuple[Cell, ...]]:
     hot = sorted(topic.keys.values(), key=lambda each: (-each.key.records, -each.key.size, each.key.last_offset))
     records = max(topic.sums["records"], 1)
     return [
@@ -103,7 +103,7 @@ def _rows(known: Gathered, topic: TopicFacts) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _name(known: Gathered, placed: PlacedKey, place: int) -> str:
+def _name(known: ReportFacts, placed: PlacedKey, place: int) -> str:
     """Return the text for a key: a number, a substitute, or itself."""
     choices = known.choices
     if not choices.shows_keys and choices.redact_key is None:
@@ -141,7 +141,7 @@ def _count_row(topic: TopicFacts) -> tuple[Cell, ...]:
     return (topic.name, topic.sums["records"], words, keyed / count if count else None, topic.sums["null_keys"])
 
 
-def _key_verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
+def _key_verdicts(known: ReportFacts, topics: list[TopicFacts]) -> list[Sentence]:
     found = []
     for topic in topics:
         records = topic.sums["records"]
@@ -183,7 +183,7 @@ _TOPIC_COLUMNS = (
 )
 
 
-def compaction_block(known: Gathered) -> Block:
+def compaction_block(known: ReportFacts) -> Block:
     """Return the block about partitions with work for the log cleaner."""
     partitions = [each for each in known.in_use if each.cleaning is not None]
     if not partitions:
@@ -197,7 +197,7 @@ def compaction_block(known: Gathered) -> Block:
     if not known.choices.is_quick:
         tables.append(Table("compactionTopics", "By topic", _TOPIC_COLUMNS, tuple(map(_topic_row, topics))))
     title = "Clean and dirty bytes"
-    figures = (Figure(title, stacked(title, [_strip(each) for each in partitions[:_MOST_STRIPS]], _NAMES)),)
+    figures = (Figure(title, draw_strips(title, [_strip(each) for each in partitions[:_MOST_STRIPS]], _NAMES)),)
     notes = (
         "Superseded: a later record before the active segment has the same key. kseg estimates the bytes that"
         " compaction would free from these records' sizes and the topic's compression. Tombstones stay for"
@@ -209,7 +209,7 @@ def compaction_block(known: Gathered) -> Block:
     )
 
 
-def freed(known: Gathered, partition: PartitionFacts) -> int | None:
+def freed_bytes(known: ReportFacts, partition: PartitionFacts) -> int | None:
     """Return the approximate bytes that compaction would free; None if records weren't read."""
     if partition.superseded is None:
         return None
@@ -217,7 +217,7 @@ def freed(known: Gathered, partition: PartitionFacts) -> int | None:
     return min(round(partition.superseded.size / ratio), partition.size)
 
 
-def _dirty_row(known: Gathered, each: PartitionFacts) -> tuple[Cell, ...]:
+def _dirty_row(known: ReportFacts, each: PartitionFacts) -> tuple[Cell, ...]:
     cleaning = each.cleaning
     assert cleaning is not None
     words = "; ".join(filter(None, (cleaning_text(cleaning), keys_text(cleaning))))
@@ -229,7 +229,7 @@ def _dirty_row(known: Gathered, each: PartitionFacts) -> tuple[Cell, ...]:
         each.size,
         cleaning.first_dirty,
         None if each.superseded is None else each.superseded.records,
-        freed(known, each),
+        freed_bytes(known, each),
         words,
     )
 
@@ -260,10 +260,10 @@ def _strip(each: PartitionFacts) -> Strip:
     return Strip(each.name, parts, "" if cleaning.dirty_ratio is None else share_text(cleaning.dirty_ratio))
 
 
-def _dirty_verdicts(known: Gathered, topics: list[TopicFacts], partitions: list[PartitionFacts]) -> list[Sentence]:
+def _dirty_verdicts(known: ReportFacts, topics: list[TopicFacts], partitions: list[PartitionFacts]) -> list[Sentence]:
     verdicts = []
     for topic in topics:
-        frees = sum(freed(known, each) or 0 for each in topic.partitions if each.cleaning is not None)
+        frees = sum(freed_bytes(known, each) or 0 for each in topic.partitions if each.cleaning is not None)
         if frees >= _WORTH_COMPACTION or (topic.size and frees >= topic.size / 2):
             share = share_text(frees / max(topic.size, 1))
             sentence = f"{topic.name}: compaction would free about {human_size(frees)}, {share} of the topic."
@@ -308,7 +308,7 @@ _DIR_COLUMNS = (
 )
 
 
-def skew_block(known: Gathered) -> Block:
+def skew_block(known: ReportFacts) -> Block:
     """Return the block about ratios of the largest partition to the median one."""
     answering = {topic.name: known.answering(topic) for topic in known.topics.values() if topic.size}
     skewed = (_skew_row(name, partitions) for name, partitions in answering.items() if len(partitions) > 1)
@@ -353,7 +353,7 @@ def _to_median(numbers: list[int]) -> float | None:
     return max(numbers) / middle if middle else None
 
 
-def _dir_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _dir_rows(known: ReportFacts) -> tuple[tuple[str | int | float | None, ...], ...]:
     sizes: dict[str, tuple[int, int]] = {}
     for each in known.partitions:
         size, count = sizes.get(str(each.log_dir), (0, 0))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.statistics_contract import Measure
 from kseg.log.sizes import LEFTOVERS, OTHERS, FileSizes
@@ -20,12 +20,12 @@ from kseg.report.block import (
     partition_line,
 )
 from kseg.report.blocks.batches import histogram_figure
-from kseg.report.blocks.keys import freed
+from kseg.report.blocks.keys import freed_bytes
 from kseg.report.charts import Tile, treemap
 from kseg.report.gather import (
     SAMPLE_SIZE,
-    Gathered,
     PartitionFacts,
+    ReportFacts,
     Sample,
     TopicFacts,
     try_codecs,
@@ -66,7 +66,7 @@ _KIND_COLUMNS = (
 )
 
 
-def bytes_block(known: Gathered) -> Block:
+def bytes_block(known: ReportFacts) -> Block:
     """Return the block about all sizes."""
     total = _disk_size(known.partitions) or 1
     tables = (
@@ -80,7 +80,7 @@ def bytes_block(known: Gathered) -> Block:
     return Block("bytes", "Disk usage", tuple(_bytes_verdicts(known, total)), figures, tables, notes)
 
 
-def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
+def _bytes_verdicts(known: ReportFacts, total: int) -> list[Sentence]:
     verdicts = []
     if len(known.topics) > 1:
         largest = max(known.topics.values(), key=lambda topic: topic.disk_size)
@@ -91,13 +91,13 @@ def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
     if gone := known.not_in_use:
         statuses = Counter(str(each.status) for each in gone)
         names = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
-        many = counted(len(gone), "directory", "directories")
+        many = plural(len(gone), "directory", "directories")
         sentence = f"{many} not in use ({names}): {human_size(_disk_size(gone))}."
         verdicts.append(Sentence(sentence, line_of(known, "ls"), Weight.WATCH))
     return verdicts
 
 
-def disk_verdicts(known: Gathered) -> list[Sentence]:
+def disk_verdicts(known: ReportFacts) -> list[Sentence]:
     """Return verdicts about the usage of each disk."""
     verdicts = []
     for disk in known.check_up.disks:
@@ -110,7 +110,7 @@ def disk_verdicts(known: Gathered) -> list[Sentence]:
     return verdicts
 
 
-def _topic_rows(known: Gathered, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _topic_rows(known: ReportFacts, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
     """Return rows of all directories of each topic; directories not in use count too, and are listed separately."""
     by_topic: dict[str, list[PartitionFacts]] = {}
     for partition in known.partitions:
@@ -134,7 +134,7 @@ def _disk_size(partitions: Iterable[PartitionFacts]) -> int:
     return sum(each.disk_size for each in partitions)
 
 
-def _partition_rows(known: Gathered, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _partition_rows(known: ReportFacts, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
     partitions = sorted(known.partitions, key=lambda each: (-each.disk_size, str(each.path)))
     return tuple(
         (
@@ -153,7 +153,7 @@ def _partition_rows(known: Gathered, total: int) -> tuple[tuple[str | int | floa
     )
 
 
-def _kind_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _kind_rows(known: ReportFacts) -> tuple[tuple[str | int | float | None, ...], ...]:
     sums: dict[str, FileSizes] = {}
     for partition in known.partitions:
         for kind, sizes in partition.files.items():
@@ -162,7 +162,7 @@ def _kind_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], .
     return tuple((kind, sums[kind].size / total, *sums[kind]) for kind in _KIND_ORDER if kind in sums)
 
 
-def _tiles(known: Gathered) -> list[Tile]:
+def _tiles(known: ReportFacts) -> list[Tile]:
     topics = sorted(known.topics.values(), key=lambda topic: (-topic.disk_size, topic.name))
     tiles = [
         Tile(topic.name, topic.disk_size, f"{topic.name}: {human_size(topic.disk_size)}", _parts(topic.partitions))
@@ -171,7 +171,7 @@ def _tiles(known: Gathered) -> list[Tile]:
     rest = sum(topic.disk_size for topic in topics[_MOST_TILES:])
     if rest:
         count = len(topics) - _MOST_TILES
-        tiles.append(Tile(f"{count} others", rest, f"{counted(count, 'other topic')}: {human_size(rest)}"))
+        tiles.append(Tile(f"{count} others", rest, f"{plural(count, 'other topic')}: {human_size(rest)}"))
     if gone := known.not_in_use:
         size = _disk_size(gone)
         tiles.append(Tile("not in use", size, f"not in use: {human_size(size)}", _parts(gone)))
@@ -209,7 +209,7 @@ _LARGEST_COLUMNS = (
 )
 
 
-def sizes_block(known: Gathered) -> Block:
+def sizes_block(known: ReportFacts) -> Block:
     """Return the block about uncompressed sizes of records."""
     if known.choices.is_quick:
         return Block("sizes", "Message sizes", notes=("Unknown: --quick reads no records.",))
@@ -285,7 +285,7 @@ _TRIAL_COLUMNS = (
 )
 
 
-def codec_trial_block(known: Gathered) -> Block:
+def codec_trial_block(known: ReportFacts) -> Block:
     """Return the block about codecs tried on samples."""
     if known.choices.is_quick:
         return Block("codecTrial", "Codec what-if", notes=("Unknown: --quick reads no records.",))
@@ -308,7 +308,7 @@ def codec_trial_block(known: Gathered) -> Block:
     )
 
 
-def take_samples(known: Gathered) -> None:
+def take_samples(known: ReportFacts) -> None:
     """Try the codecs on the largest topics."""
     topics = [topic for topic in known.by_size if topic.size and not topic.name.startswith("__")][:MOST_TOPICS]
     for topic in topics:
@@ -360,7 +360,7 @@ def _whole_trial(tried: list[tuple[TopicFacts, Sample]]) -> Sentence:
     size = sum(topic.size for topic, _ in tried)
     saved = round(sum(max(saved_share(sample, Codec.ZSTD), 0.0) * topic.size for topic, sample in tried))
     words = f"about {human_size(saved)} of {human_size(size)}, {share_text(saved / size)}"
-    return Sentence(f"With unchanged batches, zstd would save {words} in {counted(len(tried), 'topic')}.")
+    return Sentence(f"With unchanged batches, zstd would save {words} in {plural(len(tried), 'topic')}.")
 
 
 _GIB = 1 << 30
@@ -374,7 +374,7 @@ _COST_COLUMNS = (
 )
 
 
-def cost_block(known: Gathered) -> Block:
+def cost_block(known: ReportFacts) -> Block:
     """Return the block about costs by topic; empty without a price."""
     price = known.choices.price
     if price is None:
@@ -385,7 +385,7 @@ def cost_block(known: Gathered) -> Block:
         rows = (*rows, ("not in use", gone, round(gone / _GIB * price, 6), None, None, None))
     cost, due, zstd, compaction = (sum(float(row[place] or 0) for row in rows) for place in (2, 3, 4, 5))
     size = _disk_size(known.partitions)
-    replicas = counted(known.choices.replicas, "replica")
+    replicas = plural(known.choices.replicas, "replica")
     sentence = (
         f"{human_size(size)} in {replicas} cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, compaction"
         f" {compaction:,.2f}, due retention {due:,.2f}."
@@ -399,10 +399,10 @@ def cost_block(known: Gathered) -> Block:
     )
 
 
-def _row(known: Gathered, topic: TopicFacts, price: float) -> tuple[Cell, ...]:
+def _row(known: ReportFacts, topic: TopicFacts, price: float) -> tuple[Cell, ...]:
     sample = known.samples.get(topic.name)
     zstd = None if sample is None else max(saved_share(sample, Codec.ZSTD), 0.0) * topic.size
-    compaction = [freed(known, each) for each in topic.partitions if each.cleaning is not None]
+    compaction = [freed_bytes(known, each) for each in topic.partitions if each.cleaning is not None]
     known_sizes = [size for size in compaction if size is not None]
     due = sum(one.segment.size for each in topic.partitions for one in each.retained if not one.is_kept)
     sizes = (topic.disk_size, due, zstd, sum(known_sizes) if known_sizes else None)

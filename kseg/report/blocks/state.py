@@ -9,12 +9,12 @@ from kseg.cluster.settings import DynamicSettings, SettingSource
 from kseg.coordinators.members import Group, LagSum
 from kseg.doctor.examination import Trouble
 from kseg.doctor.kinds import command_line, path_word
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.findings.finding_kind import Severity
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import Rolled, RollSettings
+from kseg.log.segments import RollReason, RollSettings
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
-from kseg.report.gather import Gathered, TopicFacts
+from kseg.report.gather import ReportFacts, TopicFacts
 from kseg.report.sums import DAY_MS, age_text, count_text, share_text
 from kseg.sizes import human_size
 from kseg.system.placed_path import as_path
@@ -34,7 +34,7 @@ _FINDING_COLUMNS = (
 )
 
 
-def findings_block(known: Gathered) -> Block:
+def findings_block(known: ReportFacts) -> Block:
     """Return the block about findings of all checks."""
     troubles = known.check_up.troubles
     rows = tuple(
@@ -62,11 +62,11 @@ def findings_block(known: Gathered) -> Block:
     return Block("findings", "Findings", tuple(_finding_verdicts(known)), tables=tables if rows else ())
 
 
-def _finding_verdicts(known: Gathered) -> list[Sentence]:
+def _finding_verdicts(known: ReportFacts) -> list[Sentence]:
     serious = [each for each in known.check_up.troubles if each.severity is not Severity.NOTE]
     if not serious:
         seen = "Found no errors or warnings" if known.choices.is_quick else "No errors or warnings"
-        return [Sentence(f"{seen} in {counted(known.check_up.partitions, 'partition')}.")]
+        return [Sentence(f"{seen} in {plural(known.check_up.partitions, 'partition')}.")]
     kinds = Counter(each.id for each in serious)
     first: dict[str, Trouble] = {}
     for each in serious:
@@ -99,7 +99,7 @@ _GROUP_COLUMNS = (
 )
 
 
-def groups_block(known: Gathered) -> Block:
+def groups_block(known: ReportFacts) -> Block:
     """Return the block about groups of `__consumer_offsets`, if it was read."""
     if known.groups is None:
         return Block("groups", "Groups")
@@ -117,7 +117,7 @@ def groups_block(known: Gathered) -> Block:
         oldest = min(stale, key=lambda row: _number(row[5]))
         groups = len({row[0] for row in stale})
         age = age_text(now - _number(oldest[5]))
-        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} nothing for {age}."
+        sentence = f"{plural(groups, 'group')} committed nothing for a week; {oldest[0]} nothing for {age}."
         verdicts.append(Sentence(sentence, line_of(known, "groups")))
     tables = (Table("groups", "By group and topic", _GROUP_COLUMNS, rows),)
     return Block("groups", "Groups", tuple(verdicts), tables=tables if rows else ())
@@ -152,7 +152,7 @@ _REPLICA_COLUMNS = (
 )
 
 
-def replicas_block(known: Gathered) -> Block:
+def replicas_block(known: ReportFacts) -> Block:
     """Return the block about copies of partitions, those that lack most first.
 
     It lists abandoned, stale and lagging copies.
@@ -165,7 +165,7 @@ def replicas_block(known: Gathered) -> Block:
     verdicts = [sentence for each in several for sentence in _replica_sentences(each)][:_MOST_SENTENCES]
     if not verdicts:
         compared = [each for each in several if len(each.copies) > 1]
-        sentence = f"All copies of {counted(len(compared), 'partition')} have the same end."
+        sentence = f"All copies of {plural(len(compared), 'partition')} have the same end."
         verdicts.append(Sentence(sentence, line_of(known, "diff")))
     notes = ("This section compares only offsets and leader epochs. `kseg diff` compares records.",)
     return Block(
@@ -188,7 +188,7 @@ def _behind(pair: tuple[Copy[PartitionLog], Copy[PartitionLog]]) -> int:
     return max((best.log_end or 0) - (end or 0), 0)
 
 
-def _replica_rows(known: Gathered, replicas: Replicas) -> Iterator[tuple[Cell, ...]]:
+def _replica_rows(known: ReportFacts, replicas: Replicas) -> Iterator[tuple[Cell, ...]]:
     for copy in (*replicas.copies, *replicas.set_aside):
         one = known.facts_of(copy.place.path)
         if one is not None:
@@ -239,7 +239,7 @@ _EMPTY_COLUMNS = (
 )
 
 
-def settings_block(known: Gathered) -> Block:
+def settings_block(known: ReportFacts) -> Block:
     """Return the block about contradictory settings."""
     rows = tuple(row for topic in known.by_size for row in _disagreements(known, topic))
     answering = [(topic, known.answering(topic)) for topic in known.by_size]
@@ -264,29 +264,29 @@ def settings_block(known: Gathered) -> Block:
     return Block("settings", "Settings", tuple(_setting_verdicts(known, rows)), tables=tuple(tables), notes=notes)
 
 
-def _setting_verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Sentence]:
+def _setting_verdicts(known: ReportFacts, rows: tuple[tuple[Cell, ...], ...]) -> list[Sentence]:
     verdicts = [
         Sentence(f"{row[0]}: {row[1]}.", None if row[2] is None else str(row[2]), Weight.WATCH) for row in rows[:3]
     ]
     if len(rows) > len(verdicts):
-        verdicts.append(Sentence(f"The table has {counted(len(rows) - 3, 'more problem')}.", None, Weight.WATCH))
+        verdicts.append(Sentence(f"The table has {plural(len(rows) - 3, 'more problem')}.", None, Weight.WATCH))
     empty = sum(not each.size for each in known.in_use)
     if empty:
         share = empty / len(known.in_use)
         unused = sum(not topic.size for topic in known.topics.values())
-        topics = f"{counted(unused, 'topic')} {'has' if unused == 1 else 'have'} no records here"
-        sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {topics}."
+        topics = f"{plural(unused, 'topic')} {'has' if unused == 1 else 'have'} no records here"
+        sentence = f"{empty} of {plural(len(known.in_use), 'partition')} are empty; {topics}."
         weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
         verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic"), weight))
     return verdicts
 
 
-def _disagreements(known: Gathered, topic: TopicFacts) -> Iterator[tuple[Cell, ...]]:
+def _disagreements(known: ReportFacts, topic: TopicFacts) -> Iterator[tuple[Cell, ...]]:
     for what in (*_of_counts(known, topic), *_of_retention(topic), *_of_replicas(known, topic)):
         yield topic.name, what, topic_line(topic, "ls")
 
 
-def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
+def _of_counts(known: ReportFacts, topic: TopicFacts) -> Iterator[str]:
     """Yield sentences about partitions that the cluster's metadata doesn't have; nobody reads them."""
     found = None if known.cluster is None else known.cluster.topic(topic.name)
     if known.cluster is None or topic.name.startswith("__cluster_metadata"):
@@ -297,7 +297,7 @@ def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
     numbers = {each.partition for each in found.partitions}
     strange = sorted(str(each.name) for each in topic.partitions if each.partition.partition not in numbers)
     if strange:
-        yield f"the cluster's metadata have {counted(len(numbers), 'partition')}, not {', '.join(strange[:3])}"
+        yield f"the cluster's metadata have {plural(len(numbers), 'partition')}, not {', '.join(strange[:3])}"
 
 
 def _of_retention(topic: TopicFacts) -> Iterator[str]:
@@ -315,24 +315,26 @@ def _of_retention(topic: TopicFacts) -> Iterator[str]:
             f"segments are open for up to {age_text(roll.segment_ms)} (segment.ms), but kept for"
             f" {age_text(retention)} (retention.ms): records stay for the sum of both"
         )
-    closed = [segment for each in topic.partitions for segment in each.segments if segment.rolled is not Rolled.ACTIVE]
+    closed = [
+        segment for each in topic.partitions for segment in each.segments if segment.rolled is not RollReason.ACTIVE
+    ]
     small = [segment for segment in closed if segment.size < roll.segment_bytes // 100]
     if len(closed) >= 100 and len(small) > len(closed) // 2:
         mean = human_size(sum(segment.size for segment in closed) // len(closed))
         yield f"{len(closed)} closed segments, {mean} on average: more files than segment.bytes requires"
 
 
-def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
+def _of_replicas(known: ReportFacts, topic: TopicFacts) -> Iterator[str]:
     found = None if known.cluster is None else known.cluster.topic(topic.name)
     if found is None or not found.partitions:
         return
     least = min(len(each.replicas) for each in found.partitions)
     wanted = topic.first.own.get("min.insync.replicas", "")
     if wanted.isdigit() and int(wanted) > least:
-        yield f"min.insync.replicas is {wanted}, but the topic has {counted(least, 'replica')}: acks=all fails"
+        yield f"min.insync.replicas is {wanted}, but the topic has {plural(least, 'replica')}: acks=all fails"
     if wanted.isdigit() and int(wanted) == least > 1:
-        yield f"min.insync.replicas is {wanted} of {counted(least, 'replica')}: acks=all fails when one broker is down"
+        yield f"min.insync.replicas is {wanted} of {plural(least, 'replica')}: acks=all fails when one broker is down"
     behind = [each for each in found.partitions if each.leader >= 0 and len(each.isr) < len(each.replicas)]
     if behind:
         share = share_text(len(behind) / len(found.partitions))
-        yield f"{counted(len(behind), 'partition')} ({share}) lack in-sync replicas in the cluster's metadata"
+        yield f"{plural(len(behind), 'partition')} ({share}) lack in-sync replicas in the cluster's metadata"

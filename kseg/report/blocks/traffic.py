@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from kseg.cluster.settings import SettingSource
 from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS, Measure
-from kseg.log.segments import Retention, Rolled
+from kseg.log.segments import Retention, RollReason
 from kseg.report.block import (
     Block,
     Cell,
@@ -24,7 +24,7 @@ from kseg.report.block import (
 )
 from kseg.report.blocks.batches import histogram_figure
 from kseg.report.charts import Lane, Series, Span, steps, timeline, week_map
-from kseg.report.gather import FIRST_TIME, Gathered, PartitionFacts, TopicFacts
+from kseg.report.gather import FIRST_TIME, PartitionFacts, ReportFacts, TopicFacts
 from kseg.report.sums import (
     DAY_MS,
     TimeStretch,
@@ -68,7 +68,7 @@ _WEEK_COLUMNS = (
 )
 
 
-def rate_block(known: Gathered) -> Block:
+def rate_block(known: ReportFacts) -> Block:
     """Return the block about writes, by the timestamps of the remaining batches."""
     times = known.all.times.at_most(_MOST_POINTS)
     stretches = list(times.stretches())
@@ -102,7 +102,7 @@ def rate_block(known: Gathered) -> Block:
     return Block("rate", "Produce rate", tuple(_peaks(known)), tuple(_rates(known, times, week)), tables, notes)
 
 
-def _rates(known: Gathered, times: TimeSums, week: list[tuple[int, int]]) -> list[Figure]:
+def _rates(known: ReportFacts, times: TimeSums, week: list[tuple[int, int]]) -> list[Figure]:
     points = _points(list(times.stretches()), times.step)
     title, text = "Bytes per second over time", axis_size
     figures = [Figure(title, steps(title, [Series("bytes per second", points)], text, known.choices.zone, base=1024))]
@@ -122,7 +122,7 @@ def _points(stretches: list[TimeStretch], step: int) -> list[tuple[int, float]]:
     return points
 
 
-def _week(known: Gathered) -> list[tuple[int, int]]:
+def _week(known: ReportFacts) -> list[tuple[int, int]]:
     """Return bytes and records of each hour of the week, Monday's first, in the requested zone."""
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=min(known.choices.now_ms, 32_503_680_000_000))
     offset = now.astimezone(known.choices.zone).utcoffset() or timedelta()
@@ -155,7 +155,7 @@ def _rate_row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
     )
 
 
-def _peaks(known: Gathered) -> list[Sentence]:
+def _peaks(known: ReportFacts) -> list[Sentence]:
     now, zone, times = known.choices.now_ms, known.choices.zone, known.all.times
     stretches = list(times.stretches())
     peak = max(stretches, key=lambda one: (one.size, -one.start))
@@ -208,7 +208,7 @@ _ROLL_COLUMNS = (
 _REASONS = ("size", "time", "index-full", "offset-range", "unknown")
 
 
-def timelines_block(known: Gathered) -> Block:
+def timelines_block(known: ReportFacts) -> Block:
     """Return the block about the segments of the largest partitions, and the reasons for their rolls."""
     partitions = sorted(known.in_use, key=lambda each: (-each.size, each.name))
     rows = tuple(_timeline_row(each, retained) for each in partitions for retained in each.retained)
@@ -235,7 +235,7 @@ def timelines_block(known: Gathered) -> Block:
     )
 
 
-def kind_of(known: Gathered, partition: PartitionFacts, retained: Retained) -> int:
+def kind_of(known: ReportFacts, partition: PartitionFacts, retained: Retained) -> int:
     """Return the number of a segment's kind on the timeline: its future."""
     segment, now = retained.segment, known.choices.now_ms
     if segment.base_offset == partition.retained[-1].segment.base_offset:
@@ -248,7 +248,7 @@ def kind_of(known: Gathered, partition: PartitionFacts, retained: Retained) -> i
     return PINNED if is_old or segment.largest_timestamp > now + AHEAD_MS else KEPT
 
 
-def _lane(known: Gathered, partition: PartitionFacts) -> Lane | None:
+def _lane(known: ReportFacts, partition: PartitionFacts) -> Lane | None:
     spans = []
     now = known.choices.now_ms
     for retained in partition.retained:
@@ -270,7 +270,7 @@ def _timeline_row(partition: PartitionFacts, retained: Retained) -> tuple[str | 
         segment.size,
         _time(segment.first_timestamp),
         _time(segment.largest_timestamp),
-        "another cause" if segment.rolled is Rolled.UNKNOWN else str(segment.rolled),
+        "another cause" if segment.rolled is RollReason.UNKNOWN else str(segment.rolled),
         None if segment.retention is None else str(segment.retention),
         retained.expires_ms,
     )
@@ -280,7 +280,7 @@ def _time(timestamp: int) -> int | None:
     return timestamp if timestamp >= 0 else None
 
 
-def _roll_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _roll_rows(known: ReportFacts) -> tuple[tuple[str | int | float | None, ...], ...]:
     rows = []
     for topic in known.by_size:
         segments = [segment for each in topic.partitions for segment in each.segments]
@@ -291,7 +291,7 @@ def _roll_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], .
     return tuple(rows)
 
 
-def _roll_verdicts(known: Gathered) -> list[Sentence]:
+def _roll_verdicts(known: ReportFacts) -> list[Sentence]:
     verdicts = []
     for each in known.in_use:
         pinned = [one for one in each.retained if kind_of(known, each, one) == PINNED]
@@ -300,7 +300,7 @@ def _roll_verdicts(known: Gathered) -> list[Sentence]:
             latest = max(one.segment.largest_timestamp for one in pinned)
             until = moment_text(max(one.expires_ms or latest for one in pinned), known.choices.zone)
             sentence = (
-                f"{each.name}: {counted(len(pinned), 'segment')}, {human_size(size)}, can't be deleted before"
+                f"{each.name}: {plural(len(pinned), 'segment')}, {human_size(size)}, can't be deleted before"
                 f" {until}: a record with timestamp {moment_text(latest, known.choices.zone)} keeps them."
             )
             verdicts.append((size, Sentence(sentence, partition_line(each, "retain"), Weight.WATCH)))
@@ -309,7 +309,7 @@ def _roll_verdicts(known: Gathered) -> list[Sentence]:
     shown = [verdict for _, verdict in verdicts[:3]]
     if due:
         verb = "is" if len(due) == 1 else "are"
-        sentence = f"{counted(len(due), 'segment')}, {human_size(sum(due))}, {verb} due for deletion now."
+        sentence = f"{plural(len(due), 'segment')}, {human_size(sum(due))}, {verb} due for deletion now."
         shown.append(Sentence(sentence, line_of(known, "retain")))
     return shown
 
@@ -338,7 +338,7 @@ _SUSPECT_COLUMNS = (
 )
 
 
-def times_block(known: Gathered) -> Block:
+def times_block(known: ReportFacts) -> Block:
     """Return the block about timestamps of records and batches."""
     topics = [topic for topic in known.by_size if topic.sums["batches"]]
     suspects = [(each, suspect) for each in known.in_use for suspect in each.suspects]
@@ -361,7 +361,7 @@ def times_block(known: Gathered) -> Block:
     )
 
 
-def _time_row(known: Gathered, topic: TopicFacts) -> tuple[Cell, ...]:
+def _time_row(known: ReportFacts, topic: TopicFacts) -> tuple[Cell, ...]:
     late, sums = topic.sums.histograms[Measure.LATENESS], topic.sums
     share = None if known.choices.is_quick else sums["late"] / max(sums["records"], 1)
     number = None if known.choices.is_quick else sums["late"]
@@ -418,7 +418,7 @@ _TOPIC_COLUMNS = (
 )
 
 
-def forecast_block(known: Gathered) -> Block:
+def forecast_block(known: ReportFacts) -> Block:
     """Return the block about bytes of logs on the coming days, by the current settings."""
     days = [known.choices.now_ms + DAY_MS * day for day in range(known.choices.days + 1)]
     rates = {topic.name: topic_rate(known, topic.name) for topic in known.by_size}
@@ -444,7 +444,7 @@ def forecast_block(known: Gathered) -> Block:
     return Block("forecast", "Retention forecast", verdicts, _forecast_figures(known, rows), tables, notes)
 
 
-def topic_rate(known: Gathered, name: str) -> float:
+def topic_rate(known: ReportFacts, name: str) -> float:
     """Return the recent bytes per day of a topic."""
     topic, now = known.topics[name], known.choices.now_ms
     since = now - _RATE_DAYS * DAY_MS
@@ -466,7 +466,7 @@ def _still_there(rate: float, day: int, retention_ms: int) -> float:
     return rate * (day if retention_ms < 0 else min(day, retention_ms / DAY_MS))
 
 
-def _goes_by_day(known: Gathered, days: list[int]) -> list[int]:
+def _goes_by_day(known: ReportFacts, days: list[int]) -> list[int]:
     """Return bytes that expire up to each day, after the day before."""
     goes = [0] * (len(days) + 1)
     for partition in known.in_use:
@@ -478,7 +478,9 @@ def _goes_by_day(known: Gathered, days: list[int]) -> list[int]:
     return goes[:-1]
 
 
-def _topic_rows(known: Gathered, end: int, rates: dict[str, float]) -> tuple[tuple[str | int | float | None, ...], ...]:
+def _topic_rows(
+    known: ReportFacts, end: int, rates: dict[str, float]
+) -> tuple[tuple[str | int | float | None, ...], ...]:
     rows = []
     for topic in known.by_size:
         sizes: dict[str, int] = defaultdict(int)
@@ -517,7 +519,7 @@ def _places(partition: PartitionFacts, end: int) -> list[tuple[str, int]]:
     ]
 
 
-def _forecast_figures(known: Gathered, rows: list[tuple[int, int, int, int]]) -> tuple[Figure, ...]:
+def _forecast_figures(known: ReportFacts, rows: list[tuple[int, int, int, int]]) -> tuple[Figure, ...]:
     if len(rows) < 2 or not rows[0][2] + rows[0][1]:
         return ()
     title = f"Bytes of logs in the next {known.choices.days} days"
@@ -527,12 +529,12 @@ def _forecast_figures(known: Gathered, rows: list[tuple[int, int, int, int]]) ->
     return (Figure(title, svg),)
 
 
-def _forecast_verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], rate: float) -> list[Sentence]:
+def _forecast_verdicts(known: ReportFacts, rows: list[tuple[int, int, int, int]], rate: float) -> list[Sentence]:
     verdicts = []
     if len(rows) > 1:
         sentence = (
             f"Retention deletes {human_size(rows[1][1])} within a day and"
-            f" {human_size(sum(row[1] for row in rows[1:]))} within {counted(known.choices.days, 'day')}; producers"
+            f" {human_size(sum(row[1] for row in rows[1:]))} within {plural(known.choices.days, 'day')}; producers"
             f" write {rate_text(rate, DAY_MS)}."
         )
         verdicts.append(Sentence(sentence, line_of(known, "retain")))
@@ -546,11 +548,11 @@ def _forecast_verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], r
     free = sum(disk.available for disk in known.check_up.disks)
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
     if full is None and known.check_up.disks:
-        days = counted(known.choices.days, "day")
+        days = plural(known.choices.days, "day")
         verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk last {days} or longer."))
     if full is not None and known.check_up.disks:
         day = moment_text(rows[full][0], known.choices.zone)
-        sentence = f"At this rate, the disk ({human_size(free)} free) will be full in {counted(full, 'day')}, by {day}."
+        sentence = f"At this rate, the disk ({human_size(free)} free) will be full in {plural(full, 'day')}, by {day}."
         missing = max(row[3] for row in rows) - rows[0][2] - free
         verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", str(missing)), Weight.BAD))
     return verdicts

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.decode.kafka_text import STATES
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.formats.messages import ZERO_UUID, Fields, LazyList
 from kseg.index.producers import ProducerState
 from kseg.log.transactions import CoordinatorTransaction
@@ -146,7 +146,7 @@ def answer_metadata(request: ApiRequest) -> ApiAnswer:
             "topics": LazyList(count, ({**topic, **operations} for topic in topics)),
             **(of_cluster if body.get("includeClusterAuthorizedOperations") else {}),
         },
-        "all topics" if is_all else f"{counted(count, 'topic')}",
+        "all topics" if is_all else f"{plural(count, 'topic')}",
     )
 
 
@@ -288,7 +288,7 @@ def answer_describe_topic_partitions(request: ApiRequest) -> ApiAnswer:
         if following is not None:
             break
     cursor = {"topicName": following.topic, "partitionIndex": following.partition} if following else None
-    return ApiAnswer({"topics": topics, "nextCursor": cursor}, f"{counted(len(topics), 'topic')}")
+    return ApiAnswer({"topics": topics, "nextCursor": cursor}, f"{plural(len(topics), 'topic')}")
 
 
 def _topic(request: ApiRequest, start: _Cursor, most: int) -> tuple[Fields, _Cursor | None]:

@@ -13,7 +13,7 @@ from kseg.cluster.settings import (
     resolve_all,
     shown_settings,
 )
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.messages import Fields, LazyList
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.cluster import (
@@ -40,7 +40,7 @@ def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
     # Each resource is answered once, even if it is named repeatedly, so that a small request can't get a huge answer.
     resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
     results = LazyList(len(resources), (_result(request, each) for each in resources.values()))
-    return ApiAnswer({"results": results}, f"{counted(len(resources), 'resource')}")
+    return ApiAnswer({"results": results}, f"{plural(len(resources), 'resource')}")
 
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, plural
 from kseg.formats.messages import Fields, LazyList
 from kseg.log.lookup import SpecialTime
 from kseg.serve.apis.request import (
@@ -47,7 +47,7 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     parts: list[Fields] = []
     awaited: dict[ServedPartition, int] = {}
     size = 0
-    for each in view.asked:
+    for each in view.partitions:
         yield
         partition = _partition_of(request, each)
         part = _fetch_partition(request, each.fields, partition, room)
@@ -62,10 +62,10 @@ def answer_fetch(request: ApiRequest) -> ApiSteps:
     wait = 0.0 if is_enough else min(max(body["maxWaitMs"], 0) / 1000, LONGEST_WAIT_SECONDS)
     if wait and not request.is_last_try:
         return ApiAnswer(None, "", wait, awaited)
-    answer = request.served.fetch_sessions.answered(view, parts)
+    answer = request.served.fetch_sessions.remember_answer(view, parts)
     if isinstance(answer, ErrorCode):
         return _no_session(answer)
-    note = _note(view.asked, size, [*awaited])
+    note = _note(view.partitions, size, [*awaited])
     return ApiAnswer({"sessionId": answer.session_id, "responses": _group_by_topic(answer.parts)}, note)
 
 
@@ -155,7 +155,7 @@ def _records(
     records = StoredRecords(log, plan.ranges, plan.first_offset, plan.next_offset, plan.mends)
     if not is_committed:
         return {"records": records}
-    aborted = partition.aborted(plan, offsets)
+    aborted = partition.find_aborted(plan, offsets)
     return {
         "records": records,
         "abortedTransactions": [{"producerId": producer_id, "firstOffset": first} for producer_id, first in aborted],
@@ -179,7 +179,7 @@ def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartiti
         return "nothing"
     first = served[0] if served else "an unknown partition"
     more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
-    return f"{first} from {asked[0].fields['fetchOffset']}{more}, {counted(size, 'byte')}"
+    return f"{first} from {asked[0].fields['fetchOffset']}{more}, {plural(size, 'byte')}"
 
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6

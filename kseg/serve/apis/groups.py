@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
-from kseg.errors import counted
+from kseg.errors import plural
 from kseg.formats.messages import ZERO_UUID, Fields, LazyList
 from kseg.serve.apis.request import ApiAnswer, ApiRequest, Later, merged_topics
 from kseg.serve.cluster import ServedCluster
@@ -15,7 +15,7 @@ from kseg.serve.groups.classic import (
     ClassicMember,
     ClassicState,
     JoinOutcome,
-    JoinWanted,
+    JoinRequest,
     MemberName,
     Protocol,
     Synced,
@@ -29,7 +29,7 @@ from kseg.serve.groups.consumer import (
     NOTHING,
     ConsumerGroup,
     ConsumerMember,
-    HeartbeatWanted,
+    HeartbeatRequest,
 )
 from kseg.serve.groups.coordinator import LiveGroup
 from kseg.serve.values import (
@@ -86,7 +86,7 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
         for name, group in sorted(_all_groups(request.served).items())
         if group.fits(states, types)
     ]
-    return ApiAnswer({"errorCode": ErrorCode.NONE, "groups": found}, f"{counted(len(found), 'group')}")
+    return ApiAnswer({"errorCode": ErrorCode.NONE, "groups": found}, f"{plural(len(found), 'group')}")
 
 
 def _all_groups(served: ServedCluster) -> dict[str, _Listed]:
@@ -172,7 +172,7 @@ def _describe_consumer_group(request: ApiRequest, name: str) -> Fields:
         why = f"Group {name} is not a consumer group." if live is not None or kind else f"Group {name} not found."
         return {**nothing, "errorCode": ErrorCode.GROUP_ID_NOT_FOUND, "errorMessage": why, "groupState": ""}
     empty = {**nothing, "errorCode": ErrorCode.NONE, "groupState": "Empty", "assignorName": DEFAULT_ASSIGNOR}
-    stored = request.served.groups.commits.stored(name)
+    stored = request.served.groups.commits.stored_group(name)
     if stored is None:
         return empty
     epochs = {"groupEpoch": stored.epoch, "assignmentEpoch": stored.assignment_epoch}
@@ -252,11 +252,11 @@ def answer_join_group(request: ApiRequest) -> ApiAnswer:
     )
 
 
-def _join_wanted(request: ApiRequest) -> JoinWanted:
+def _join_wanted(request: ApiRequest) -> JoinRequest:
     body = request.body
     session = body["sessionTimeoutMs"]
     rebalance = body.get("rebalanceTimeoutMs", -1)
-    return JoinWanted(
+    return JoinRequest(
         body["memberId"],
         body.get("groupInstanceId"),
         request.client,
@@ -418,7 +418,7 @@ def _merged_groups(groups: Iterable[Fields]) -> list[Fields]:
 def _of_group(request: ApiRequest, asked: Fields) -> Fields:
     name = asked["groupId"]
     try:
-        known = request.served.groups.committed(name, asked.get("memberId"), asked.get("memberEpoch", -1))
+        known = request.served.groups.commits_of(name, asked.get("memberId"), asked.get("memberEpoch", -1))
     except GroupError as error:
         return {"groupId": name, "topics": [], "errorCode": error.code}
     is_all = asked["topics"] is None
@@ -479,7 +479,7 @@ def answer_offset_commit(request: ApiRequest) -> ApiAnswer:
         for topic in body["topics"]
     ]
     note = "" if refused is ErrorCode.NONE else f": {refused.name}"
-    return ApiAnswer({"topics": topics}, f"{body['groupId']}, {counted(len(offsets), 'offset')}{note}")
+    return ApiAnswer({"topics": topics}, f"{body['groupId']}, {plural(len(offsets), 'offset')}{note}")
 
 
 def _take(request: ApiRequest, offsets: dict[Partition, Committed]) -> ErrorCode:
@@ -598,10 +598,10 @@ def _needs_id(request: ApiRequest) -> bool:
     return request.version < _MAKES_OWN_ID and request.body["memberEpoch"] == JOINS and not request.body["memberId"]
 
 
-def _parse_heartbeat(request: ApiRequest) -> HeartbeatWanted:
+def _parse_heartbeat(request: ApiRequest) -> HeartbeatRequest:
     body = request.body
     names = body["subscribedTopicNames"]
-    return HeartbeatWanted(
+    return HeartbeatRequest(
         str(uuid4()) if _needs_id(request) else body["memberId"],
         body["memberEpoch"],
         body["instanceId"],

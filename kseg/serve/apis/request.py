@@ -69,7 +69,7 @@ class Api(NamedTuple):
     changes: bool = False
 
     @property
-    def told(self) -> VersionRange:
+    def advertised_versions(self) -> VersionRange:
         """The versions listed for clients."""
         return self.told_versions or self.versions
 

@@ -237,7 +237,7 @@ def unsupported_versions() -> Fields:
 
 
 def _row(api: Api) -> Fields:
-    return {"apiKey": api.key, "minVersion": api.told.first, "maxVersion": api.told.last}
+    return {"apiKey": api.key, "minVersion": api.advertised_versions.first, "maxVersion": api.advertised_versions.last}
 
 
 def _refusing_api(refusal: Refusal) -> Api:

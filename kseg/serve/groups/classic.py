@@ -36,7 +36,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-class JoinWanted(NamedTuple):
+class JoinRequest(NamedTuple):
     """A request to join. `needs_known_id`: a client without an id gets one first, then joins with it."""
 
     member_id: str
@@ -90,7 +90,7 @@ class ClassicMember:
     """A member: its request to join, its pending requests, and the end of its session."""
 
     member_id: str
-    wanted: JoinWanted
+    wanted: JoinRequest
     deadline: float = 0.0
     assignment: bytes = b""
     joining: Future[JoinOutcome] | None = None
@@ -101,13 +101,13 @@ class ClassicMember:
         """Take the request to join."""
         self.update(self.wanted)
 
-    def update(self, wanted: JoinWanted) -> None:
+    def update(self, wanted: JoinRequest) -> None:
         """Take a later request to join; the member keeps its instance even if the client doesn't name it."""
         instance_id = wanted.instance_id or self.wanted.instance_id
         self.wanted = wanted._replace(instance_id=instance_id)
         self.protocols = {each.name: each.metadata for each in wanted.protocols}
 
-    def is_same(self, wanted: JoinWanted) -> bool:
+    def is_same(self, wanted: JoinRequest) -> bool:
         """Return whether a request to join has no news."""
         return self.wanted.protocols == wanted.protocols
 
@@ -190,7 +190,7 @@ class ClassicGroup:
         """The size of its members in bytes."""
         return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised_ids)
 
-    def join(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+    def join(self, wanted: JoinRequest, now: float) -> Future[JoinOutcome]:
         """Let a client join, or join again; the result is ready once all members have joined.
 
         Raises GroupError if it can't join.
@@ -212,7 +212,7 @@ class ClassicGroup:
         """Return whether a member's new join makes all others join, as a leader's does: it may know new partitions."""
         return self.state is ClassicState.STABLE and member.member_id == self.leader
 
-    def _join_first(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+    def _join_first(self, wanted: JoinRequest, now: float) -> Future[JoinOutcome]:
         instance = wanted.instance_id
         member_id = f"{wanted.client.client_id if instance is None else instance}-{uuid4()}"
         if instance is not None and instance in self._instances:
@@ -227,7 +227,7 @@ class ClassicGroup:
         if len(self.members) + len(self._promised_ids) >= MOST_MEMBERS:
             raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
 
-    def _require_protocols(self, wanted: JoinWanted) -> None:
+    def _require_protocols(self, wanted: JoinRequest) -> None:
         names = {each.name for each in wanted.protocols}
         if not names or not wanted.protocol_type:
             raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -236,7 +236,7 @@ class ClassicGroup:
             if wanted.protocol_type != self.protocol_type or not common:
                 raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _add(self, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
+    def _add(self, wanted: JoinRequest, member_id: str, now: float) -> Future[JoinOutcome]:
         self._require_room()
         if not self.members:
             self.protocol_type = wanted.protocol_type
@@ -249,7 +249,7 @@ class ClassicGroup:
             self._first_join_end = min(now + FIRST_JOIN_SECONDS, self._join_deadline)
         return self._rejoin(member, wanted, now)
 
-    def _rejoin(self, member: ClassicMember, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+    def _rejoin(self, member: ClassicMember, wanted: JoinRequest, now: float) -> Future[JoinOutcome]:
         member.update(wanted)
         member.hear(now)
         member.join_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier request of a client that has gone
@@ -257,7 +257,7 @@ class ClassicGroup:
         self._rebalance(now)
         return waiting
 
-    def _replace(self, old: ClassicMember, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
+    def _replace(self, old: ClassicMember, wanted: JoinRequest, member_id: str, now: float) -> Future[JoinOutcome]:
         """Replace a static member that was restarted by its new self, mostly without a rebalance."""
         fenced = GroupError(ErrorCode.FENCED_INSTANCE_ID)
         old.join_with(fenced)

@@ -9,7 +9,7 @@ from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.members import Group
-from kseg.errors import KsegError, once
+from kseg.errors import KsegError, pass_once
 from kseg.log.partition import PartitionLog
 from kseg.serve.partition import FileState, state_of
 from kseg.serve.values import COMMIT_BYTES, COMMITS_SECONDS
@@ -54,7 +54,7 @@ class _StoredPartition:
     """A partition of `__consumer_offsets`, read again once it has changed."""
 
     def __init__(self, replicas: PartitionReplicas[PartitionLog], say: Callable[[str], None]) -> None:
-        self._replicas, self._say = replicas, once(say)
+        self._replicas, self._say = replicas, pass_once(say)
         self._state: FileState | None = None
         self._groups: tuple[Group, ...] = ()
 
@@ -196,13 +196,13 @@ class Commits:
         self._kinds: dict[str, GroupKind] = {}
         self.size = 0
 
-    def stored(self, group: str) -> Group | None:
+    def stored_group(self, group: str) -> Group | None:
         """Return a group as stored on the disk."""
         return self._stored.by_name().get(group)
 
     def stored_of(self, group: str) -> dict[Partition, Committed]:
         """Return a group's commits on the disk. Commits of open transactions don't count."""
-        known = self.stored(group)
+        known = self.stored_group(group)
         return {
             (each.topic, each.partition): Committed(each.offset, each.leader_epoch, each.metadata)
             for each in (() if known is None else known.commits)

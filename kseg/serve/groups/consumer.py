@@ -25,7 +25,7 @@ PARTITION_BYTES = 16
 NOTHING: frozenset[Partition] = frozenset()
 
 
-class HeartbeatWanted(NamedTuple):
+class HeartbeatRequest(NamedTuple):
     """A heartbeat. None, or a negative time, means: unchanged since the previous heartbeat."""
 
     member_id: str
@@ -68,7 +68,7 @@ class ConsumerMember:
     """
 
     member_id: str
-    wanted: HeartbeatWanted
+    wanted: HeartbeatRequest
     rebalance_seconds: float = 0.0
     names: frozenset[str] = frozenset()
     pattern: ClientPattern | None = None
@@ -197,7 +197,7 @@ class ConsumerGroup:
         asked = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNOR
 
-    def heartbeat(self, wanted: HeartbeatWanted, now: float) -> Beat:
+    def heartbeat(self, wanted: HeartbeatRequest, now: float) -> Beat:
         """Add, keep or remove a member. Raises GroupError if the heartbeat is invalid."""
         if wanted.epoch in (LEAVES, LEAVES_FOR_NOW):
             return self._leave(wanted)
@@ -214,7 +214,7 @@ class ConsumerGroup:
         tells = wanted.says_everything or member.assigned != before
         return Beat(member.member_id, member.epoch, member.assigned if tells else None)
 
-    def _existing_member(self, wanted: HeartbeatWanted) -> ConsumerMember:
+    def _existing_member(self, wanted: HeartbeatRequest) -> ConsumerMember:
         """Return an existing member. Raises GroupError if there is none, or if it isn't of this epoch."""
         if wanted.instance_id is not None:
             if wanted.instance_id not in self._instances:
@@ -231,7 +231,7 @@ class ConsumerGroup:
             )
         return member
 
-    def _joining_member(self, wanted: HeartbeatWanted) -> ConsumerMember:
+    def _joining_member(self, wanted: HeartbeatRequest) -> ConsumerMember:
         """Return the joining member: a new one, one that joins again, or a static one that comes back."""
         known = self._instances.get(wanted.instance_id or "")
         if known is not None and known != wanted.member_id:
@@ -248,7 +248,7 @@ class ConsumerGroup:
         self._take_instance(member, wanted)
         return member
 
-    def _take_instance(self, member: ConsumerMember, wanted: HeartbeatWanted) -> None:
+    def _take_instance(self, member: ConsumerMember, wanted: HeartbeatRequest) -> None:
         """Take a member's subscription; it keeps its instance unless the client names another one."""
         former = member.wanted.instance_id
         member.wanted = wanted._replace(instance_id=wanted.instance_id or former)
@@ -257,7 +257,7 @@ class ConsumerGroup:
         if member.wanted.instance_id is not None:
             self._instances[member.wanted.instance_id] = member.member_id
 
-    def _come_back(self, old: ConsumerMember, wanted: HeartbeatWanted) -> ConsumerMember:
+    def _come_back(self, old: ConsumerMember, wanted: HeartbeatRequest) -> ConsumerMember:
         if old.epoch != LEAVES_FOR_NOW:
             raise GroupError(ErrorCode.UNRELEASED_INSTANCE_ID, f"{wanted.instance_id} is in use by another member")
         member = replace(old, member_id=wanted.member_id, wanted=wanted, epoch=0, former_epoch=0)
@@ -270,7 +270,7 @@ class ConsumerGroup:
         member.revoked, member.revocation_deadline = NOTHING, None
         return member
 
-    def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: ClientPattern | None) -> bool:
+    def _subscribe(self, member: ConsumerMember, wanted: HeartbeatRequest, pattern: ClientPattern | None) -> bool:
         """Take a member's subscription; return whether partitions must be assigned again."""
         before = member.topics, member.assignor
         if wanted.rebalance_seconds >= 0:
@@ -301,7 +301,7 @@ class ConsumerGroup:
             for partition in (*member.assigned, *member.revoked)
         }
 
-    def _leave(self, wanted: HeartbeatWanted) -> Beat:
+    def _leave(self, wanted: HeartbeatRequest) -> Beat:
         instance_id, member_id = wanted.instance_id, wanted.member_id
         if instance_id is not None and self._instances.get(instance_id) != member_id:
             is_known = instance_id in self._instances

@@ -7,9 +7,9 @@ from threading import RLock
 from time import monotonic
 from typing import TypeVar
 
-from kseg.serve.groups.classic import ClassicGroup, JoinOutcome, JoinWanted, MemberName, Synced
+from kseg.serve.groups.classic import ClassicGroup, JoinOutcome, JoinRequest, MemberName, Synced
 from kseg.serve.groups.commits import Commits, Committed, Partition, size_of
-from kseg.serve.groups.consumer import JOINS, Beat, ConsumerGroup, HeartbeatWanted
+from kseg.serve.groups.consumer import JOINS, Beat, ConsumerGroup, HeartbeatRequest
 from kseg.serve.values import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS, ErrorCode, GroupError, shown_text
 
 LiveGroup = ClassicGroup | ConsumerGroup
@@ -45,7 +45,7 @@ class GroupCoordinator:
         self._has_told = False
         self._lock = RLock()
 
-    def join(self, name: str, wanted: JoinWanted) -> Future[JoinOutcome]:
+    def join(self, name: str, wanted: JoinRequest) -> Future[JoinOutcome]:
         """Let a client into a classic group. Raises GroupError."""
         with self._lock_group(name, wanted.size) as group:
             if group is None and wanted.member_id:
@@ -77,7 +77,7 @@ class GroupCoordinator:
             else:
                 _classic(group).leave(member_id, instance_id, self._clock())
 
-    def consumer_heartbeat(self, name: str, wanted: HeartbeatWanted) -> Beat:
+    def consumer_heartbeat(self, name: str, wanted: HeartbeatRequest) -> Beat:
         """Add, keep or remove a member of a group of the consumer protocol. Raises GroupError."""
         with self._lock_group(name, wanted.size if wanted.says_everything else 0) as group:
             if isinstance(group, ClassicGroup):
@@ -107,7 +107,7 @@ class GroupCoordinator:
                     f"group {shown_text(name)}: commits are kept while this server runs, and not written to the disk"
                 )
 
-    def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
+    def commits_of(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
         """Return a group's commits. Raises GroupError if the client isn't the member that it claims to be."""
         with self._lock_group(name) as group:
             if isinstance(group, ConsumerGroup) and member_id is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.groups.classic import ClassicGroup, ClientName, JoinOutcome, JoinWanted, MemberName, Protocol, Synced
+from kseg.serve.groups.classic import ClassicGroup, ClientName, JoinOutcome, JoinRequest, MemberName, Protocol, Synced
 from kseg.serve.values import FIRST_JOIN_SECONDS, MOST_MEMBERS, ErrorCode, GroupError
 
 SESSION, REBALANCE = 10.0, 60.0
@@ -19,7 +19,7 @@ class Group:
         self.group, self.now = ClassicGroup("billing"), 0.0
 
     def join(self, member_id: str = "", instance: str | None = None, **changed: Any) -> Future[JoinOutcome]:
-        wanted = JoinWanted(
+        wanted = JoinRequest(
             member_id,
             instance,
             ClientName("client", "127.0.0.1"),

@@ -7,7 +7,7 @@ import pytest
 
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.groups.commits import Partition
-from kseg.serve.groups.consumer import Beat, ConsumerGroup, HeartbeatWanted
+from kseg.serve.groups.consumer import Beat, ConsumerGroup, HeartbeatRequest
 from kseg.serve.values import CONSUMER_SESSION_SECONDS, ErrorCode, GroupError
 
 COUNTS = {"orders": 4, "payments": 2}
@@ -35,9 +35,9 @@ class Group:
         return self.beat(member_id, 0, **{**first, **changed})
 
     def beat(self, member_id: str, epoch: int, **changed: Any) -> Beat:
-        return self.group.heartbeat(HeartbeatWanted(member_id, epoch, **{**NOTHING_NEW, **changed}), self.now)
+        return self.group.heartbeat(HeartbeatRequest(member_id, epoch, **{**NOTHING_NEW, **changed}), self.now)
 
-    def refused(self, member_id: str, epoch: int, **changed: Any) -> ErrorCode:
+    def expect_error(self, member_id: str, epoch: int, **changed: Any) -> ErrorCode:
         with pytest.raises(GroupError) as raised:
             self.beat(member_id, epoch, **changed)
         return raised.value.code
@@ -81,7 +81,7 @@ def test_who_gives_nothing_back_in_time_is_taken_out(group: Group) -> None:
     group.now += REBALANCE
     group.beat("b", 3)
     group.group.pass_time(group.now)
-    assert group.refused("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.expect_error("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.beat("b", 3).assigned == orders(0, 1, 2, 3)
 
 
@@ -101,15 +101,15 @@ def test_a_member_that_leaves_frees_its_partitions(group: Group) -> None:
 
 def test_a_wrong_epoch_is_fenced(group: Group) -> None:
     group.join("a")
-    assert group.refused("a", 5) is ErrorCode.FENCED_MEMBER_EPOCH
-    assert group.refused("nobody", 2) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.expect_error("a", 5) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert group.expect_error("nobody", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_member_that_missed_an_answer_may_say_its_former_epoch(group: Group) -> None:
     group.join("a")
     group.beat("a", 2, topics=frozenset({"orders", "payments"}))
     assert group.beat("a", 2, owned=orders(0)).epoch == 3
-    assert group.refused("a", 2) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert group.expect_error("a", 2) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_who_says_all_about_itself_hears_all(group: Group) -> None:
@@ -128,7 +128,7 @@ def test_another_subscription_changes_the_assignment(group: Group) -> None:
 
 def test_a_pattern_subscribes_to_what_matches(group: Group) -> None:
     assert group.join("a", (), pattern="pay.*").assigned == {("payments", 0), ("payments", 1)}
-    assert group.refused("a", 2, pattern="(") is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert group.expect_error("a", 2, pattern="(") is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert group.beat("a", 2, pattern="").epoch == 2
 
 
@@ -138,17 +138,21 @@ def test_topics_that_are_not_here_are_not_assigned(group: Group) -> None:
 
 def test_a_static_member_comes_back_to_its_partitions(group: Group) -> None:
     group.join("a", instance_id="i0")
-    assert group.refused("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert (
+        group.expect_error("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
+    )
     assert group.beat("a", -2, instance_id="i0").epoch == -2
     again = group.join("b", instance_id="i0")
     assert (again.epoch, again.assigned) == (2, orders(0, 1, 2, 3))
-    assert group.refused("a", 2, instance_id="i0") is ErrorCode.FENCED_INSTANCE_ID
+    assert group.expect_error("a", 2, instance_id="i0") is ErrorCode.FENCED_INSTANCE_ID
 
 
 def test_a_static_member_that_joins_again_without_its_instance_keeps_it(group: Group) -> None:
     group.join("a", instance_id="i0")
     group.join("a")
-    assert group.refused("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert (
+        group.expect_error("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
+    )
     group.beat("a", -1)
     assert group.join("b", instance_id="i0").assigned == orders(0, 1, 2, 3)
 
@@ -156,7 +160,7 @@ def test_a_static_member_that_joins_again_without_its_instance_keeps_it(group: G
 def test_a_static_member_that_joins_again_as_another_instance_gives_up_the_first(group: Group) -> None:
     group.join("a", instance_id="i0")
     group.join("a", instance_id="i1")
-    assert group.refused("a", 2, instance_id="i0") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.expect_error("a", 2, instance_id="i0") is ErrorCode.UNKNOWN_MEMBER_ID
     group.beat("a", -1, instance_id="i1")
     assert group.join("b", instance_id="i0").assigned == orders(0, 1, 2, 3)
 

@@ -80,7 +80,7 @@ def _schema_id(data: bytes) -> WireMessage | None:
 
 def without_id(data: bytes) -> NotDecodable:
     """Return the error of a message without a schema's id."""
-    first = f"byte 0 is 0x{data[0]:02x}" if data else "the message is empty"
+    first = f"byte 0 is 0x{data[:1].hex()}" if data else "the message is empty"
     return NotDecodable(f"no schema id before the message or in a header: {first}")
 
 

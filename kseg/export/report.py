@@ -181,7 +181,7 @@ class Report:
         is_bad = has_new_losses or bool(self.beyond_limit())
         return max([int(is_bad), *(error.status for error in self.refused)])
 
-    def undecoded(self) -> list[UndecodedPart]:
+    def undecoded_parts(self) -> list[UndecodedPart]:
         """Return the keys and values of topics that don't decode."""
         return undecoded_of_topics((each.topic, each.partition, joined_parts(each.decoded)) for each in self.partitions)
 

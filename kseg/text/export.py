@@ -165,7 +165,7 @@ def account_lines(report: "Report") -> Iterator[str]:
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
-    yield from (each.line() for each in report.undecoded())
+    yield from (each.line() for each in report.undecoded_parts())
     remade = _find_recreated(report.partitions)
     yield from (line for earlier, later in remade for line in _lines_about_recreated(earlier, later))
     sums = sums_of([report])

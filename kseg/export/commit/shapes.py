@@ -227,7 +227,7 @@ _DECODED = members(
 )
 
 
-def _decoded(value: Any) -> None:
+def _check_decoded(value: Any) -> None:
     """Require the counts of keys or of values."""
     _DECODED(value)
     if value["part"] not in PLURALS:
@@ -254,7 +254,7 @@ _TALLY = members(
         "notes": list_of(text),
         "holes": list_of(list_of(_OFFSET, 2)),
         "epochs": list_of(list_of(_OFFSET, 2)),
-        "decoded": list_of(_decoded),
+        "decoded": list_of(_check_decoded),
         **dict.fromkeys(_COUNTS, _COUNT),
     },
 )

@@ -140,6 +140,6 @@ def pass_once(say: Callable[[str], object]) -> Callable[[str], None]:
     return say_new
 
 
-def plural(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a count with its noun, `1 segment` or `2 segments`; plural: None adds an s."""
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return a count with its noun, `1 segment` or `2 segments`; nouns: the plural, None adds an s."""
+    return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"

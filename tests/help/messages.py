@@ -55,7 +55,7 @@ PARAMETERS = (
     }
 )
 """Parameters and properties with such words; others have values."""
-VALUES = {"quoted", "escaped_text", "one_line", "counted", "human_size", "json_line"}
+VALUES = {"quote", "escaped_text", "one_line", "plural", "human_size", "json_line"}
 """Functions that format a value."""
 SAME_TEXT = {"value_in", "str", "list", "tuple", "sorted", "next", "iter", "chain", "dict", "set", "cast"}
 """Functions whose result has the words of their arguments."""
@@ -239,11 +239,11 @@ class _Collector:
 
 
 def _counted_words(node: ast.expr) -> str | None:
-    """Return the result of `counted` for more than one, if its words are literals."""
+    """Return the result of `plural` for more than one, if its words are literals."""
     match node:
-        case ast.Call(func=ast.Name(id="counted"), args=[_, ast.Constant(value=noun)]):
+        case ast.Call(func=ast.Name(id="plural"), args=[_, ast.Constant(value=noun)]):
             return f"{VARIES} {noun}s"
-        case ast.Call(func=ast.Name(id="counted"), args=[_, _, ast.Constant(value=plural)]):
+        case ast.Call(func=ast.Name(id="plural"), args=[_, _, ast.Constant(value=plural)]):
             return f"{VARIES} {plural}"
     return None
 

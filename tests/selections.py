@@ -149,5 +149,7 @@ def selections(draw: st.DrawFn, options: tuple[Callable[[Object, int], Wanted], 
     records = records_of(partition) or [NOTHING]
     numbers = draw(st.lists(st.integers(0, len(options) - 1), min_size=1, max_size=3, unique=True))
     places, more = st.integers(0, PLACES - 1), st.integers(-2, 2)
+    if {control, no_control} <= {options[number] for number in numbers}:  # of one option, the last one counts
+        numbers.remove(options.index(control))
     wanted = [options[number](records[draw(places) * len(records) // PLACES], draw(more)) for number in numbers]
     return Chosen(partition, wanted)

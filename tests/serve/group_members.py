@@ -55,7 +55,7 @@ class ByLibrdkafka:
             assert message.error() is None, message.error()
         return [(message.topic(), message.partition(), message.offset()) for message in messages]
 
-    def assigned(self) -> set[tuple[str, int]]:
+    def assigned_partitions(self) -> set[tuple[str, int]]:
         return {(each.topic, each.partition) for each in self.consumer.assignment()}
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class ByKafkaPython:
         found = self.consumer.poll(100)
         return [(each.topic, each.partition, each.offset) for records in found.values() for each in records]
 
-    def assigned(self) -> set[tuple[str, int]]:
+    def assigned_partitions(self) -> set[tuple[str, int]]:
         return {(each.topic, each.partition) for each in self.consumer.assignment()}
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class ByAiokafka:
         found = await self.consumer.getmany(timeout_ms=100)
         return [(each.topic, each.partition, each.offset) for records in found.values() for each in records]
 
-    def assigned(self) -> set[tuple[str, int]]:
+    def assigned_partitions(self) -> set[tuple[str, int]]:
         return {(each.topic, each.partition) for each in self.consumer.assignment()}
 
     def close(self) -> None:

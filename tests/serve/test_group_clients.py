@@ -84,12 +84,12 @@ def test_a_static_member_that_is_started_again_has_its_partitions_back(
     got: list[Place] = []
     found = [kind(running.bootstrap, ["orders"], **{"group.instance.id": f"i{number}"}) for number in range(2)]
     try:
-        poll_until(found, lambda _: all(len(member.assigned()) == PARTITIONS // 2 for member in found), got)
-        before = [member.assigned() for member in found]
+        poll_until(found, lambda _: all(len(member.assigned_partitions()) == PARTITIONS // 2 for member in found), got)
+        before = [member.assigned_partitions() for member in found]
         found[0].close()
         found[0] = kind(running.bootstrap, ["orders"], **{"group.instance.id": "i0"})
-        poll_until(found, lambda _: len(found[0].assigned()) == PARTITIONS // 2, got)
-        assert [member.assigned() for member in found] == before
+        poll_until(found, lambda _: len(found[0].assigned_partitions()) == PARTITIONS // 2, got)
+        assert [member.assigned_partitions() for member in found] == before
         poll_until(found, lambda places: len(places) == PARTITIONS * RECORDS, got)
     finally:
         for member in found:

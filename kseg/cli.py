@@ -30,7 +30,7 @@ COMMANDS = {
     "build": "Build a partition directory from records.",
     "slice": "Copy part of a partition.",
     "retain": "Show which segments retention would delete, and when.",
-    "compact": "Clean a partition like the log cleaner.",
+    "compact": "Compact a partition as a broker would.",
     "where": "Find the partition of a key, group or transactional id.",
     "protocol": "Read requests and responses from captures or hex text.",
     "serve": "Serve log directories to Kafka's clients, read-only.",

@@ -71,7 +71,7 @@ class CompactOptions(NamedTuple):
 
 @command(CompactOptions)
 def compact(options: CompactOptions) -> None:
-    """Clean a partition like the log cleaner.
+    """Compact a partition as a broker would.
 
     Use `compact` to preview a cleaning, or to clean a copy of a partition. The last record of each key stays, at its
     offset. PATHS never change.

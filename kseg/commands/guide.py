@@ -58,8 +58,8 @@ SITUATIONS = (
             Task("List by size", "kseg ls kafka-logs/ --sort size"),
             Task("Compare codecs", "kseg report kafka-logs/ --to report.html"),
             Task("Plan to free 50 GB", "kseg retain kafka-logs/ --free 50GB"),
-            Task("Preview a cleaning", "kseg compact orders-0/ --dry-run"),
-            Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
+            Task("Preview compaction", "kseg compact orders-0/ --dry-run"),
+            Task("Balance a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
         ),
     ),
     Situation(

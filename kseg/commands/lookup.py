@@ -60,7 +60,7 @@ def lookup(options: LookupOptions) -> None:
     max-timestamp, earliest-local, latest-tiered and earliest-pending-upload, as in Kafka's ListOffsets. `latest` is the
     log end offset, even if the log is empty.
 
-    With a selection, as in `kseg dump`, `lookup` finds the first selected record at or after the target. Without a
+    With record filters (--key, …), `lookup` finds the first selected record at or after the target. Without a
     target it finds the first one, with --timestamp latest the last one.
 
     The exit status is 1 if the target has no record.

@@ -130,7 +130,7 @@ def ls(options: LsOptions) -> None:
     times. ! marks a segment that begins earlier than a preceding one ends: retention by time may keep its records
     longer, and a lookup by time finds the preceding segment.
 
-    With a selection, as in `kseg dump`, `ls` lists only partitions and segments with selected records: how many
+    With record filters (--key, …), `ls` lists only partitions and segments with selected records: how many
     records, batches and bytes, and their offsets and times. --limit counts records; --top limits the lines.
     """
     work, selected, talk = options.work, options.selected, options.talk

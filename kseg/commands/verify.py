@@ -57,7 +57,7 @@ def verify(options: VerifyOptions) -> None:
     one is of an in-sync replica, and that copies have the right topic id and no gaps. -v lists all copies, the longest
     first.
 
-    With a selection, as in `kseg dump`, `verify` reads only segments that may have selected records. It reports
+    With record filters (--key, …), `verify` reads only segments that may have selected records. It reports
     findings about batches with such records, about damage where one may have been, and about indexes of these segments.
     It skips checks that need the whole partition: sequences and transactions of producers, snapshots, checkpoints,
     directories.

@@ -197,7 +197,7 @@ class PartitionCount(NamedTuple):
     @property
     def text(self) -> str:
         """The number for people."""
-        return f"a supposed {self.number}" if self.is_supposed else str(self.number)
+        return f"probably {self.number}" if self.is_supposed else str(self.number)
 
 
 def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int | None]]) -> PartitionCount:

@@ -76,8 +76,8 @@ class Usage:
         """Return the used resources so far."""
         parts = [
             f"{time.monotonic() - self._start:.2f} s",
-            f"{_processor_seconds() - self._processors:.2f} s of processors",
-            f"{_largest_memory() >> 20} MiB of memory at most",
+            f"{_processor_seconds() - self._processors:.2f} s CPU",
+            f"{_largest_memory() >> 20} MiB peak memory",
         ]
         read = _bytes_read()
         if read is not None and self._read is not None:

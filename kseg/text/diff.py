@@ -324,7 +324,7 @@ def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
 
 def _missing_lines(copy: ComparedCopy) -> Iterator[str]:
     if copy.missing:
-        yield f"    lacks {plural(copy.missing, 'record')} of another copy"
+        yield f"    lacks {plural(copy.missing, 'record')} that another copy has"
     if copy.superseded:
         yield f"    lacks {plural(copy.superseded, 'record')} that compaction removes"
     if copy.unjudged:

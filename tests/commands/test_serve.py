@@ -133,7 +133,7 @@ def test_internal_topics_may_be_left_out(tmp_path: Path) -> None:
     for name in ("__consumer_offsets-3", "orders-0"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
     assert (
-        "__consumer_offsets, of a supposed 50 partitions: partitions 0, 1, 2, 4, 5, 6, 7, 8, … aren't here"
+        "__consumer_offsets, of probably 50 partitions: partitions 0, 1, 2, 4, 5, 6, 7, 8, … aren't here"
         in serve("--", "true", directory=tmp_path).stderr
     )
     assert serve("--no-internal", "--", "true", directory=tmp_path).stderr == ""

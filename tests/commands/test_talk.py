@@ -16,7 +16,7 @@ from tests.terminal import COLOR, in_terminal
 LOG = "docs/test-1-0/00000000000000203000.log"
 WHOLE = "docs/test-1-0"
 DAMAGED = "damaged/066-codec-5"
-TOOK = re.compile(rb"kseg: [0-9.]+ s, [0-9.]+ s of processors, [0-9]+ MiB of memory at most(, [0-9]+ bytes read)?\n")
+TOOK = re.compile(rb"kseg: [0-9.]+ s, [0-9.]+ s CPU, [0-9]+ MiB peak memory(, [0-9]+ bytes read)?\n")
 
 
 def kseg(line: str) -> run.Run:

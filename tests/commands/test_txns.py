@@ -345,7 +345,7 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
     if is_hanging:
         assert (run.status, verified.status, run.stderr) == (1, 1, b"")
         return
-    reason = "pay is CompleteCommit, without this partition; its last record is not older than 15m00s by the newest"
+    reason = "pay is CompleteCommit, without this partition; its last record is not older than 15m00s by the latest"
     assert row["reason"] == f"{reason} time here"
     assert (run.status, verified.status) == (0, 0)
     assert b"and --now, or run" in run.stderr
@@ -597,7 +597,7 @@ def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> N
     row = opened(tmp_path)
     assert (row["isHanging"], row["reason"]) == (
         None,
-        "only 1 of a supposed 3 partitions of __transaction_state are here",
+        "only 1 of probably 3 partitions of __transaction_state are here",
     )
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}), number=2)
     assert opened(tmp_path)["isHanging"] is True
@@ -611,7 +611,7 @@ def test_one_partition_may_be_one_of_fifty(states: tuple[Any, ...], tmp_path: Pa
     row = opened(tmp_path)
     assert (row["isHanging"], row["reason"]) == (
         None,
-        "only 1 of a supposed 50 partitions of __transaction_state are here",
+        "only 1 of probably 50 partitions of __transaction_state are here",
     )
 
 
@@ -620,7 +620,7 @@ def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
     assert kseg(["txns", ".", "--now", "5000"], tmp_path).stderr == (
         b"kseg: Transactions: total of 2: RECORDS 3\n"
-        b"kseg: 1 of a supposed 2 partitions of __transaction_state are here: the output lacks their transactional"
+        b"kseg: 1 of probably 2 partitions of __transaction_state are here: the output lacks their transactional"
         b" ids\n"
     )
     assert kseg(["txns", "__transaction_state-1", "--now", "5000"], tmp_path).stderr == b""

@@ -379,7 +379,7 @@ def test_of_two_replicas_the_one_that_goes_further_is_read(tmp_path: Path) -> No
 def test_partitions_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_segment(tmp_path / "__consumer_offsets-2", [NewBatch([NewRecord(key("b"), value(1))])])
     assert read_groups(tmp_path).notes == (
-        "1 of a supposed 3 partitions of __consumer_offsets are here, so groups of the other partitions aren't shown",
+        "1 of probably 3 partitions of __consumer_offsets are here, so groups of the other partitions aren't shown",
     )
     assert read_groups(tmp_path / "__consumer_offsets-2").notes == ()
 

@@ -151,7 +151,7 @@ def test_groups_and_ids_are_in_the_partitions_that_kseg_names(
     for command in ("groups", "txns"):
         said = run.kseg([command, "disk"], tmp_path).stderr.decode()
         assert f"of {PARTITIONS} partitions of __" in said or part == 1
-        assert "supposed" not in said
+        assert "probably" not in said
 
 
 # --- hints -----------------------------------------------------------------------------------------------------------

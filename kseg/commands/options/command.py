@@ -158,7 +158,7 @@ def _short_help_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_show_short_help,
-        help="Show a first screen: purpose, examples and common options.",
+        help="Show short help: purpose, examples and common options.",
     )
 
 

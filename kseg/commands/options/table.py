@@ -245,7 +245,7 @@ OUTPUT = (
         Late("kseg.log.listing_rows", "KINDS"), default="partition"),
     Option("--sort", "ls", "Sort by this column. [default: order of the directories]",
         Late("kseg.log.listing_rows", "SORT_KEYS")),
-    Option("--top", "ls", "Print only the first N lines, or the N largest without --sort.", int_number(1), "N"),
+    Option("--top", "ls", "Print only the first N lines; without --sort, the N largest.", int_number(1), "N"),
     Option("--bytes", "ls", "Print exact sizes in bytes.", bool, name="has_exact_sizes"),
     Option("--cache", "ls", "Print how much of each log is in the page cache (Linux only).", bool),
     Option("--records", "diff", "Print each record that some copies lack.", bool, name="has_records"),
@@ -387,7 +387,7 @@ BEHAVIOUR = (
         HostAndPort(), "HOST:PORT"),
     Option("--high-watermark", "serve", "Serve up to the log end, or up to the broker's replication checkpoint.",
         ("log-end", "checkpoint"), default="log-end"),
-    Option("--fail-on-damage", f"serve {EXPORTS}", "Fail at damage instead of skipping it.", bool),
+    Option("--fail-on-damage", f"serve {EXPORTS}", "Stop at damage instead of skipping it.", bool),
     Option("--fix-lz4", "serve", "Fix lz4 checksums of brokers before 0.10, for clients that need it.", bool),
     Option("--max-memory", "query", "Limit DuckDB's memory. [default: half of all]", Size()),
     Option("--max-temp", "query", "Limit the space in TMPDIR for DuckDB.", Size(0), default="10GiB"),
@@ -403,12 +403,12 @@ BEHAVIOUR = (
     Option("--check", "spark-export", "Print the Spark, Python and Java to be used, and exit.", bool),
     Option("--prepare-jvm", "spark-export", "Prepare Spark to start faster in later exports, and exit.", bool),
     Option("--submitted", "spark-export", "Run within spark-submit.", bool, hidden=True),
-    Option("-j --jobs", f"{WORKING} export", "Use N processes. [default: the most that speed up the run]",
+    Option("-j --jobs", f"{WORKING} export", "Use N processes. [default: as many as speed up the run]",
         int_number(1), "N", name="processes"),
     Option("-j --jobs", "spark-export", "Run N tasks at once. [default: Spark's parallelism]", int_number(1), "N",
         name="tasks"),
     Option("--gentle", WORKING, "Run at the lowest priority, in one process, when the disk is idle.", bool),
-    Option("--keep-cache", WORKING, "Leave read data in the page cache. [default: restore the cache]", bool),
+    Option("--keep-cache", WORKING, "Leave read data in the page cache. [default: evict what the run loaded]", bool),
 )
 
 DECODING = (

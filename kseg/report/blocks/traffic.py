@@ -549,7 +549,7 @@ def _forecast_verdicts(known: ReportFacts, rows: list[tuple[int, int, int, int]]
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
     if full is None and known.check_up.disks:
         days = plural(known.choices.days, "day")
-        verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk last {days} or longer."))
+        verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk space lasts {days} or longer."))
     if full is not None and known.check_up.disks:
         day = moment_text(rows[full][0], known.choices.zone)
         sentence = f"At this rate, the disk ({human_size(free)} free) will be full in {plural(full, 'day')}, by {day}."

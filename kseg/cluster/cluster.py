@@ -245,7 +245,7 @@ class Cluster:
 
         others: names of directories of partitions that exist elsewhere.
         """
-        choice.require([*(directory for each in self.contents for directory in each.partitions()), *others])
+        choice.require(chain((directory for each in self.contents for directory in each.partitions()), others))
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
         """Return a topic's partitions by number, those with a copy.

@@ -329,6 +329,7 @@ _SHOWN_TOPICS = 8
 """The most topics that an error lists."""
 _SHOWN_NEAREST = 3
 """The most names that an error suggests instead of a missing one."""
+_ONLY_ASIDE = "there are only partitions that brokers set aside"
 
 
 class PartitionChoice(NamedTuple):
@@ -466,9 +467,6 @@ def _suggest(missing: Iterable[str], there: Mapping[str, str]) -> str:
     texts = list(islice(there.values(), _SHOWN_TOPICS))
     more = len(there) - len(texts)
     return f"there are {', '.join(texts)}{f' and {more} more' if more else ''}" if texts else _ONLY_ASIDE
-
-
-_ONLY_ASIDE = "there are only partitions that brokers set aside"
 
 
 def numbers_by_topic(partitions: Iterable[tuple[str, int | None]]) -> dict[str, set[int]]:

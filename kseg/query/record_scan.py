@@ -16,7 +16,8 @@ from kseg.cluster.copies import Copies, PartitionCopy
 from kseg.errors import OpenError
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, gapless_partitions, plan_orders
-from kseg.export.read.order_reader import ChangedError, OrderReader, coalesce_batches
+from kseg.export.read.batch_sizes import coalesce_batches
+from kseg.export.read.order_reader import ChangedError, OrderReader
 from kseg.export.results import LostOffsets, Tally, find_explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text

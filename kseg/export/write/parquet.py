@@ -23,7 +23,7 @@ from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.columns.flat_columns import is_decoded, with_all_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
-from kseg.export.read.order_reader import cut
+from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import MIB, FileOptions, ReadOptions
 

@@ -298,6 +298,22 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@for_each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [
+        (link, name) for link, name in links if name not in name_headings(page.parent / link if link else page)
+    ] == []
+
+
+def name_headings(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, named as the site names them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+?)(?: \{ *#([\w-]+) *\})?$", text, re.MULTILINE)
+    words = {name or re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading, name in headings}
+    return {re.sub(r"[-\s]+", "-", each) for each in words} | set(re.findall(r'id="([^"]+)"', text))
+
+
 def test_readme_lists_each_command_once() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Commands\n")[2].partition("\n## ")[0]
     listed = re.findall(r"`([\w-]+)`", text)

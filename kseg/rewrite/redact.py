@@ -64,7 +64,10 @@ class RedactSettings(NamedTuple):
 
 
 class RedactOrder(NamedTuple):
-    """A directory to redact: its path, its place in the new directory, the topic of its logs, and its files."""
+    """A directory to redact: its path, its place in the new directory, the topic of its logs, and its files.
+
+    skipped: names of entries that can't be copied, such as pipes, and of links that lead nowhere or upwards.
+    """
 
     source: Path
     directory: Path
@@ -73,6 +76,7 @@ class RedactOrder(NamedTuple):
     files: tuple[str, ...]
     size: int
     log_size: int
+    skipped: tuple[str, ...] = ()
 
     @property
     def target(self) -> Path:
@@ -81,7 +85,7 @@ class RedactOrder(NamedTuple):
 
 
 class RedactedDirectory(NamedTuple):
-    """A redacted directory: its new name, replaced parts, and bytes that became noise or zeros."""
+    """A redacted directory: its new name, replaced parts, bytes that became noise or zeros, and skipped paths."""
 
     source: Path
     place: PurePath
@@ -91,6 +95,7 @@ class RedactedDirectory(NamedTuple):
     records: int = 0
     noise: Mapping[str, int] = {}
     zeros: tuple[str, ...] = ()
+    skipped: tuple[Path, ...] = ()
     names: Mapping[NameKind, frozenset[str]] = {}
 
 
@@ -130,8 +135,19 @@ def redact_orders(paths: Sequence[Path], directory: Path, settings: RedactSettin
         yield from _below(path, directory, place, names, is_named=is_named)
 
 
-def _below(source: Path, directory: Path, place: PurePath, names: Names, *, is_named: bool) -> Iterator[RedactOrder]:
-    """Yield the orders of a directory and of those below it; `place` has its new name below it if `is_named`."""
+def _below(
+    source: Path,
+    directory: Path,
+    place: PurePath,
+    names: Names,
+    *,
+    is_named: bool,
+    above: frozenset[Path] = frozenset(),
+) -> Iterator[RedactOrder]:
+    """Yield the orders of a directory and of those below it; `place` has its new name below it if `is_named`.
+
+    Follows links, as brokers do. above: the resolved paths of the directories above.
+    """
     try:
         entries = sorted(os.scandir(source), key=lambda entry: entry.name)
     except OSError as error:
@@ -139,13 +155,16 @@ def _below(source: Path, directory: Path, place: PurePath, names: Names, *, is_n
     topic = _topic_of(source, entries)
     if is_named:
         place /= names.directory(source.absolute().name, topic)
-    files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in files}
+    above |= {source.resolve()}
+    files = [entry for entry in entries if entry.is_file()]
+    directories = [entry for entry in entries if entry.is_dir() and Path(entry.path).resolve() not in above]
+    sizes = {entry.name: entry.stat().st_size for entry in files}
     log_size = sum(size for name, size in sizes.items() if parse_file_name(name).kind in LOG_KINDS)
-    yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _below(source / entry.name, directory, place, names, is_named=True)
+    rest = {entry.name for entry in entries} - sizes.keys() - {entry.name for entry in directories}
+    skipped = tuple(sorted(rest))
+    yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size, skipped)
+    for entry in directories:
+        yield from _below(source / entry.name, directory, place, names, is_named=True, above=above)
 
 
 def _topic_of(source: Path, entries: Sequence["os.DirEntry[str]"]) -> str | None:
@@ -215,6 +234,7 @@ def redact_directory(
         count,
         dict(noise),
         tuple(zeros),
+        tuple(order.source / name for name in order.skipped),
         names.substitutes,
     )
 

@@ -9,7 +9,7 @@ from kseg.rewrite.redacted_names import NameKind
 from kseg.sizes import human_size
 
 SHOWN = 20
-"""Most files of zeros that the text lists."""
+"""Most files of a kind that the text lists."""
 READABLE = (
     "offsets, times, sizes and checksums of records",
     "producer ids, topic ids, cluster and node ids",
@@ -26,6 +26,7 @@ class RedactReport:
         self._names: dict[NameKind, set[str]] = {kind: set() for kind in NameKind}
         self._noise: Counter[str] = Counter()
         self._zeros: list[str] = []
+        self._skipped: list[str] = []
         self.directories = self.files = self.size = self.batches = self.records = 0
 
     def add(self, redacted: RedactedDirectory) -> None:
@@ -37,6 +38,7 @@ class RedactReport:
         self.records += redacted.records
         self._noise.update(redacted.noise)
         self._zeros += [str(redacted.place / name) for name in redacted.zeros]
+        self._skipped += map(str, redacted.skipped)
         for kind, names in redacted.names.items():
             self._names[kind] |= names
 
@@ -53,6 +55,7 @@ class RedactReport:
             "keptNames": [str(kind) for kind in self._kept],
             "noiseBytes": dict(self._noise),
             "zeroFiles": self._zeros,
+            "skippedFiles": self._skipped,
         }
 
     def lines(self) -> Iterator[str]:
@@ -68,6 +71,9 @@ class RedactReport:
             yield f"  replaced by noise: {plural(size, 'byte')}, {reason}"
         yield from _limit_lines(
             [(f"  replaced by zeros, because the file isn't Kafka's: {name}") for name in self._zeros]
+        )
+        yield from _limit_lines(
+            [f"  not copied, because it isn't a file or a directory: {path}" for path in self._skipped]
         )
         yield f"  still readable: {'; '.join(READABLE)}"
         if not self._is_key_kept:

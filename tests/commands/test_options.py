@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,8 +11,10 @@ from kseg.cli import COMMANDS, cli
 from kseg.commands.options.command import TableCommand
 from kseg.commands.options.row import Option, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
+from kseg.commands.options.types import NewPath
 from kseg.output.progress import Talk
 from tests.loops import for_each
+from tests.run import kseg
 
 ROWS = [row for _, rows in OPTIONS for row in rows]
 HEADINGS = ["Input", "Selection", "Output", "Behaviour", "Decoding", "Security", "Other"]
@@ -24,6 +27,10 @@ def parameters_of(name: str) -> list[click.Parameter]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     return command.params
+
+
+def is_new_path(row: Option) -> bool:
+    return isinstance(row.type, NewPath)
 
 
 def flags_of(row: Option) -> list[str]:
@@ -95,3 +102,12 @@ def test_a_command_is_described_by_one_short_line(name: str) -> None:
     assert command is not None
     assert (command.help or "").splitlines()[0] == COMMANDS[name]
     assert len(COMMANDS[name]) < LONGEST_LINE
+
+
+@for_each("name", [name for name in COMMANDS if any(takes(row, name) and is_new_path(row) for row in ROWS)])
+def test_standard_output_is_no_directory(name: str, tmp_path: Path) -> None:
+    flag = next(row.flags for row in ROWS if takes(row, name) and is_new_path(row))
+    ran = kseg([name, ".", flag, "-"], tmp_path)
+    assert ran.status == 2
+    assert f"invalid value for '{flag}': kseg can't write this to standard output; name a path".encode() in ran.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 """`kseg redact` as its user sees it: a disk for passing on, with everything except its contents."""
 
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -259,6 +260,20 @@ def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -
     assert written.read_bytes() == bytes(21)
     assert re.fullmatch(r"\w[\w-]{8}\.csv", written.name)
     assert written.name != "customers.csv"
+
+
+def test_links_are_followed_and_pipes_reported(restored: Path, tmp_path: Path) -> None:
+    elsewhere, source = tmp_path / "disk2", tmp_path / "logs"
+    shutil.copytree(restored / "damaged" / "006-torn-one-byte", elsewhere / "orders-0")
+    source.mkdir()
+    (source / "orders-0").symlink_to(elsewhere / "orders-0")
+    (source / "upwards").symlink_to(source)
+    os.mkfifo(source / "pipe")
+    report = redact(source, tmp_path / "shared")
+    assert report["skippedFiles"] == [str(source / "pipe"), str(source / "upwards")]
+    (partition,) = (tmp_path / "shared").iterdir()
+    assert partition.name.endswith("-0")
+    assert [path.suffix for path in partition.iterdir()] == [".log"]
 
 
 def test_tier_of_local_tiered_storage_stays_one(restored: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from kseg.store.location import MAX_UNPACKED
 
 _ANY_PATH = click.Path()
 _PATH = click.Path(path_type=Path)
+_NEW = types.NewPath()
 _MOST_PRICE = 10**9
 _THERE = click.Path(exists=True, resolve_path=True)
 
@@ -196,19 +197,20 @@ OUTPUT = (
     Option("-o --output", "plan-move", "Output format; reassignment is a file for kafka-reassign-partitions.sh.",
         ("reassignment", _ROW_FORMS), default="reassignment"),
     Option("-o --output", "rebuild-metadata", "Output format.", ("text", "json", "table"), default="text"),
-    Option("--to", "compact rebuild-metadata reindex salvage", "Write to this new or empty directory.", _PATH, "DIR",
+    Option("--to", "compact rebuild-metadata reindex salvage", "Write to this new or empty directory.", _NEW, "DIR",
         name="directory"),
-    Option("--to", "build slice", "Write to this new or empty directory.", _PATH, "DIR", name="directory",
+    Option("--to", "build slice", "Write to this new or empty directory.", _NEW, "DIR", name="directory",
         required=True),
-    Option("--to", "redact", "Write to this new directory.", _PATH, "DIR", name="directory", required=True),
-    Option("--to", "retain", "Copy a partition's remaining segments to this new or empty directory.", _PATH, "DIR",
+    Option("--to", "redact", "Write to this new directory.", _NEW, "DIR", name="directory", required=True),
+    Option("--to", "retain", "Copy a partition's remaining segments to this new or empty directory.", _NEW, "DIR",
         name="directory"),
-    Option("--to", "get report", "Write to this new file. [default: standard output]", _PATH, "FILE", name="file"),
+    Option("--to", "get report", "Write to this new file. [default: standard output]", _PATH, "FILE", name="file",
+        callback=types.unless_stdout),
     Option("--to", EXPORTS, "Write to this directory or URL, which may contain {topic}. [default: the last path]",
         metavar="DEST", name="destination"),
     Option("--bundle", "doctor", "Write facts for a bug report to this archive, without contents or names.",
-        _PATH, "FILE.tar.zst"),
-    Option("--keep-diverged", "salvage", "Write records of abandoned lineages to this new directory.", _PATH, "DIR"),
+        _NEW, "FILE.tar.zst"),
+    Option("--keep-diverged", "salvage", "Write records of abandoned lineages to this new directory.", _NEW, "DIR"),
     Option("--format", EXPORTS, "Write Parquet files, or a Delta or Iceberg table.", tuple(FORMATS), default=PARQUET,
         name="table_format"),
     Option("--partition-by", EXPORTS, "Divide files into folders by topic, partition and date, or none.", Folders(),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -196,6 +196,19 @@ _HOST = re.compile(r"[0-9A-Za-z._:%-]{1,255}")
 _LARGEST_PORT, _PORT_DIGITS = 65535, 5
 
 
+class NewPath(click.Path):
+    """A path to write to, which isn't `-`. Source: click."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        if value == "-":
+            self.fail("kseg can't write this to standard output; name a path, or write ./-", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """NAME=VALUE."""
 
@@ -272,6 +285,11 @@ def only_match(_: object, __: object, text: str | None) -> Path | None:
 def all_ranges(_: object, __: object, given: tuple[tuple[range, ...], ...]) -> tuple[range, ...]:
     """Return the ranges of an option that may be repeated, as one tuple."""
     return tuple(each for ranges in given for each in ranges)
+
+
+def unless_stdout(_: object, __: object, path: Path | None) -> Path | None:
+    """Return the path of an output file; None for `-`, standard output."""
+    return None if path == Path("-") else path
 
 
 def properties_in(_: object, __: object, path: Path | None) -> Mapping[str, str]:

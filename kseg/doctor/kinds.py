@@ -340,83 +340,86 @@ def suspect_segments(partition: PartitionLog, rows: Iterable[SegmentListing], no
 
 
 _PINS = (
-    "Retention by time keeps the segment and all later ones until that time has passed, so the disk fills up. Lookups"
-    " by time find the wrong records."
+    "Time-based retention keeps the segment and all later segments until that time has passed, so the disk fills"
+    " up. Lookups by timestamp return the wrong records."
 )
 _WHOSE = (
-    "Find the application that writes these records, and fix it: the command shows the first ones. To reject or"
-    " correct new ones, set the topic's `message.timestamp.type=LogAppendTime`, or from 3.6 on"
-    " `message.timestamp.after.max.ms`. Once nobody needs the old records, delete them with `retention.bytes` or"
-    " `kafka-delete-records.sh`."
+    "Find the application that writes these records and fix it; the command shows the first records. To correct"
+    " or reject new records, set `message.timestamp.type=LogAppendTime` for the topic, or"
+    " `message.timestamp.after.max.ms` in Kafka 3.6 and later. When nobody needs the old records any more, delete"
+    " them with `retention.bytes` or `kafka-delete-records.sh`."
 )
 
 OWN: dict[str, FindingKind] = {
     # the disk and its directories
     "disk-full": FindingKind(
         Severity.ERROR,
-        "The file system of a log directory has no free space.",
-        "At the next write, a broker takes the log directory offline, or exits.",
-        "Lower the retention of the topics that the command lists, until a tenth of the disk is free. A stopped"
-        " broker needs some space to start: free it outside the log directories. Never delete a partition's files"
-        " while a broker uses them.",
+        "There is no free space left in the file system of a log directory.",
+        "The next time a broker writes to the directory, it takes it offline or exits.",
+        "Lower the retention of the topics listed by the command until 10% of the disk is free. A stopped broker"
+        " needs some space to start, so free it outside the log directories. Never delete partition files while a"
+        " broker is using them.",
     ),
     "disk-nearly-full": FindingKind(
         Severity.WARNING,
-        "Less than a twentieth of a log directory's file system is free.",
-        "When no space is left, a broker takes the log directory offline, or exits.",
-        "Lower the retention of the topics that the command lists, until a tenth of the disk is free. Or add space.",
+        "Less than 5% of the file system of a log directory is free.",
+        "When there is no space left, a broker takes the log directory offline or exits.",
+        "Lower the retention of the topics listed by the command until 10% of the disk is free, or add space.",
     ),
     "empty-directory": FindingKind(
         Severity.NOTE,
-        "A partition's directory contains no log files.",
-        "A broker creates an empty log there. If the partition had records, this copy has lost them.",
-        "If the partition had records, take an intact replica.",
+        "A partition directory doesn't contain any log files.",
+        "A broker creates an empty log in the directory. If the partition had records, they are lost in this copy.",
+        "If the partition had records, use an intact replica.",
     ),
     "retention-due": FindingKind(
         Severity.NOTE,
-        "Retention by time, by size or by log start offset would delete segments now.",
-        "None on a running broker, which deletes them at its next check (`log.retention.check.interval.ms`). On a"
-        " stopped broker, the segments are gone soon after the start.",
-        "The command lists the segments, with the reason for each. If you still need the records, copy them before a"
-        " broker starts here.",
+        "Some segments are due for deletion because of their age, the size of the partition, or the log start offset.",
+        "This is normal on a running broker, which deletes the segments at its next check"
+        " (`log.retention.check.interval.ms`). A stopped broker deletes them soon after it starts.",
+        "The command lists the segments and the reason for deleting each of them. If you still need the records,"
+        " copy them before you start a broker on this disk.",
     ),
     # groups
     COMMIT_BEYOND_END: FindingKind(
         Severity.WARNING,
-        "A group has committed an offset beyond the end of the partition's log.",
-        "Records were lost, or the topic was re-created. The group's consumer gets OFFSET_OUT_OF_RANGE and uses"
-        " `auto.offset.reset`: it skips to the end, reads everything again, or stops.",
-        "If other brokers have the partition, add their log directories. Otherwise stop the group's consumers, and"
-        " reset the group to an offset in the log (`kafka-consumer-groups.sh --reset-offsets`).",
+        "The committed offset of a consumer group is beyond the end of the log.",
+        "Either records were lost, or the topic was re-created. The consumer gets an OFFSET_OUT_OF_RANGE error"
+        " and, depending on `auto.offset.reset`, skips to the end, reads everything again, or stops.",
+        "If other brokers have the partition, add their log directories. Otherwise, stop the consumers of the"
+        " group and reset it to an offset in the log (`kafka-consumer-groups.sh --reset-offsets`).",
     ),
     # clocks
     NANOSECONDS: FindingKind(
         Severity.WARNING,
-        "Records have timestamps that look like nanoseconds. Kafka reads them as milliseconds.",
+        "The timestamps of some records appear to be in nanoseconds, but Kafka reads them as milliseconds.",
         _PINS,
         _WHOSE,
     ),
     MICROSECONDS: FindingKind(
         Severity.WARNING,
-        "Records have timestamps that look like microseconds. Kafka reads them as milliseconds.",
+        "The timestamps of some records appear to be in microseconds, but Kafka reads them as milliseconds.",
         _PINS,
         _WHOSE,
     ),
-    FUTURE: FindingKind(Severity.WARNING, "Records have timestamps more than an hour in the future.", _PINS, _WHOSE),
+    FUTURE: FindingKind(
+        Severity.WARNING, "Some records have timestamps that are more than an hour in the future.", _PINS, _WHOSE
+    ),
     SECONDS: FindingKind(
         Severity.WARNING,
-        "Records have timestamps that look like seconds. Kafka reads them as milliseconds, in January 1970.",
-        "If all timestamps of a segment are like this, retention by time deletes the segment at its next check."
-        " Lookups by time miss the records.",
-        "Find the application that writes these records, and fix it: the command shows the first ones. Until then,"
-        " set the topic's `message.timestamp.type=LogAppendTime`, which gives new records the broker's time. Set"
-        " `retention.ms=-1` to keep the existing records.",
+        "The timestamps of some records appear to be in seconds. Kafka reads them as milliseconds, so they fall"
+        " in January 1970.",
+        "If all timestamps in a segment are in seconds, time-based retention deletes the segment at the next"
+        " check. Lookups by timestamp miss the records.",
+        "Find the application that writes these records and fix it; the command shows the first records. Until"
+        " then, set `message.timestamp.type=LogAppendTime` for the topic, so new records get the broker's time,"
+        " and set `retention.ms=-1` to keep the existing records.",
     ),
     "clock-behind": FindingKind(
         Severity.NOTE,
-        "This machine's clock is behind the modification times of files here.",
-        'None: kseg uses the latest modification time as "now" instead.',
-        "Set this machine's clock, or give the current time: `--now`.",
+        "The clock of this machine is behind the modification times of some files.",
+        'This is harmless, because kseg uses the latest modification time as "now" instead.',
+        "Correct the clock of this machine, or specify the current time with `--now`.",
     ),
 }
 """By id: the kinds that `verify` doesn't have."""

@@ -126,7 +126,7 @@ def _measure_limits(result: DataSetResult) -> dict[str, float]:
 
 
 def _compare(segment: Segment) -> str:
-    """Return whether kseg and the real tool dump the same bytes, or the failure of a tool."""
+    """Return True if kseg and the real tool dump the same bytes, or the failure of a tool."""
     try:
         return "yes" if _digest(command(TEXT, segment, DATA)) == _digest(command(KAFKA_TEXT, segment, DATA)) else "no"
     except CommandFailed as failure:

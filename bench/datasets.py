@@ -58,7 +58,7 @@ class Segment(NamedTuple):
     largest_batch: int
 
     def partition(self) -> Path:
-        """Return a partition's directory without indexes. The segment is closed, since an empty segment follows."""
+        """Return a partition directory without indexes. The segment is closed, since an empty segment follows."""
         return self.path.parent / "topic-0"
 
 
@@ -90,6 +90,6 @@ def _make_partition(segment: Segment) -> None:
 
 
 def _arguments(data_set: DataSet, size: int) -> list[str]:
-    """Return MakeData's arguments after the file's name."""
+    """Return MakeData's arguments after the file name."""
     shape = (data_set.batch_size, *data_set.value_sizes, data_set.header_count)
     return [str(argument) for argument in (size, data_set.magic, data_set.codec, *shape)]

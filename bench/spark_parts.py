@@ -211,7 +211,7 @@ def plain(pool: ProcessPoolExecutor, logs: Path, out: Path) -> None:
 
 
 def write_plain(arguments: tuple[str, str]) -> None:
-    """Write a log's records as Parquet, with the encoding and the row groups of an export."""
+    """Write the records of a log as Parquet, with the encoding and the row groups of an export."""
     path, out = arguments
     writer, waiting, size = None, [], 0
     for batch in kseg.open_segment(path).to_arrow():
@@ -362,7 +362,7 @@ def peak_sizes(command: list[str]) -> dict[str, int]:
 
 
 def is_java(pid: int) -> bool:
-    """Return whether a process runs a JVM."""
+    """Return True if a process runs a JVM."""
     try:
         return Path(f"/proc/{pid}/exe").resolve().name == "java"
     except OSError:
@@ -434,7 +434,7 @@ def cpu_seconds() -> float:
 
 
 def is_broker(pid: int) -> bool:
-    """Return whether a process is the peer's broker."""
+    """Return True if a process is the peer's broker."""
     try:
         return b"kafka.Kafka\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

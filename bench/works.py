@@ -29,7 +29,7 @@ class Run(NamedTuple):
     sink: Sink = "null"
 
     def reads_file(self) -> bool:
-        """Return whether the run reads all records."""
+        """Return True if the run reads all records."""
         return self.work not in ("help", "pass", "import click")
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Target(NamedTuple):
         return f"≥ {self.at_least:g}" if self.at_least else f"< {self.below:g}"
 
     def is_reached(self, ratio: float) -> bool:
-        """Return whether the ratio reaches the target."""
+        """Return True if the ratio reaches the target."""
         return self.at_least <= ratio < self.below
 
 

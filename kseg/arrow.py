@@ -81,7 +81,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(path: Path) -> Origin:
-    """Return the topic and partition that name a log file's directory; None if it has another name."""
+    """Return the topic and partition that name a log file's directory, or None if it has another name."""
     directory = parse_partition_directory(path.absolute().parent)
     topic, partition = (None, None) if directory is None else (plain_text(directory.topic), directory.partition)
     return Origin(topic, partition, plain_text(path.name))

@@ -223,7 +223,7 @@ def _tell(error: click.ClickException | KsegError | OSError | MemoryError, argum
 
 
 def _error_color(arguments: Sequence[str]) -> bool | None:
-    """Return whether errors are coloured, by the last such option; None leaves it to the terminal."""
+    """Return True if errors are coloured, by the last such option; None leaves it to the terminal."""
     asked = [argument for argument in arguments if argument in ("--color", "--no-color")]
     return asked[-1] == "--color" if asked else None
 
@@ -288,7 +288,7 @@ def _list_names(names: list[str]) -> str:
 
 
 def _names_new_directory(error: click.UsageError) -> bool:
-    """Return whether -o is wrong on a command that writes a directory, which other programs name with -o."""
+    """Return True if -o is wrong on a command that writes a directory, which other programs name with -o."""
     if isinstance(error, click.NoSuchOption):
         is_output = error.option_name in ("-o", "--output")
     else:
@@ -297,7 +297,7 @@ def _names_new_directory(error: click.UsageError) -> bool:
 
 
 def _names_table_format(error: click.UsageError) -> bool:
-    """Return whether a form of output is requested that only exports have."""
+    """Return True if a form of output is requested that only exports have."""
     if not isinstance(error, click.BadParameter) or error.param is None or "-o" not in error.param.opts:
         return False
     from kseg.export.commit.formats import FORMATS

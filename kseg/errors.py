@@ -56,7 +56,7 @@ class RecordError(UsageError):
 
 
 class FileError(KsegError):
-    """An error of a file's contents, or of opening it, that stops a call; other files may not need it.
+    """An error of the contents of a file, or of opening it, that stops a call; other files may not need it.
 
     A failing store raises ClusterError instead, which says nothing about its files.
     """

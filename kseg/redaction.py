@@ -60,7 +60,7 @@ class Redaction:
 
     @classmethod
     def of(cls, parts: tuple[Part, ...], key: str | None = None) -> "Redaction | None":
-        """Return the redaction of some parts; None without any. Without a key it gets a random one."""
+        """Return the redaction of some parts, or None if there aren't any. Without a key it gets a random one."""
         if not parts:
             return None
         secret = secrets.token_bytes(32) if key is None else key.encode("utf-8", "surrogateescape")
@@ -102,7 +102,7 @@ class SecretTables(NamedTuple):
 
 @cache
 def printable_characters() -> bytes:
-    """Return whether Python can print each character of `_CHARACTERS`, without the gaps."""
+    """Return True if Python can print each character of `_CHARACTERS`, without the gaps."""
     first, gap, gap_size, total = _CHARACTERS[4]
     return bytes(chr(code if code < gap else code + gap_size).isprintable() for code in range(first + total))
 
@@ -235,7 +235,7 @@ class Redactor:
 
 
 def _kind(content: bytes) -> bytes | None:
-    """Return the alphabet within which a content is replaced; None for text beyond ASCII, or of several lines."""
+    """Return the alphabet within which a content is replaced, or None for text beyond ASCII, or of several lines."""
     if not content.translate(None, _WORD):
         return _WORD
     try:

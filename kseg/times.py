@@ -57,7 +57,10 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 
 def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
-    """Return a time of today or yesterday in a zone; None for another text. Raises ValueError for an invalid time."""
+    """Return a time of today or yesterday in a zone, or None for another text.
+
+    Raises ValueError for an invalid time.
+    """
     found = _CLOCK.fullmatch(text)
     if found is None or not text:
         return None
@@ -68,7 +71,7 @@ def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
 
 
 def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
-    """Return the result of `parse_time` for an option; None if it is missing."""
+    """Return the result of `parse_time` for an option, or None if it is missing."""
     return None if text is None else parse_time(text, zone)
 
 
@@ -167,7 +170,7 @@ def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:
-    """Return the date and time of a timestamp; None without one, and beyond the year 9999."""
+    """Return the date and time of a timestamp, or None if there isn't one, and beyond the year 9999."""
     if timestamp is None or timestamp < 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A disk that fails: the system's own calls refuse blocks of some files, as on a real failing disk."""
+"""A disk that fails: the system's own calls refuse blocks of the given files, as on a real failing disk."""
 
 import errno
 import os

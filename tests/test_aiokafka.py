@@ -73,7 +73,7 @@ def ksegs(record: kseg.Record, one: kseg.Batch) -> Read:
 
 
 def can_be_read(one: kseg.Batch) -> bool:
-    """Return whether aiokafka reads a batch's records as Kafka does."""
+    """Return True if aiokafka reads the records of a batch as Kafka does."""
     if one.magic == 0 and one.codec == Codec.LZ4:
         return False  # it refuses them: the header checksum of v0's frames is wrong
     # aiokafka takes bits of the attributes without meaning in Kafka, or their high byte, for a codec.

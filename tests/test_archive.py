@@ -502,7 +502,7 @@ def test_preallocated_indexes_take_no_room(unpacked_into: Path, tmp_path: Path) 
 
 
 def test_a_name_that_json_and_csv_escape_is_right_in_both(tmp_path: Path) -> None:
-    """Contents are unpacked elsewhere, but output has the archive's name."""
+    """Contents are unpacked elsewhere, but output has the archive name."""
     name = 'a"b\\c,d\u2028é.tar'
     with tarfile.open(tmp_path / name, "w") as archive:
         archive.add(golden.ROOT / "docs" / "test-1-0", "test-1-0")

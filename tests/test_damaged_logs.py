@@ -177,7 +177,7 @@ def check_commands_end_as_the_damage_allows(case: Case) -> None:
 
 
 def is_exported(case: Case) -> bool:
-    """Return whether an export is tested too, which takes longest: `make test` exports every other directory."""
+    """Return True if an export is tested too, which takes longest: `make test` exports every other directory."""
     return TAKES_ALL or case.damage in CHOSEN[::2]
 
 

@@ -44,7 +44,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 
 class Example(NamedTuple):
-    """A command line, or a piece of Python: its place, and the lines shown below it; None without any."""
+    """A command line, or a piece of Python: its place, and the lines shown below it, or None if there aren't any."""
 
     place: str
     code: str
@@ -72,7 +72,7 @@ SERVES = "kseg serve "
 
 
 def is_plain(line: str) -> bool:
-    """Return whether a line needs no shell: one run of kseg with literal arguments."""
+    """Return True if a line needs no shell: one run of kseg with literal arguments."""
     can_be_here = OF_THE_PROCESS not in line and not line.startswith(SERVES)
     return line.startswith("kseg ") and can_be_here and not SHELL_SIGNS & set(without_texts(line))
 
@@ -187,13 +187,13 @@ def test_first_pages_run_as_they_are_pasted(page: str, restored: Path, tmp_path:
 
 
 def is_excerpt(shown: list[str], printed: list[str]) -> bool:
-    """Return whether the shown lines are all printed lines; a line `…` replaces any number of lines."""
+    """Return True if the shown lines are all printed lines; a line `…` replaces any number of lines."""
     pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in shown)
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
 def python_runs() -> list[Example]:
-    """Return the python blocks, each with the lines of the text block directly after it; None without one."""
+    """Return the python blocks, each with the lines of the text block directly after it, or None if there isn't one."""
     runs = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -343,7 +343,7 @@ def test_architecture_lists_each_module() -> None:
 
 
 def is_listed_alone(path: Path) -> bool:
-    """Return whether a module is listed; packages' empty `__init__` modules aren't."""
+    """Return True if a module is listed; packages' empty `__init__` modules aren't."""
     is_package = path.name == "__init__.py"
     return not (is_package and path.read_text(encoding="utf-8").count("\n") < 3)
 

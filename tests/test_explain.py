@@ -114,7 +114,7 @@ def check_keys_and_values_are_the_parsed_ones(told: Told) -> None:
 
 
 def form(path: Path) -> tuple[bool, str]:
-    """Return whether a file was damaged, and its kind."""
+    """Return True if a file was damaged, and its kind."""
     return "damaged" in path.parts, path.suffix or path.name
 
 

@@ -96,14 +96,14 @@ def test_fields_of_internal_records_are_those_that_are_parsed(path: Path) -> Non
 
 
 def stem_of(batch: Batch, number: int) -> str:
-    """Return the beginning of the paths of a record's fields."""
+    """Return the beginning of the paths of the fields of a record."""
     if batch.is_legacy:
         return "message" if batch.codec == Codec.NONE else f"entries[{number}].message"
     return f"records[{number}]"
 
 
 def is_left_out(place: str, told: dict[str, ExplainedField]) -> bool:
-    """Return whether the bytes lack a field: a tagged one, or one that the version doesn't have, with its default."""
+    """Return True if the bytes lack a field: a tagged one, or one that the version doesn't have, with its default."""
     return not any(path.startswith(place) for path in told)
 
 

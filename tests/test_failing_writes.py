@@ -106,7 +106,7 @@ class FailingDisk:
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingDisk | None]:
-    """Yield the disk, or None without a compiler."""
+    """Yield the disk, or None if there is no compiler."""
     if COMPILER is None or sys.platform != "linux":
         yield None
         return

@@ -32,7 +32,7 @@ QUICK = ("docs/reference/findings.md", "docs/reference/limits.md")
 def test_pages_that_are_out_of_date_or_of_nothing_are_named_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The test runs for some files and all folders: the others are up to date, as the test above shows."""
+    """The test runs for the given files and all folders: the others are up to date, as the test above shows."""
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "FILES", {name: FILES[name] for name in QUICK})
     for name in QUICK:

@@ -50,7 +50,7 @@ def in_memory(path: Path) -> set[int]:
 
 
 def is_as_it_was(path: Path, before: set[int]) -> bool:
-    """Return whether the number of cached pages hardly changed.
+    """Return True if the number of cached pages hardly changed.
 
     Exact counts would be wrong: a busy system reads ahead, and evicts pages.
     """
@@ -59,7 +59,7 @@ def is_as_it_was(path: Path, before: set[int]) -> bool:
 
 
 def is_kept(path: Path) -> bool:
-    """Return whether most of the file is in memory."""
+    """Return True if most of the file is in memory."""
     return len(in_memory(path)) > pages_of(path) * 3 / 4
 
 

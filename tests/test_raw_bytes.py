@@ -149,13 +149,13 @@ def raw_names(function: ast.FunctionDef, own: list[ast.AST]) -> set[str]:
 
 
 def is_raw_type(annotation: ast.expr) -> bool:
-    """Return whether an annotation is only raw bytes, or None."""
+    """Return True if an annotation is only raw bytes, or None."""
     types = {part.strip(" '\"") for part in ast.unparse(annotation).split("|")} - {"None"}
     return bool(types) and types <= RAW_TYPES
 
 
 def gives_raw(value: ast.expr, names: set[str]) -> bool:
-    """Return whether an expression reads bytes, converts to bytes, or cuts out of them."""
+    """Return True if an expression reads bytes, converts to bytes, or cuts out of them."""
     match value:
         case ast.Call(func=ast.Attribute(attr="read" | "tobytes")):
             return True
@@ -178,7 +178,7 @@ def is_raw(node: ast.expr, names: set[str]) -> bool:
 
 
 def has_number(index: ast.expr) -> bool:
-    """Return whether a subscript is a number, has one for a bound, or adds one above 1."""
+    """Return True if a subscript is a number, has one for a bound, or adds one above 1."""
     bounds = (index.lower, index.upper) if isinstance(index, ast.Slice) else (index,)
     added = [node.right for node in ast.walk(index) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)]
     return any(number_of(bound) >= 0 for bound in bounds) or any(number_of(addend) > 1 for addend in added)
@@ -189,7 +189,7 @@ def number_of(node: ast.expr | None) -> int:
 
 
 def is_mask(node: ast.AST) -> bool:
-    """Return whether a number masks bits of attributes; 0xFF, which gives a byte of them, doesn't count."""
+    """Return True if a number masks bits of attributes; 0xFF, which gives a byte of them, doesn't count."""
     match node:
         case ast.BinOp(
             left=ast.Name(id=name) | ast.Attribute(attr=name), op=ast.BitAnd(), right=ast.Constant(value=mask)
@@ -199,7 +199,7 @@ def is_mask(node: ast.AST) -> bool:
 
 
 def has_struct_format(call: ast.Call) -> bool:
-    """Return whether a call has a literal struct format."""
+    """Return True if a call has a literal struct format."""
     name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
     first = call.args[0] if call.args else None
     return name in OF_STRUCT and isinstance(first, ast.Constant) and isinstance(first.value, str)

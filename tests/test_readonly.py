@@ -56,7 +56,7 @@ def with_strace(code: str, directory: Path) -> list[str]:
 
 
 def can_trace() -> bool:
-    """Return whether strace is installed and may trace: in some containers it may not."""
+    """Return True if strace is installed and may trace: in some containers it may not."""
     if shutil.which("strace") is None:
         return False
     return subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode == 0
@@ -114,7 +114,7 @@ LOOKING = {
 
 
 def runs(*lines: str) -> str:
-    """Return Python that runs command lines one after another."""
+    """Return Python that runs command lines in order."""
     code = "from kseg.cli import main\n"
     for line in lines:
         code += f"status = main({line.split()})\nassert status == {LOOKING[line]}, ({line!r}, status)\n"

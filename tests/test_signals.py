@@ -128,7 +128,7 @@ class Place(NamedTuple):
         return made | {path.name for path in self.temporary.iterdir()}
 
     def is_whole(self, line: str) -> bool:
-        """Return whether a signal came too late: the new directory is complete, and nothing else is new."""
+        """Return True if a signal came too late: the new directory is complete, and nothing else is new."""
         target = line.split()[-1]
         return (self.work / target).exists() and all(
             f"{path}/".startswith(f"{target}/") or f"{target}/".startswith(f"{path}/") for path in self.new_names()
@@ -310,7 +310,7 @@ SHARING = {
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a partition's directory of 40 MB."""
+    """Return a partition directory of 40 MB."""
     directory = tmp_path_factory.mktemp("large") / MANY[0]
     exports.write_log(directory, 0, 40_000, per_batch=100, value=bytes(1000))
     return directory

@@ -17,7 +17,7 @@ DRAWS = {chr(code) for code in range(0x20)} | {chr(code) for code in range(0x7F,
 
 
 def is_harmless(shown: str) -> bool:
-    """Return whether only styles and line ends control the terminal."""
+    """Return True if only styles and line ends control the terminal."""
     return not set(plain(shown)) & (DRAWS - set("\r\n"))
 
 

@@ -217,7 +217,7 @@ def test_the_index_tells_of_an_abort_whose_marker_no_longer_looks_like_one(at: i
 def test_a_commit_whose_marker_has_a_wrong_flag_is_no_open_transaction(
     bit: int, evidence: tuple[str, str], is_followed: bool, tmp_path: Path
 ) -> None:
-    """The producer's epoch rises with each transaction (KIP-890)."""
+    """The producer epoch rises with each transaction (KIP-890)."""
     first = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
     second = NewBatch([NewRecord(b"k", b"v")], 2, 5, 1, is_transactional=True)
     ended = [marker(COMMIT, first)._replace(producer_epoch=1), marker(ABORT, second)._replace(producer_epoch=2)]

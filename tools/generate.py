@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def stale_files() -> Iterator[tuple[str, str | None]]:
-    """Yield the names of files that are out of date, and their new texts; None for files to be deleted."""
+    """Yield the names of files that are out of date, and their new texts, or None for files to be deleted."""
     for name, place in FILES.items():
         text: str = _generated_texts(place)
         if _text_of(ROOT / name) != text:

@@ -184,7 +184,7 @@ def tool_artifacts(release: str) -> list[str]:
 
 
 def has_tool(release: str) -> bool:
-    """Return whether the release's DumpLogSegments is published.
+    """Return True if the release's DumpLogSegments is published.
 
     From 4.0 on it has an artifact of its own, which may be published later.
     """
@@ -256,13 +256,13 @@ def free_port() -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Return whether something accepts connections at a port."""
+    """Return True if something accepts connections at a port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def is_compacted(logs: Path) -> bool:
-    """Return whether the cleaner has processed the compacted topic, by its own checkpoint."""
+    """Return True if the cleaner has processed the compacted topic, by its own checkpoint."""
     path = logs / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines() if path.exists() else []
     return any(line.startswith("compacted 0 ") and not line.endswith(" 0") for line in lines)

@@ -72,7 +72,7 @@ class SchemaFile(NamedTuple):
 
 
 def is_protocol(jar: str, schema: Schema) -> bool:
-    """Return whether it is a request, a response, or a header of these."""
+    """Return True if it is a request, a response, or a header of these."""
     return jar == "kafka-clients" and schema["type"] in ("request", "response", "header")
 
 
@@ -121,12 +121,12 @@ def read_schemas(folder: Path, release: str) -> Iterator[tuple[str, Schema]]:
 
 
 def camel_case(name: str) -> str:
-    """Return a field's name in the spelling of Kafka's JSON."""
+    """Return a field name in the spelling of Kafka's JSON."""
     return name[0].lower() + name[1:]
 
 
 def default_value(kind: str, default: object) -> bool | int | str | None:
-    """Return a default for JSON; None if it is the type's own.
+    """Return a default for JSON, or None if it is the type's own.
 
     An unquoted null isn't a default for Kafka's generator: such lists and structures begin empty.
     """

@@ -169,7 +169,7 @@ def measure_stop(bench: Bench, cells: list[Cell], rows: Path) -> None:
 
 
 def is_rude(cell: Cell) -> bool:
-    """Return whether a fault is likely to stop the broker, so that it gets a start of its own."""
+    """Return True if a fault is likely to stop the broker, so that it gets a start of its own."""
     if cell.fault == "padded with zeros" and cell.file in ("last .log", "last .index"):
         return True
     return (

@@ -127,7 +127,7 @@ def run(command: Sequence[str], directory: Path = Path("/"), **variables: str) -
 
 
 def found_pythons() -> dict[str, str | None]:
-    """Return the program of each Python in pyproject.toml: from the PATH, or of pyenv; None for a missing one."""
+    """Return the program of each Python in pyproject.toml: from the PATH, or of pyenv, or None for a missing one."""
     names = (each.rpartition(" :: ")[2] for each in PROJECT["classifiers"])
     versions = [name for name in names if re.fullmatch(r"3\.\d+", name)]
     return {version: next(filter(_is_usable, _candidates(version)), None) for version in versions}

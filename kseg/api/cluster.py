@@ -108,7 +108,7 @@ class Cluster(JoinedDirectories):
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster's id; None if no log directory has it."""
+        """The cluster id, or None if no log directory has it."""
         return self._cluster.cluster_id
 
     @property
@@ -157,7 +157,7 @@ class Cluster(JoinedDirectories):
         return DynamicSettings(self._metadata)
 
     def lag(self, group: str) -> Mapping[tuple[str, int], int | None]:
-        """Return how far a group's commits are behind the ends of logs, by topic and partition; None if unknown.
+        """Return how far a group's commits are behind the ends of logs, by topic and partition, or None if unknown.
 
         Empty for a group without commits. Raises OpenError if `__consumer_offsets` isn't here.
         """

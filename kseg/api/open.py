@@ -86,7 +86,7 @@ def open(  # noqa: A001  it is kseg.open
     remote: str | Iterable[str] = (),
     private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> LogDirectory | Partition | Segment:
-    """Open a log directory, a parent of one, a partition's directory, or a segment; several paths as a LogDirectory.
+    """Open a log directory, a parent of one, a partition directory, or a segment; several paths as a LogDirectory.
 
     Paths may lead into archives (`support.tar.gz/orders-0`). The needed files are unpacked into TMPDIR until the
     result is closed or garbage-collected. Paths may also be remote tiers: directories of their objects, or s3://… .

@@ -52,12 +52,12 @@ class Segment(Logs):
 
     @property
     def path(self) -> Path:
-        """The file's path."""
+        """The file path."""
         return self._file.path
 
     @property
     def base_offset(self) -> int | None:
-        """The offset in the file's name; None if there is none."""
+        """The offset in the file name, or None if it doesn't exist."""
         return self._file.base_offset
 
     @property
@@ -238,7 +238,7 @@ class Directories(Logs):
         return find_cluster_copies(Cluster(self._paths), self._choice)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
-        """Return groups, their members and commits, from `__consumer_offsets` at a time or at the log's end.
+        """Return groups, their members and commits, from `__consumer_offsets` at a time or at the end of the log.
 
         If topics or partitions were chosen, has only commits for these and the groups that made them. Raises OpenError
         if `__consumer_offsets` isn't here.
@@ -249,7 +249,7 @@ class Directories(Logs):
         return replace(view, groups=tuple(groups_with_commits_for(self._choice, view.groups)))
 
     def metadata(self, *, at: Time | None = None) -> "ClusterMetadata":
-        """Return the cluster's metadata, replayed from `__cluster_metadata`, at its end or as `at` says.
+        """Return the cluster metadata, replayed from `__cluster_metadata`, at its end or as `at` says.
 
         `at`: a datetime, or as in `kseg metadata --at` an offset or a time. Raises OpenError if that topic isn't here.
         """
@@ -261,7 +261,7 @@ class Directories(Logs):
         return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
 
     def metadata_changes(self, *, from_time: Time | None = None, to_time: Time | None = None) -> "MetadataChanges":
-        """Yield the changes of the cluster's metadata in order, as `kseg metadata --changes` prints them.
+        """Yield the changes of the cluster metadata in order, as `kseg metadata --changes` prints them.
 
         If topics or partitions were chosen, only their changes. After the last change, `reach` and `base` say what was
         looked through, and before which snapshot nothing is known. Raises OpenError if `__cluster_metadata` isn't here.
@@ -315,7 +315,7 @@ class Directories(Logs):
 
 
 class Partition(Directories):
-    """A partition's directory as listed when it was opened; its records are read from the listed files.
+    """A partition directory as listed when it was opened; its records are read from the listed files.
 
     In an opened cluster it covers all of the partition's copies, and other results come from the cluster.
     """
@@ -350,17 +350,17 @@ class Partition(Directories):
 
     @property
     def topic(self) -> str | None:
-        """The topic; None if the directory's name has none."""
+        """The topic, or None if the directory name has none."""
         return self._log.topic
 
     @property
     def partition(self) -> int | None:
-        """The partition's number."""
+        """The partition number."""
         return self._log.partition
 
     @property
     def state(self) -> DirectoryState | None:
-        """The state of a directory that is being deleted, being moved, or a stray; None if it is in use."""
+        """The state of a directory that is being deleted, being moved, or a stray, or None if it is in use."""
         return self._log.state
 
     @property
@@ -375,7 +375,7 @@ class Partition(Directories):
 
     @property
     def replicas(self) -> "tuple[Copy[PartitionLog], ...]":
-        """The copies that are read, the best one first.
+        """The copies that are read, best first.
 
         Each has its path, broker, status, and the offset up to which it agrees with the best one.
         """
@@ -406,7 +406,7 @@ class Partition(Directories):
         return self._log.read_log_end_offset()
 
     def topic_id(self) -> str | None:
-        """Return the topic's id from its file, or else from metadata and other copies; None if unknown."""
+        """Return the topic id from its file, or else from metadata and other copies, or None if unknown."""
         return (
             topic_id_of(self._log) or self._replicas.topic_id or TopicIds((self._owner or self)._cluster).of(self._log)
         )

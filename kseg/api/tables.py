@@ -227,7 +227,7 @@ class Logs(ABC):
 
     @abstractmethod
     def _select_logs(self, selection: Selection) -> Iterator[SelectedLog]:
-        """Yield the logs that may hold selected records, one after another.
+        """Yield the logs that may hold selected records, in order.
 
         The iterator keeps this object alive until its end.
         """
@@ -343,12 +343,12 @@ class DecodedRecord:
 
     @property
     def offset(self) -> int:
-        """The record's offset."""
+        """The record offset."""
         return self.record.offset
 
     @property
     def timestamp(self) -> int:
-        """The record's timestamp: milliseconds since 1970, -1 for none."""
+        """The record timestamp: milliseconds since 1970, -1 for none."""
         return self.record.timestamp
 
 

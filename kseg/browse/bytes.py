@@ -162,7 +162,7 @@ class Decoders:
         return [word for pair in given for word in pair]
 
     def of(self, part: str) -> Callable[[bytes, list[Header]], Decoded] | None:
-        """Return the decoder of keys or values; None if there is none."""
+        """Return the decoder of keys or values, or None if it doesn't exist."""
         return self._made.get(part)
 
 
@@ -181,7 +181,7 @@ def field_lines(
 
 
 class _LineForm(NamedTuple):
-    """The settings of lines: decoders, the record's headers for these, a time zone, and characters per line."""
+    """The settings of lines: decoders, the record headers for these, a time zone, and characters per line."""
 
     decoders: Decoders
     headers: list[Header]

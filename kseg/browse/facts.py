@@ -27,7 +27,7 @@ _READ_AT_ONCE = 16 << 20
 
 
 def partition_at(directory: Path) -> PartitionLog | None:
-    """Return the log in a directory; None if that can't be listed."""
+    """Return the log in a directory, or None if that can't be listed."""
     try:
         return PartitionLog(directory)
     except OpenError:
@@ -46,7 +46,7 @@ def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
 
 
 def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata, clock: Clock) -> ShownRow:
-    """Return the facts of a partition: its ends, checkpoints, and state in the cluster's metadata."""
+    """Return the facts of a partition: its ends, checkpoints, and state in the cluster metadata."""
     checkpoints = partition.checkpoints()
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
@@ -67,7 +67,7 @@ def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: Adjace
 
 
 def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata) -> list[ExplainedField]:
-    """Return the facts of a partition that depend on the cluster's metadata, which may be large."""
+    """Return the facts of a partition that depend on the cluster metadata, which may be large."""
     tier = find_tier(partition, AdjacentMetadata(cluster=cluster))
     told = TopicIds(cluster).find_evidence(partition) if partition.state is None else None
     is_lost = told is not None and told[1] is not TopicIdSource.FILE
@@ -151,7 +151,7 @@ def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
 
 
 def _tail(path: Path) -> Tail | None:
-    """Return the end of a log; None if its partition isn't in use, or the end would take long to find."""
+    """Return the end of a log, or None if its partition isn't in use, or the end would take long to find."""
     segment = next((each for each in _segments_in(path.parent) if each.path.name == path.name), None)
     if segment is None:
         return None

@@ -153,7 +153,7 @@ class BatchPlace(BrowsedPlace):
         return ["dump", path_word(self.path), *selected, "--print-data-log"]
 
     def offset_of(self, number: int) -> int | None:
-        """Return the offset of a row's record; None if it can't be read."""
+        """Return the offset of a row's record, or None if it can't be read."""
         if not self._places:
             return None
         offset = self._offset(self._fields(number))
@@ -193,7 +193,7 @@ def _short(field: ExplainedField | None, most: int) -> str:
 
 
 class Stretch(NamedTuple):
-    """Bytes of a log: a batch, or a damage outside of batches. damage: the problem, if there is one."""
+    """Bytes of a log: a batch, or a damage outside of batches. damage: the problem, if it exists."""
 
     position: int
     size: int
@@ -229,12 +229,12 @@ def _batches(log_file: LogFile, piece: Slice) -> list[Stretch]:
 
 
 def is_harmful(damage: Damage, *, is_last: bool) -> bool:
-    """Return whether `verify` would report a damage as more than a note; is_last: it is in the last segment."""
+    """Return True if `verify` would report a damage as more than a note; is_last: it is in the last segment."""
     return status_of(id_of_damage(damage.kind, is_last=is_last)) != 0
 
 
 def is_last_log(log_file: LogFile) -> bool:
-    """Return whether a log is the last one of its partition, which may end in the middle of a batch."""
+    """Return True if a log is the last one of its partition, which may end in the middle of a batch."""
     return not was_closed(log_file.path)
 
 
@@ -391,7 +391,7 @@ class LogPlace(BrowsedPlace):
         return self.row_at(position) or 0
 
     def row_at(self, position: int) -> int | None:
-        """Return the known row that holds a position; None if none does."""
+        """Return the known row that holds a position, or None if none does."""
         if not self._begin <= position < self._end:
             return None
         return max(bisect_right(self._positions, position) - 1, 0)
@@ -509,7 +509,7 @@ class LogPlace(BrowsedPlace):
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """Return values that differ if the file is another one or has changed; None if it is gone."""
+    """Return values that differ if the file is another one or has changed, or None if it is gone."""
     try:
         status = os.stat(path)  # noqa: PTH116  as elsewhere
     except OSError:
@@ -518,7 +518,7 @@ def _identity(path: Path) -> tuple[int, int, int, int] | None:
 
 
 def _is_message(header: BatchHeader) -> bool:
-    """Return whether it is a single message of an old format: its key and value are fields, and it has no records."""
+    """Return True if it is a single message of an old format: its key and value are fields, and it has no records."""
     return header.is_legacy and header.codec == Codec.NONE
 
 

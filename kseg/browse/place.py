@@ -74,7 +74,7 @@ class ShownRow(NamedTuple):
 
 
 class ReadRows(NamedTuple):
-    """Rows that were read and not taken yet: before or after the known ones; None where a place ends."""
+    """Rows that were read and not taken yet: before or after the known ones, or None where a place ends."""
 
     rows: Sequence[object] | None
     end: int = 0
@@ -125,23 +125,23 @@ class BrowsedPlace:
         raise NotImplementedError
 
     def read_row(self, number: int) -> ShownRow:
-        """Return a row's contents. Raises KsegError if it can't be read."""
+        """Return the contents of a row. Raises KsegError if it can't be read."""
         raise NotImplementedError
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return kseg's arguments that print a row; None if no command does."""
+        """Return kseg's arguments that print a row, or None if no command does."""
         return None
 
     def enter(self, number: int) -> "BrowsedPlace | None":
-        """Return the place inside a row; None if there is none. Raises KsegError if it can't be opened."""
+        """Return the place inside a row, or None if it doesn't exist. Raises KsegError if it can't be opened."""
         return None
 
     def number_of(self, path: Path) -> int | None:
-        """Return the row that leads to a file or directory; None if none does."""
+        """Return the row that leads to a file or directory, or None if none does."""
         return None
 
     def find_named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
-        """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
+        """Return the next or previous row whose name matches, wrapping around, or None without names or a match."""
         return None
 
     def logs_from(self, number: int) -> list[Path]:

@@ -140,7 +140,7 @@ class PiecesPlace(BrowsedPlace):
         )
 
     def read_row(self, number: int) -> ShownRow:
-        """Return a piece's fields."""
+        """Return the fields of a piece."""
         return ShownRow(self._known[number], FileBytes(self.path))
 
     def printed_by(self, number: int) -> list[str] | None:
@@ -168,7 +168,7 @@ _ORDER = {kind: place for place, kind in enumerate(FileKind)}
 
 
 def places_at(path: Path) -> list[BrowsedPlace]:
-    """Return the places that lead to a path; a file in a partition's directory follows that directory.
+    """Return the places that lead to a path; a file in a partition directory follows that directory.
 
     Raises OpenError if it doesn't exist or can't be listed, KsegError if it isn't a Kafka file.
     """
@@ -221,7 +221,7 @@ class DirectoryPlace(BrowsedPlace):
         return next((at for at, each in enumerate(self._rows) if each == path or each in path.parents), None)
 
     def find_named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
-        """Return the next or previous row whose name matches, wrapping around; None without names or a match."""
+        """Return the next or previous row whose name matches, wrapping around, or None without names or a match."""
         if not self.has_names:
             return None
         ahead = [*range(number + 1, self.count), *range(number + 1)]
@@ -229,7 +229,7 @@ class DirectoryPlace(BrowsedPlace):
         return next((each for each in order if is_match(self._rows[each].name)), None)
 
     def is_wrong(self, path: Path) -> bool:
-        """Return whether damage was found in a log, or in a log of a directory."""
+        """Return True if damage was found in a log, or in a log of a directory."""
         return any(path == each or path in each.parents for each in self.wrong)
 
     def look_again(self) -> str:
@@ -303,7 +303,7 @@ class LogDirPlace(DirectoryPlace):
         return super().number_of(path)
 
     def _of_row(self, number: int) -> list[Path] | None:
-        """Return the partitions of a row; None for a file."""
+        """Return the partitions of a row, or None for a file."""
         return list(self._topics.values())[number] if number < len(self._topics) else None
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
@@ -463,7 +463,7 @@ class _Sizes:
         self._known: dict[Path, int] = {}
 
     def text(self, directories: list[Path]) -> str:
-        """Return the size of all logs in some directories."""
+        """Return the size of all logs in the given directories."""
         for path in directories:
             if path not in self._known:
                 partition = partition_at(path)

@@ -72,11 +72,11 @@ class Sought(NamedTuple):
         return cls(text, re.compile(re.escape(text), 0 if text != text.lower() else re.IGNORECASE))
 
     def is_in(self, text: str) -> bool:
-        """Return whether a text has a match."""
+        """Return True if a text has a match."""
         return self.pattern.search(text) is not None
 
     def is_in_record(self, record: Record) -> bool:
-        """Return whether a record's key, value or headers have a match, as UTF-8."""
+        """Return True if a record key, value or headers have a match, as UTF-8."""
         headers = (part for header in record.headers for part in (header.key.encode(), header.value))
         parts = (record.key, record.value, *headers)
         return any(part is not None and self.is_in(part.decode("utf-8", "surrogateescape")) for part in parts)

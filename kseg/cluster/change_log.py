@@ -1,4 +1,4 @@
-"""The changes that a metadata log tells of, one after another, and how far back it tells of any."""
+"""The changes that a metadata log tells of, in order, and how far back it tells of any."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,12 +33,12 @@ class ChangeChoice(NamedTuple):
     to_ms: int | None = None
 
     def has_time(self, timestamp: int) -> bool:
-        """Return whether a record's time is within the bounds."""
+        """Return True if a record's time is within the bounds."""
         is_early = self.from_ms is not None and timestamp < self.from_ms
         return not is_early and (self.to_ms is None or timestamp < self.to_ms)
 
     def takes(self, change: Change) -> bool:
-        """Return whether a change is chosen."""
+        """Return True if a change is chosen."""
         return self.has_time(change.timestamp) and self.kind in (None, change.kind) and change.is_of(self.choice)
 
 
@@ -77,7 +77,7 @@ class MetadataChanges:
 
     @cached_property
     def end_state(self) -> ClusterMetadata:
-        """The state at the log's end, once all changes were given."""
+        """The state at the end of the log, once all changes were given."""
         start = 0 if self.base is None else self.base.end_offset
         first = self._partition.base_offsets[0] if self._partition.segments else start
         checkpoint = None if self.base is None else self.base.name
@@ -149,12 +149,12 @@ class MetadataChanges:
 def read_changes(
     paths: Path | Sequence[Path], wanted: ChangeChoice = EVERY_CHANGE, refuse: Refuse | None = None
 ) -> MetadataChanges:
-    """Find the metadata log at some paths, the one that `read_cluster_metadata` takes. Raises as that."""
+    """Find the metadata log at the given paths, the one that `read_cluster_metadata` takes. Raises as that."""
     return MetadataChanges(find_topic(paths, METADATA_TOPIC, refuse), wanted)
 
 
 def _begin(partition: PartitionLog, from_ms: int | None, replay: MetadataReplay) -> Checkpoint | None:
-    """Load the snapshot from which on the log is read; None if the log is here from its first record on.
+    """Load the snapshot from which on the log is read, or None if the log is here from its first record on.
 
     From a time on that is the last snapshot before it. Otherwise, or if there is none, the first that reaches the log.
     """
@@ -173,7 +173,7 @@ def _begin(partition: PartitionLog, from_ms: int | None, replay: MetadataReplay)
 
 
 def _committed_end(places: TopicPlaces, found: ClusterMetadata) -> int | None:
-    """Return the offset up to which more than half of the voters have the log; None if that can't be told."""
+    """Return the offset up to which more than half of the voters have the log, or None if that can't be told."""
     voters = {voter.voter_id for voter in found.voters or static_voters(places.partitions[0])}
     copies = places.replicas[0].copies if places.replicas else ()
     ends = sorted(

@@ -1,4 +1,4 @@
-"""The part of a cluster at some paths: log directories, the metadata, and each partition's replicas."""
+"""The part of a cluster at the given paths: log directories, the metadata, and each partition's replicas."""
 
 import os
 from collections import defaultdict
@@ -50,7 +50,7 @@ Place = TypeVar("Place")
 
 
 class Cluster:
-    """The part of a cluster at some paths, found once, in the order of the paths, and read when it is needed.
+    """The part of a cluster at the given paths, found once, in the order of the paths, and read when it is needed.
 
     A path is a partition's directory, a Kafka file in it, a log directory, or a parent of one, up to MOST_LEVELS.
     Partitions are chosen after everything was found: a choice changes no answer.
@@ -79,7 +79,7 @@ class Cluster:
 
     @classmethod
     def join(cls, parts: Iterable["Cluster"]) -> "Cluster":
-        """Return several parts as one; nothing is listed again. Raises like `contents` of each."""
+        """Return several parts as one; nothing is listed again. Raises the same errors as `contents` of each."""
         return cls.of(found for each in parts for found in each.contents)
 
     @classmethod
@@ -115,7 +115,10 @@ class Cluster:
 
     @cached_property
     def given_partitions(self) -> tuple[Path, ...]:
-        """The partition directories that were given by their own paths, each once; raises like `contents`."""
+        """The partition directories that were given by their own paths, each once.
+
+        Raises the same errors as `contents`.
+        """
         given: dict[str, Path] = {}
         for each in self.contents:
             if each.is_partition:
@@ -124,7 +127,7 @@ class Cluster:
 
     @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log directories, each once; raises like `contents`."""
+        """The log directories, each once. Raises the same errors as `contents`."""
         log_dirs: dict[str, LogDir] = {}
         for each in self.contents:
             for log_dir in each.log_dirs:
@@ -138,7 +141,7 @@ class Cluster:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id in the log directories; None without one. Raises UsageError if they have several."""
+        """The id in the log directories, or None if there isn't one. Raises UsageError if they have several."""
         return only_cluster([(path, cluster_id) for cluster_id, path in self.clusters.items()])
 
     @cached_property
@@ -154,7 +157,7 @@ class Cluster:
         return clusters
 
     def cluster_of(self, log_dir: Path) -> str | None:
-        """Return the id of a log directory's cluster: its own, or else the only one found."""
+        """Return the id of a log directory's cluster: its own, or else the only one."""
         return self._cluster_named(identity_of(log_dir).cluster_id if len(self.clusters) > 1 else None)
 
     def _cluster_named(self, cluster_id: str | None) -> str | None:
@@ -162,11 +165,11 @@ class Cluster:
 
     @property
     def own_metadata(self) -> "ClusterMetadata | None":
-        """The metadata of the only cluster found, like `metadata`; raises like `cluster_id`."""
+        """The metadata of the only cluster found, like `metadata`. Raises the same errors as `cluster_id`."""
         return self.metadata(self.cluster_id)
 
     def metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
-        """Return a cluster's metadata by the furthest copy found; None if there is none, or it can't be read."""
+        """Return a cluster's metadata by the furthest copy found, or None if it doesn't exist, or it can't be read."""
         if cluster_id not in self._metadata:
             self._metadata[cluster_id] = self.read_metadata(cluster_id)
         return self._metadata[cluster_id]
@@ -202,7 +205,10 @@ class Cluster:
         return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
 
     def partitions_of_all(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionReplicas[PartitionLog]]:
-        """Yield the chosen partitions of all clusters found, cluster by cluster; raises like `log_dirs`."""
+        """Yield the chosen partitions of all clusters found, cluster by cluster.
+
+        Raises the same errors as `log_dirs`.
+        """
         by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = defaultdict(list)
         for each in self.candidates(choice):
             by_cluster[self._cluster_named(each.cluster_id)].append(each)
@@ -248,7 +254,7 @@ class Cluster:
         choice.require(chain((directory for each in self.contents for directory in each.partitions()), others))
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
-        """Return a topic's partitions by number, those with a copy.
+        """Return the partitions of a topic by number, those with a copy.
 
         If no directory has the topic's name, the given directories count whatever their names are. No partition is no
         error; others are raised like in `partitions`.
@@ -261,7 +267,7 @@ class Cluster:
         return sorted(found, key=lambda each: each.partition or 0)
 
     def set_aside(self, topic: str, cluster_id: str | None, metadata: "ClusterMetadata | None") -> dict[Path, LeftOut]:
-        """Return the directories of a topic's name that aren't (or no longer) the topic's, by absolute paths.
+        """Return the directories of a topic name that aren't (or no longer) the topic's, by absolute paths.
 
         cluster_id: a cluster's, by `cluster_of`; metadata: its own, from elsewhere. Raises like `log_dirs`.
         """
@@ -269,12 +275,15 @@ class Cluster:
         return {as_path(each.path).absolute(): each for each in found}
 
     def topic_id(self, topic: str, cluster_id: str | None) -> str | None:
-        """Return a topic's id by the metadata or its directories; None if unknown. Arguments as in `set_aside`."""
+        """Return a topic id according to the metadata or its directories, or None if unknown.
+
+        Arguments as in `set_aside`.
+        """
         candidates = self._of_topic(topic, cluster_id)
         return find_topic_id(topic, candidates, self.metadata(cluster_id)) if candidates else None
 
     def _of_topic(self, topic: str, cluster_id: str | None) -> list[Candidate[Path]]:
-        """Return all directories of a topic's name; each is listed when its history is requested."""
+        """Return all directories of a topic name; each is listed when its history is requested."""
         found = (_path_candidate(*each) for each in self._directories_by_topic.get(topic, ()))
         return [each for each in found if self._cluster_named(each.cluster_id) == cluster_id]
 
@@ -296,11 +305,14 @@ class Cluster:
                     yield path, log_dir.identity, False
 
     def was_given(self, partition: PartitionLog) -> bool:
-        """Return whether a partition was given by its own path."""
+        """Return True if a partition was given by its own path."""
         return partition.path in self.given_partitions
 
     def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
-        """Yield all directories of the chosen topics, whatever their state and number. Raises like `log_dirs`."""
+        """Yield all directories of the chosen topics, whatever their state and number.
+
+        Raises the same errors as `log_dirs`.
+        """
         given = (each for each in self._given_candidates() if choice.takes_topic(each.topic))
         return chain(given, self._listed_candidates(choice))
 
@@ -320,7 +332,7 @@ class Cluster:
 def joined_of(
     candidates: Sequence[Candidate[Place]], cluster_id: str | None, give_metadata: GiveMetadata
 ) -> list[PartitionReplicas[Place]]:
-    """Join the copies of each partition with `join_replicas`; the metadata are read if they matter for any topic."""
+    """Join the copies of each partition with `join_replicas`; the metadata is read if they matter for any topic."""
     is_told = any(each.topic != METADATA_TOPIC for each in candidates)
     return join_replicas(candidates, cluster_id, give_metadata(cluster_id) if is_told else None)
 

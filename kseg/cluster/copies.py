@@ -38,7 +38,7 @@ class SegmentSource(NamedTuple):
 
 
 class PartitionCopy(NamedTuple):
-    """A copy of a partition. `topic` and `partition` are from its directory's name; else that name, and None.
+    """A copy of a partition. `topic` and `partition` are from its directory name; else that name, and None.
 
     topic_id: from `partition.metadata`; without one, of the partition's topic; None if unknown. agreed_end: the offset
     below which it has the partition's records; None: all of its records are the partition's. log_end: None if unknown.
@@ -68,7 +68,7 @@ class PartitionCopy(NamedTuple):
         return within(self.segments[0].directory if self.segments else None, self.path)
 
     def open(self) -> PartitionLog:
-        """Return the partition's directory. Raises OpenError if it can't be listed."""
+        """Return the partition directory. Raises OpenError if it can't be listed."""
         return PartitionLog(self.place)
 
 
@@ -76,7 +76,7 @@ Copies = dict[tuple[str, int | None], list[PartitionCopy]]
 
 
 def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> list[PartitionReplicas[PartitionCopy]]:
-    """Return all partitions at some paths, globs or URLs, each with the copies that answer for it.
+    """Return all partitions at the given paths, globs or URLs, each with the copies that answer for it.
 
     A path is a partition's directory, a log directory or a parent of one; `join_replicas` decides which copies answer.
     Copies without logs are then left out. `refuse` is called with the errors of paths, and of partitions below them,
@@ -128,7 +128,7 @@ def metadata_dirs_of(sources: Iterable[StrPath]) -> Iterator[Path]:
 
 
 def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
-    """Return the answering copies by topic and partition, the best one first, each with its agreed end."""
+    """Return the answering copies by topic and partition, best first, each with its agreed end."""
     return {
         (each.topic, each.partition): [
             copy.place._replace(
@@ -183,7 +183,7 @@ def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
 
 
 def _replica(place: PartitionLog, topic_id: str | None, named: Callable[[Path], str]) -> PartitionCopy:
-    """Return a replica's value; named: gives a file's path, or its URL if other programs read that."""
+    """Return a replica's value; named: gives a file path, or its URL if other programs read that."""
     path = place.path.absolute()
     directory = path if isinstance(path, PlacedPath) and named is not str else None
     segments = tuple(

@@ -40,7 +40,7 @@ Refuse = Callable[[OpenError], None]
 
 
 class DirectoryIdentity(NamedTuple):
-    """The fields of a log directory's `meta.properties`: broker, cluster id and directory id; None if missing.
+    """The fields of a log directory's `meta.properties`: broker, cluster id and directory id, or None if missing.
 
     version: of the file, "1" with KRaft.
     """
@@ -116,7 +116,7 @@ class LogDir:
             yield partition
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
-        """Return one partition that is in use; None if it isn't here."""
+        """Return one partition that is in use, or None if it isn't here."""
         path = self.path / f"{topic}-{partition}"
         if not path.is_dir():
             return None
@@ -156,7 +156,7 @@ def parse_identity(content: bytes) -> DirectoryIdentity:
 
 
 def broker_of(properties: Mapping[str, str]) -> int | None:
-    """Return the broker id in a `meta.properties` or a `server.properties`; None if it has no valid id."""
+    """Return the broker id in a `meta.properties` or a `server.properties`, or None if it has no valid id."""
     text = properties.get("node.id", properties.get("broker.id", ""))
     return int(text) if _BROKER_ID.fullmatch(text) and int(text) <= _LARGEST_BROKER_ID else None
 
@@ -182,7 +182,7 @@ def find_log_dirs(
 
 
 class FoundAt(NamedTuple):
-    """The contents of a path: a partition's directory, or log directories.
+    """The contents of a path: a partition directory, or log directories.
 
     path: as given. here: the directory; a file's own. walked: the directories searched for log directories, in order.
     names: the entries of a partition's directory, if it was listed.
@@ -378,7 +378,7 @@ def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames 
 
 
 def is_partition(directory: Path) -> bool:
-    """Return whether a directory is a partition's, like `is_partition_of`; by its name if it can't be listed."""
+    """Return True if a directory is a partition's, like `is_partition_of`; by its name if it can't be listed."""
     try:
         return is_partition_of(directory, list_names(directory))
     except OpenError:
@@ -390,7 +390,7 @@ def _may_be_partition(directory: Path) -> bool:
 
 
 def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
-    """Return whether a directory with some entries is a partition's: because of its segments, or by its own name.
+    """Return True if a directory with some entries is a partition's: because of its segments, or by its own name.
 
     A log directory may be named like a partition (`disk-1`), and so may a parent of one (`broker-1/kafka-logs`): it
     has partitions or `meta.properties` in it or below, and no segments of its own. A directory of any other name may
@@ -402,7 +402,7 @@ def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
 
 
 def _leads_to_log_dir(directory: Path, names: DirectoryNames, levels: int) -> bool:
-    """Return whether a directory is a log directory, or has one up to some levels below it."""
+    """Return True if a directory is a log directory, or has one up to some levels below it."""
     if META_PROPERTIES in names.files or any(map(parse_partition_directory, names.directories)):
         return True
     return levels > 0 and any(_child_leads_to_log_dir(directory / name, levels - 1) for name in names.directories)
@@ -423,7 +423,7 @@ def _is_segment(name: str) -> bool:
 
 
 def is_of_partition(name: str) -> bool:
-    """Return whether brokers use this name for files in a partition's directory."""
+    """Return True if brokers use this name for files in a partition directory."""
     found = parse_file_name(name)
     if found.kind in KINDS_WITH_OFFSET or found.kind is FileKind.METADATA_SNAPSHOT:
         return found.base_offset is not None and found.remote_id is None
@@ -431,6 +431,6 @@ def is_of_partition(name: str) -> bool:
 
 
 def is_of_log_dir(name: str) -> bool:
-    """Return whether brokers use this name for files in a log directory itself."""
+    """Return True if brokers use this name for files in a log directory itself."""
     found = parse_file_name(name)
     return found.kind in KINDS_OF_LOG_DIR or name == BOOTSTRAP_CHECKPOINT or found.suffix is not None

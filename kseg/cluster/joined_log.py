@@ -44,7 +44,7 @@ def joined_logs(
 
 
 def first_offset(replicas: PartitionReplicas[PartitionLog], selection: Selection) -> int | None:
-    """Return the offset of the first wanted record in the logs with holes filled; None if there is none.
+    """Return the offset of the first wanted record in the logs with holes filled, or None if it doesn't exist.
 
     Raises OpenError if a log can't be opened.
     """
@@ -82,7 +82,7 @@ def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> 
 
 
 class JoinedCopies:
-    """The copies that answer for a partition, the best one first; each log can be opened as if it were complete.
+    """The copies that answer for a partition, best first; each log can be opened as if it were complete.
 
     Batches come from another copy only where the best one has damage, or lacks offsets between its batches or segments
     that compaction didn't remove; and only as far as the copies agree.
@@ -124,7 +124,7 @@ class JoinedCopies:
 
     @cached_property
     def further_end(self) -> int:
-        """The largest end of the others, as far as they agree; -1 if none is known."""
+        """The largest end of the others, as far as they agree, or -1 if none is known."""
         ends = ((copy.log_end, copy.agreed_end) for copy in self._copies[1:])
         return max((min(end, end if agreed is None else agreed) for end, agreed in ends if end is not None), default=-1)
 
@@ -151,7 +151,7 @@ class JoinedCopies:
             self._say(line)
 
     def bounds(self, slot: int) -> tuple[int, int | None]:
-        """Return the first and the last offset of a segment's range; None for the last one's end.
+        """Return the first and the last offset of a segment's range, or None for the last one's end.
 
         The first segment's range includes earlier offsets only if nothing was compacted.
         """
@@ -310,7 +310,7 @@ class _JoinedLog(LogFile):
             yield from filling.instead(hole, expected, self._joined_copies.further_end - 1 if last is None else last)
 
     def _offset_at(self, start: int) -> int:
-        """Return the offset after the intact batches before a position; -1 if there are none."""
+        """Return the offset after the intact batches before a position, or -1 if there are none."""
         end = -1
         for item in super().runs():
             if isinstance(item, Run) and item.rows[VALID]:

@@ -1,4 +1,4 @@
-"""Listings of partitions, one after another, by their topics' settings and with their remote tiers."""
+"""Listings of partitions, in order, by their topics' settings and with their remote tiers."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -82,7 +82,7 @@ class Lister:
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
 
     def retention_sources(self) -> str | None:
-        """Return the source of the listed topics' retention; None if it wasn't used."""
+        """Return the source of the listed topics' retention, or None if it wasn't used."""
         return self._topics.sources.as_note()
 
     def listings(
@@ -175,7 +175,7 @@ def select_segments(
 
 
 class _ListOrder(NamedTuple):
-    """A partition to list, by its topic's settings; `left`: the number of selected records still wanted."""
+    """A partition to list, by its topic settings; `left`: the number of selected records still wanted."""
 
     partition: PartitionLog
     settings: ListingSettings

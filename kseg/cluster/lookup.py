@@ -98,7 +98,7 @@ def _look_up_in_others(
 
 
 def _lacks_only_by_damage(best: PartitionLog, other: Lookup) -> bool:
-    """Return whether damage is where another copy has its record; otherwise the cleaner may have removed it."""
+    """Return True if damage is where another copy has its record; otherwise the cleaner may have removed it."""
     return (
         other.record is not None and look_up(best, other.record.offset, EVERYTHING, is_time=False).absence in _DAMAGED
     )
@@ -107,7 +107,7 @@ def _lacks_only_by_damage(best: PartitionLog, other: Lookup) -> bool:
 def _first_of_whole(
     partition: PartitionReplicas[PartitionLog], target: int, selection: Selection, answer: Lookup, better: list[Lookup]
 ) -> Lookup | None:
-    """Return the first record of the log with damaged batches from another copy; None if the best one has it."""
+    """Return the first record of the log with damaged batches from another copy, or None if the best one has it."""
     first = min(each.record.offset for each in better if each.record is not None)
     wanted = selection._replace(from_offset=max(first, selection.first_offset))
     if answer.is_time:

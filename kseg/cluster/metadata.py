@@ -404,13 +404,13 @@ class Until(NamedTuple):
         return cls(timestamp_ms=parse_time(text, zone))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
-        """Return whether a record is after it."""
+        """Return True if a record is after it."""
         too_far = self.offset is not None and offset > self.offset
         return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
 
 
 def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:
-    """Return the cluster's metadata of the partition."""
+    """Return the cluster metadata of the partition."""
     replay = MetadataReplay()
     checkpoint = _load_checkpoint(partition, until, replay)
     start = 0 if checkpoint is None else checkpoint.end_offset

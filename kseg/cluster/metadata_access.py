@@ -106,7 +106,7 @@ class AccessReplay:
         return True
 
     def remove_acl(self, fields: Fields) -> bool:
-        """Remove an ACL; False if there is none."""
+        """Remove an ACL. Returns False if there is none."""
         return self._acls.pop(fields["id"], None) is not None
 
     def set_quota(self, fields: Fields) -> bool:
@@ -129,7 +129,7 @@ class AccessReplay:
         return True
 
     def remove_scram(self, fields: Fields) -> bool:
-        """Remove a credential; False if there is none."""
+        """Remove a credential. Returns False if there is none."""
         return self._scram.pop((fields["name"], fields["mechanism"]), None) is not None
 
     def set_token(self, fields: Fields) -> bool:
@@ -146,7 +146,7 @@ class AccessReplay:
         return True
 
     def remove_token(self, fields: Fields) -> bool:
-        """Remove a token; False if there is none."""
+        """Remove a token. Returns False if there is none."""
         return self._tokens.pop(fields["tokenId"], None) is not None
 
 

@@ -58,7 +58,7 @@ KRAFT_VERSION = "kraft.version"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one thing; before: None if it wasn't there, after: None if it is there no more.
+    """A change of one thing; before: None if it wasn't there, after: None if it exists no more.
 
     configs: settings that a topic was created with, or that went with it; its partitions are in it. offset, timestamp:
     of the record that changed it, -1 if two states were compared. The timestamp is when a controller wrote it.
@@ -97,7 +97,7 @@ class Change:
         return "changed"
 
     def is_of(self, choice: PartitionChoice) -> bool:
-        """Return whether it is about chosen topics or partitions; a change without a topic never is."""
+        """Return True if it is about chosen topics or partitions; a change without a topic never is."""
         match self.thing:
             case ClusterPartition(topic=topic, partition=number):
                 return choice.takes(topic, number)
@@ -156,7 +156,7 @@ def in_order(thing: Thing) -> Thing:
 
 
 def is_same(before: Thing, after: Thing) -> bool:
-    """Return whether both are equal but for a partition's epoch, which rises with every record about it."""
+    """Return True if both are equal but for a partition's epoch, which rises with every record about it."""
     match before, after:
         case ClusterPartition(), ClusterPartition():
             return before == after._replace(partition_epoch=before.partition_epoch, topic_id=before.topic_id)

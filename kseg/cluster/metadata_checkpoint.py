@@ -30,14 +30,14 @@ class Checkpoint(NamedTuple):
 
 
 def checkpoint_files(partition: PartitionLog) -> list[tuple[int, Path]]:
-    """The checkpoints beside the log, the newest first, each with the offset that it ends before."""
+    """The checkpoints beside the log, newest first, each with the offset that it ends before."""
     named = [(parse_file_name(file.path), file.path) for file in partition.metadata_snapshots]
     found = [(name.base_offset, name.epoch or 0, path) for name, path in named if name.base_offset is not None]
     return [(end_offset, path) for end_offset, _, path in sorted(found, reverse=True)]
 
 
 def last_timestamp(path: Path) -> int | None:
-    """Return the time that a checkpoint's header has of its last record; None if it has no header."""
+    """Return the time that a checkpoint header has of its last record, or None if it has no header."""
     with suppress(OpenError, MessageError), LogFile(path) as log_file:
         first = next(iter(scan_log(log_file)), None)
         if isinstance(first, Batch) and first.is_valid and first.is_control:
@@ -46,7 +46,7 @@ def last_timestamp(path: Path) -> int | None:
 
 
 def _contained_until(header: Record) -> int:
-    """Return the time of the last record that a snapshot contains, by its header. Raises MessageError."""
+    """Return the time of the last record that a snapshot contains, according to its header. Raises MessageError."""
     found: int = parse_message(message_schema("SnapshotHeaderRecord"), 0, header.value or b"").value[
         "lastContainedLogTimestamp"
     ]

@@ -58,7 +58,7 @@ def read_cluster_metadata(
 
 
 class TopicIdSource(StrEnum):
-    """The evidence for a topic's id."""
+    """The evidence for a topic id."""
 
     FILE = PARTITION_METADATA
     """The partition's own file."""
@@ -76,11 +76,14 @@ class TopicIds:
         self._known: dict[tuple[str, str | None], str | None] = {}
 
     def of(self, partition: PartitionLog) -> str | None:
-        """Return the id of a partition's topic; None if unknown. Raises like `lost_by`."""
+        """Return the id of a partition's topic, or None if unknown. Raises the same errors as `lost_by`."""
         return topic_id_of(partition) or self._of_others(partition)
 
     def find_evidence(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
-        """Return the id of a partition's topic with its evidence; None if unknown. Raises like `lost_by`."""
+        """Return the id of a partition's topic with its evidence, or None if unknown.
+
+        Raises the same errors as `lost_by`.
+        """
         own = topic_id_of(partition)
         if own is not None:
             return own, TopicIdSource.FILE
@@ -129,7 +132,7 @@ OnUnread: TypeAlias = Callable[[Path, str], object]
 
 
 def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterable[int | None]) -> int | None:
-    """Return the number of a topic's partitions by the metadata; None if they don't know it.
+    """Return the number of the partitions of a topic according to the metadata, or None if they don't know it.
 
     here: the numbers of the partitions found; if there are more of them, the metadata are older.
     """
@@ -153,7 +156,7 @@ class _Topics(NamedTuple):
 
 
 class AdjacentMetadata:
-    """The metadata next to partitions' log directories; each directory's metadata are read when needed."""
+    """The metadata next to partitions' log directories; each directory's metadata is read when needed."""
 
     def __init__(
         self,
@@ -191,7 +194,7 @@ class AdjacentMetadata:
         return tuple(dict.fromkeys(each.absolute() for each in self._given_dirs))
 
     def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
-        """Return the furthest metadata in some log directories.
+        """Return the furthest metadata in the given log directories.
 
         None if there are none, or they aren't or can't be read.
         """
@@ -228,7 +231,7 @@ class AdjacentMetadata:
         return source_of(name, self.own_settings(partition).get(name), self._topics_beside(partition).brokers)
 
     def metadata_end(self, partition: PartitionLog) -> int | None:
-        """Return the last offset of the metadata with a partition's topic; None without any."""
+        """Return the last offset of the metadata with a partition's topic, or None if there aren't any."""
         return self._topics_beside(partition).end
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
@@ -246,7 +249,7 @@ class AdjacentMetadata:
         return self._topics[log_dir]
 
     def _brokers_of(self, log_dir: Path, settings: DynamicSettings) -> BrokerSettings:
-        """Return the settings of a log directory's broker: the only one found, if the directory names none."""
+        """Return the settings of a log directory's broker: the only one, if the directory names none."""
         owner = self._identity(log_dir).broker
         if owner is not None:
             return settings.of_owner(owner, self._static)
@@ -318,7 +321,7 @@ class DirectoryUse:
         self._set_aside: dict[tuple[str, str | None], dict[Path, LeftOut]] = {}
 
     def has(self, partition: PartitionLog) -> bool:
-        """Return whether a broker uses a partition's directory."""
+        """Return True if a broker uses a partition directory."""
         return self.left_out(partition) is None
 
     def left_out(self, partition: PartitionLog) -> LeftOut | None:

@@ -19,7 +19,7 @@ from kseg.tiered.places import PINTEREST_MARK, TierLayout, parse_object_name
 
 
 def holds_tier(store: ObjectStore, objects: Iterable[StoredObject]) -> bool:
-    """Return whether some objects are those of a remote tier, not a broker's own files."""
+    """Return True if some objects are those of a remote tier, not a broker's own files."""
     for found in objects:
         name = parse_object_name(f"{store.address}/{found.key}")
         if name is not None and (name.layout is not TierLayout.PLAIN or name.suffix == PINTEREST_MARK):
@@ -34,7 +34,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def is_partition(url: str) -> bool:
-    """Return whether a URL is a partition's directory: some of a broker's facts about it are in the parent."""
+    """Return True if a URL is a partition directory: some of a broker's facts about it are in the parent."""
     folder, name = split_url(url)
     return not folder.endswith("/") and parse_partition_directory(name) is not None
 
@@ -100,20 +100,20 @@ class Mirror:
         }
 
     def place_files(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
-        """Place the existing files of some names, from a store's folder, in a directory."""
+        """Place the existing files of the given names, from a store's folder, in a directory."""
         store = open_store(url)
         self.place(store, _existing_objects(store, names), target)
 
 
 def _folders_above(key: str) -> Iterator[str]:
-    """Yield the folders above an object, the nearest first."""
+    """Yield the folders above an object, nearest first."""
     while "/" in key:
         key = key.rpartition("/")[0]
         yield key
 
 
 def _fetch(path: PlacedPath) -> None:
-    """Fetch a file's bytes. Errors of a broken one appear when it is read."""
+    """Fetch the bytes of a file. Errors of a broken one appear when it is read."""
     with suppress(FileError):
         os.close(open_regular(path)[0])
 

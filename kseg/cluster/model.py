@@ -133,7 +133,7 @@ class Voters:
 
 
 def control_type(record: Record) -> int | None:
-    """Return the type of a control record; None if its key is too short for one."""
+    """Return the type of a control record, or None if its key is too short for one."""
     key = record.key or b""
     return CONTROL_KEY_TYPE.read(key) if len(key) >= CONTROL_KEY_TYPE.end else None
 
@@ -146,7 +146,7 @@ def _voter(fields: Fields) -> Voter:
 
 
 def read_quorum_state(partition: PartitionLog) -> QuorumState | None:
-    """Read the state of leader and votes from a node's copy of the metadata; None without a file.
+    """Read the state of leader and votes from a node's copy of the metadata, or None if there is no file.
 
     Raises KsegError if the file can't be read.
     """
@@ -309,7 +309,7 @@ class ClusterMetadata:
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 
     def topic(self, name: str) -> Topic | None:
-        """Return a topic by its name; None if the cluster hasn't it."""
+        """Return a topic by its name, or None if the cluster doesn't have it."""
         return next((each for each in self.topics if each.name == name), None)
 
     def notes(self) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _next_step(shelves: list[Shelf], bound: float) -> Step | None:
 
 
 def _best_load(source: Shelf, target: Shelf) -> Load | None:
-    """Return the load with the best gain for its size; None if none is worth a move."""
+    """Return the load with the best gain for its size, or None if none is worth a move."""
     gap = source.fill - target.fill
     room = gap * target.weight if target.room is None else min(gap * target.weight, target.room + 1)
     ideal = min(gap * source.weight * target.weight / (source.weight + target.weight), room)
@@ -164,7 +164,7 @@ def plan_moves(
     cluster_metadata: Path | None = None,
     refuse: Refuse | None = None,
 ) -> MovePlan:
-    """Plan the moves that level one broker's log directories at some paths.
+    """Plan the moves that level one broker's log directories at the given paths.
 
     Args:
         paths: log directories, or parents of them.
@@ -274,7 +274,7 @@ def _contents_of(cluster: Cluster, metadata: ClusterMetadata) -> list[_Contents]
 
 
 def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
-    """Return the number of a file system, its total bytes, and its available bytes; None if unknown."""
+    """Return the number of a file system, its total bytes, and its available bytes, or None if unknown."""
     try:
         device, status = path.stat().st_dev, os.statvfs(path)
     except (OSError, AttributeError):
@@ -283,7 +283,7 @@ def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
 
 
 class _Reasons:
-    """The reasons why partitions or directories stay out of the plan, by the cluster's metadata."""
+    """The reasons why partitions or directories stay out of the plan, by the cluster metadata."""
 
     def __init__(
         self, found: ClusterMetadata, broker_id: int, choice: PartitionChoice, contents: Iterable[_Contents]
@@ -300,7 +300,7 @@ class _Reasons:
         self._closed_notes: list[str] = []
 
     def is_movable(self, key: Key) -> bool:
-        """Return whether a partition can be moved; note the reason if not."""
+        """Return True if a partition can be moved; note the reason if not."""
         partition = self.known.get(key)
         if not self._choice.takes(*key):
             return False
@@ -320,7 +320,7 @@ class _Reasons:
         return reason is None
 
     def is_target(self, contents: _Contents) -> bool:
-        """Return whether partitions may be moved into a directory; note the reason if not."""
+        """Return True if partitions may be moved into a directory; note the reason if not."""
         if contents.directory_id in self._cordoned_ids:
             self._closed_notes.append(f"{contents.path} is cordoned, so no partition is moved into it")
         elif self._registered_ids and contents.directory_id not in self._registered_ids:
@@ -332,7 +332,7 @@ class _Reasons:
         return False
 
     def is_leaving(self, key: Key, contents: _Contents) -> bool:
-        """Return whether a move removes a partition from a directory soon."""
+        """Return True if a move removes a partition from a directory soon."""
         return key in self._moving and key not in contents.coming
 
     def notes(self) -> Iterator[str]:

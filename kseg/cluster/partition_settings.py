@@ -1,4 +1,4 @@
-"""Settings of a topic: from the cluster's metadata, from the files themselves, or Kafka's defaults."""
+"""Settings of a topic: from the cluster metadata, from the files themselves, or Kafka's defaults."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ _SHARE = re.compile(r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}")
 
 
 def policies_of(partition: PartitionLog, beside: AdjacentMetadata) -> list[str] | None:
-    """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if unknown.
+    """Return the cleanup policies of a partition's topic: `delete`, `compact` or both, or None if unknown.
 
     If metadata know the topic, they decide, also if the policy is the default. Otherwise a broker's own topics are
     compacted, as it creates them, whatever it sets for others.
@@ -69,7 +69,7 @@ class TopicCleaning:
         self._default_settings = replace(settings, is_policy_unknown=True)
 
     def of(self, partition: PartitionLog) -> CleaningSettings | None:
-        """Return the settings for a partition; None if the cleaner doesn't clean it.
+        """Return the settings for a partition, or None if the cleaner doesn't clean it.
 
         A topic in the cleaner's checkpoint was once compacted; without its settings it is unknown whether it still is.
         """
@@ -108,7 +108,7 @@ def _number(kind: type, text: str) -> float | None:
 
 
 class IndexInterval(NamedTuple):
-    """An interval in bytes, and its source in words; None for one that was given, or is the default."""
+    """An interval in bytes, and its source in words, or None for one that was given, or is the default."""
 
     size: int
     source: str | None = None
@@ -126,7 +126,7 @@ class IndexIntervals:
         self._given, self._beside = given, beside
 
     def find(self, partition: PartitionLog) -> IndexInterval | None:
-        """Return the interval that was given for a partition, or that its topic has; None without either.
+        """Return the interval that was given for a partition, or that its topic has, or None without either.
 
         Raises OpenError if there are no metadata at the path that was given.
         """
@@ -137,7 +137,7 @@ class IndexIntervals:
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
-    """Return the interval of a partition's entries; Kafka's default if they don't show it."""
+    """Return the interval of the entries of a partition; Kafka's default if they don't show it."""
     spacing = interval_by_spacing(partition)
     return (
         IndexInterval(INDEX_INTERVAL_BYTES)
@@ -147,7 +147,7 @@ def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
 
 
 class SettingSources:
-    """Sources of the settings of some topics, which a verdict's reader sees once."""
+    """Sources of the settings of the given topics, which a verdict's reader sees once."""
 
     def __init__(self, beside: AdjacentMetadata, given: Collection[str] = ()) -> None:
         """Take the metadata that have them, and the fields that options give for all topics."""
@@ -171,7 +171,7 @@ class SettingSources:
             self._counts.setdefault(name, Counter())[source] += 1
 
     def as_note(self) -> str | None:
-        """Return each setting with its source, and the metadata that have it; None if none was added."""
+        """Return each setting with its source, and the metadata that have it, or None if none was added."""
         if not self._counts:
             return None
         names: dict[str, list[str]] = {}
@@ -293,5 +293,5 @@ class TopicRetention:
 
 
 def _is_copied(settings: dict[str, str]) -> bool:
-    """Return whether segments of a topic are copied to a remote tier."""
+    """Return True if segments of a topic are copied to a remote tier."""
     return settings.get("remote.storage.enable") == "true" and settings.get("remote.log.copy.disable") != "true"

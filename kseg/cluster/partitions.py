@@ -33,7 +33,7 @@ TopicPartition = tuple[str, int]
 
 
 class ReplicaPlace(NamedTuple):
-    """The place of a replica: `replica` is its broker; the directory's id in the metadata, its path if it is here."""
+    """The place of a replica: `replica` is its broker; the directory id in the metadata, its path if it is here."""
 
     replica: int
     directory_id: str | None
@@ -71,7 +71,7 @@ class ReplicaPlaces:
         )
 
     def path_of(self, directory_id: str | None) -> Path | None:
-        """Return the path of the directory with an id; None if it isn't here."""
+        """Return the path of the directory with an id, or None if it isn't here."""
         return None if directory_id is None else self._paths.get(directory_id)
 
     def _path(self, replica: int, directory_id: str | None, own: TopicPartition) -> Path | None:
@@ -124,7 +124,7 @@ class UnreadableOffset(NamedTuple):
 
 
 class AdjacentPartitions:
-    """The partitions of some log directories; the ends of logs are read when needed."""
+    """The partitions of the given log directories; the ends of logs are read when needed."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Take the cluster of the log directories."""
@@ -137,7 +137,7 @@ class AdjacentPartitions:
         return {(each.topic, each.partition): each for each in found if each.partition is not None and each.copies}
 
     def of_topic(self, topic: str) -> list[PartitionLog]:
-        """Return a topic's partitions by number: the answering replica of each, with lost batches from others."""
+        """Return the partitions of a topic by number: the answering replica of each, with lost batches from others."""
         return [whole_log(each) for each in self._replicas.values() if each.topic == topic]
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | UnknownEnd:
@@ -161,7 +161,7 @@ class AdjacentPartitions:
         return self._ends[key]
 
     def unreadable_at(self, topic: str, partition: int, offset: int) -> UnreadableOffset | None:
-        """Return why consumers fail at an offset, looked up by the index in all copies; None if nothing tells so."""
+        """Return why consumers fail at an offset, looked up by the index in all copies, or None if nothing tells so."""
         replicas = self._replicas.get((topic, partition))
         if replicas is None:
             return None
@@ -193,7 +193,7 @@ class AdjacentPartitions:
         return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset), start)
 
     def _may_lead(self, replicas: PartitionReplicas[PartitionLog], end: PartitionEnd) -> bool:
-        """Return whether the best copy may be elected: it isn't a replica that fell behind. end: of that copy."""
+        """Return True if the best copy may be elected: it isn't a replica that fell behind. end: of that copy."""
         best, *others = replicas.copies
         known = self._known.get((replicas.topic, replicas.partition))
         epochs = latest_epoch(best.place, end), *(copy.leader_epoch for copy in others)
@@ -212,7 +212,7 @@ class AdjacentPartitions:
 
 
 def _certain_end(place: PartitionLog) -> PartitionEnd | None:
-    """Return the log's end if a broker finds the same after any stop: the only damage is an incomplete batch."""
+    """Return the end of the log if a broker finds the same after any stop: the only damage is an incomplete batch."""
     active = place.active_segment
     if active is None:
         return None

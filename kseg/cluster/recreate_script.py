@@ -44,7 +44,7 @@ class Target(NamedTuple):
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name can be in a line that people copy, and a tool takes it unchanged: tools trim names."""
+    """Return True if a name can be in a line that people copy, and a tool takes it unchanged: tools trim names."""
     return bool(name) and name.isprintable() and name == name.strip()
 
 
@@ -192,7 +192,7 @@ def quota_lines(quotas: Iterable[Quota], target: Target, leave_out: LeaveOut) ->
 
 
 def entity_words(entity: tuple[QuotaEntity, ...]) -> tuple[str, ...] | None:
-    """Return the options that name an entity, the user before the client; None if they can't."""
+    """Return the options that name an entity, the user before the client, or None if they can't."""
     words: list[str] = []
     for part in sorted(entity, key=lambda each: each.type != "user"):
         kind = ENTITY_TYPES.get(part.type)
@@ -204,7 +204,7 @@ def entity_words(entity: tuple[QuotaEntity, ...]) -> tuple[str, ...] | None:
 
 
 def scram_template(credential: ScramUser, target: Target) -> str | None:
-    """Return the line that sets a user's new password, with a placeholder for it; None if it can't name the user."""
+    """Return the line that sets a user's new password, with a placeholder for it, or None if it can't name the user."""
     words = entity_words((QuotaEntity("user", credential.user),))
     if words is None:
         return None
@@ -215,7 +215,7 @@ def scram_template(credential: ScramUser, target: Target) -> str | None:
 def topic_lines(
     topics: Iterable[Topic], configs: Iterable[Config], target: Target, *, keeps_brokers: bool, leave_out: LeaveOut
 ) -> Iterator[str]:
-    """Yield the lines for some topics.
+    """Yield the lines for the given topics.
 
     Args:
         topics: in their order.
@@ -244,7 +244,7 @@ def topic_lines(
 
 
 def _is_simple(name: str, value: str) -> bool:
-    """Return whether --config takes a setting. Source: TopicCommand.parseTopicConfigsToBeAdded."""
+    """Return True if --config takes a setting. Source: TopicCommand.parseTopicConfigsToBeAdded."""
     return is_plain(name) and is_plain(value) and "=" not in name + value
 
 
@@ -339,7 +339,7 @@ def _secrets(found: ClusterMetadata, has_configs: bool, has_tokens: bool) -> Ite
 
 
 def _new_passwords(found: ClusterMetadata, target: Target) -> Iterator[str]:
-    """Yield comments: the metadata have no passwords, only the data that checks them."""
+    """Yield comments: the metadata has no passwords, only the data that checks them."""
     if found.scram:
         yield from ("", "# SCRAM credentials: passwords can't be read from them, so put new ones into these lines")
     for credential in found.scram:

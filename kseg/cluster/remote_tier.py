@@ -55,7 +55,7 @@ class RecordedSegment(NamedTuple):
 
 
 def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], RecordedSegment]:
-    """Return segments by owner and id, from readable records of `__remote_log_metadata` in some log directories.
+    """Return segments by owner and id, from readable records of `__remote_log_metadata` in the given log directories.
 
     Raises UsageError if its copies there are of several clusters.
     """
@@ -153,7 +153,7 @@ def _check_state(
 
 
 def find_whole_tier(partition: PartitionLog, beside: AdjacentMetadata, copies: "RemoteCopies") -> RemoteTier | None:
-    """Return the tier of a partition with the highest offset that was copied to it; None if it has none.
+    """Return the tier of a partition with the highest offset that was copied to it, or None if it has none.
 
     A partition that was joined with its tier always has one.
     """
@@ -170,7 +170,7 @@ def find_whole_tier(partition: PartitionLog, beside: AdjacentMetadata, copies: "
 
 
 def find_tier(partition: PartitionLog, beside: AdjacentMetadata) -> RemoteTier | None:
-    """Return the tier of a partition; None if it has none, or its small files can't be read."""
+    """Return the tier of a partition, or None if it has none, or its small files can't be read."""
     try:
         return remote_tier_of(partition, _is_tiered(partition, beside))
     except (FileError, UsageError):
@@ -199,7 +199,7 @@ class RemoteCopies:
         return tuple(self._given_dirs)
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
-        """Return the highest offset of a partition that was ever copied to its tier; None if unknown.
+        """Return the highest offset of a partition that was ever copied to its tier, or None if unknown.
 
         Its segments may be deleted there since. If its topic's id is unknown, so is the offset, provided that topics
         of several ids had its name. Without records, the offset is from the segments of a tier that the partition was
@@ -215,7 +215,7 @@ class RemoteCopies:
         return found[0] if len(found) == 1 else _highest_in_tier(partition)
 
     def tells_all(self, partition: PartitionLog, count: int | None) -> bool:
-        """Return whether all records of a partition's copies are here.
+        """Return True if all records of a partition's copies are here.
 
         count: the number of partitions of `__remote_log_metadata`.
 

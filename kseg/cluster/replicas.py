@@ -1,4 +1,4 @@
-"""The copies that answer for a partition: those of its topic's id, the one on the lineage of the cluster first."""
+"""The copies that answer for a partition: those of its topic id, the one on the lineage of the cluster first."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ class History(NamedTuple):
 
     @property
     def log_end(self) -> int | None:
-        """The log end offset; None if it wasn't read."""
+        """The log end offset, or None if it wasn't read."""
         return self.lineage.log_end if self.last_segment is None else None
 
     @property
@@ -212,7 +212,7 @@ class PartitionReplicas(Generic[Place]):
 
 
 def alone(partition: PartitionLog) -> PartitionReplicas[PartitionLog]:
-    """Return a partition of a single directory, whose topic's id isn't read."""
+    """Return a partition of a single directory, whose topic id isn't read."""
     copy = Copy(partition, as_given(partition.path), None, None, CopyStatus.CURRENT)
     return PartitionReplicas(partition.topic or partition.directory_name, partition.partition, None, (copy,))
 
@@ -228,7 +228,7 @@ def answering_topic_id(replicas: Sequence[PartitionReplicas[Place]]) -> str | No
 
 
 def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, ...]:
-    """Return the omissions from the answers for some partitions."""
+    """Return the omissions from the answers for the given partitions."""
     return tuple(left_out for each in replicas for left_out in each.left_out)
 
 
@@ -277,12 +277,12 @@ def find_topic_id(
 
 
 def _topic_facts(known: "ClusterMetadata | None", topic: str) -> "_TopicFacts | None":
-    """Return the metadata's facts about a topic; None for their own topic."""
+    """Return the metadata's facts about a topic, or None for their own topic."""
     return None if known is None or topic == METADATA_TOPIC else _TopicFacts(known, topic)
 
 
 class _TopicFacts:
-    """A topic in the metadata, with its partitions by number; the id is None if the metadata lack it."""
+    """A topic in the metadata, with its partitions by number; the id is None if the metadata lacks it."""
 
     def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
         found = metadata.topic(topic)
@@ -295,7 +295,7 @@ class _TopicFacts:
 
 
 def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
-    """Return the cluster id of some directories, None if none of them has one.
+    """Return the cluster id of the given directories, None if none of them has one.
 
     named: paths, each with its id. Raises UsageError if there are several ids.
     """
@@ -330,7 +330,7 @@ _PartitionGroup: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], Copy
 def _by_partition(
     candidates: Sequence[Candidate[Place]], facts: _TopicFacts | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, list[_PartitionGroup[Place]]]:
-    """Return the topic's id, and its partitions."""
+    """Return the topic id, and its partitions."""
     topic_id, is_gone = _topic_id(candidates, facts, histories)
     by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
@@ -344,7 +344,7 @@ def _by_partition(
 def _topic_id(
     candidates: Sequence[Candidate[Place]], facts: _TopicFacts | None, histories: "_Histories[Place]"
 ) -> tuple[str | None, bool]:
-    """Return the topic's id, and whether the cluster no longer has such a topic.
+    """Return the topic id, and whether the cluster no longer has such a topic.
 
     Without metadata, the topic with the newest records was created last.
     """
@@ -414,7 +414,7 @@ def _rank_copies(
     known: "ClusterPartition | None",
     histories: _Histories[Place],
 ) -> tuple[Copy[Place], ...]:
-    """Return the copies, the best one first, each with the offset up to which it agrees with that one."""
+    """Return the copies, best first, each with the offset up to which it agrees with that one."""
     if len(own) < 2:
         return tuple(Copy(each.place, each.path, each.broker, each.topic_id, status) for each, status in own)
     in_sync = in_sync_replicas(known, (histories.of(each).latest_epoch for each, _ in own))
@@ -478,7 +478,7 @@ def _find_agreed_end(
 
 
 def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[int]) -> tuple[int, ...]:
-    """Return the brokers that have all acknowledged records; none if the metadata are older than the copies.
+    """Return the brokers that have all acknowledged records; none if the metadata is older than the copies.
 
     The last broker to stop is out of the ISR, but eligible. Without either, the replicas that were eligible before an
     unclean shutdown count: the controller elects the last known leader. Source: KIP-966.
@@ -521,19 +521,19 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 
 
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
-    """Return whether a copy's missing offsets were lost: the cleaner removed none from any copy."""
+    """Return True if a copy's missing offsets were lost: the cleaner removed none from any copy."""
     places = [copy.place for copy in copies]
     are_known = tell_of_cleaning([place.path for place in places])
     return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, are_known, strict=True))
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:
-    """Return the id of a partition's topic; None if `partition.metadata` has no readable one."""
+    """Return the id of a partition's topic, or None if `partition.metadata` has no readable one."""
     return topic_id_at(partition.path)
 
 
 def topic_id_at(directory: Path) -> str | None:
-    """Return the topic's id of a directory that wasn't listed."""
+    """Return the topic id of a directory that wasn't listed."""
     try:
         return read_topic_id(directory)
     except FileError:

@@ -30,7 +30,7 @@ class TopicPlaces(NamedTuple):
 
 
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
-    """Return a topic's partitions: given directly, in log directories, or in parents of these.
+    """Return the partitions of a topic: given directly, in log directories, or in parents of these.
 
     A directory with segments is used whatever its name is, since it may have been copied from elsewhere. Of several
     replicas, the answering one is used.
@@ -65,7 +65,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
 
 
 class SchemasTopic(NamedTuple):
-    """A schema registry's topic at a path: its partition's directory, a log directory that has one, or one log file."""
+    """A schema registry's topic at a path: its partition directory, a log directory that has one, or one log file."""
 
     path: Path
 

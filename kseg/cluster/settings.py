@@ -296,7 +296,7 @@ class DynamicSettings:
         return self.of_broker(self.only_broker(owners, static), static)
 
     def only_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> int | None:
-        """Return the only possible broker; None if there are several, or none."""
+        """Return the only possible broker, or None if there are several, or none."""
         brokers = self.brokers_among(owners, static)
         return next(iter(brokers)) if len(brokers) == 1 else None
 
@@ -333,7 +333,7 @@ def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
 
 
 def is_compacted_at_least(policy: str | None, was_cleaned: Callable[[], bool]) -> bool:
-    """Return whether the disks show that a topic without metadata was compacted, perhaps besides deletion.
+    """Return True if the disks show that a topic without metadata was compacted, perhaps besides deletion.
 
     policy: its broker's setting for topics that don't set it. was_cleaned: the cleaner cleaned one of its partitions.
     In this case the topic itself sets compaction if its broker doesn't.
@@ -374,7 +374,7 @@ def _is_set(setting: TopicSetting, brokers: BrokerSettings) -> bool:
 
 
 def resolve(setting: TopicSetting, own: str | None, brokers: BrokerSettings) -> ResolvedSetting:
-    """Return a topic's setting: its own, the broker's, or Kafka's default. Source: ServerTopicConfigSynonyms."""
+    """Return a topic setting: its own, the broker's, or Kafka's default. Source: ServerTopicConfigSynonyms."""
     synonyms = [] if own is None else [Synonym(setting.name, own, SettingSource.TOPIC)]
     of_broker = list(brokers.synonyms(setting.broker_name)) if setting.broker_name else []
     value = own if own is not None else of_broker[0].value if of_broker else setting.default
@@ -401,7 +401,7 @@ def _in_milliseconds(setting: TopicSetting, brokers: BrokerSettings) -> str:
 
 
 def whole_number(value: str, least: int = -sys.maxsize) -> int | None:
-    """Return a setting's value as a number; None for another text, and for less than `least`.
+    """Return a setting's value as a number, or None for another text, and for less than `least`.
 
     Source: ConfigDef.parseType: spaces around it are ignored, and a sign is allowed.
     """
@@ -419,7 +419,7 @@ def _fallback_in_effect(setting: TopicSetting, brokers: BrokerSettings) -> tuple
 
 
 def source_of(name: str, own: str | None, brokers: BrokerSettings) -> SettingSource:
-    """Return the source of a topic's setting, also if a broker sets it in another unit.
+    """Return the source of a topic setting, also if a broker sets it in another unit.
 
     For the latter, `resolve` has no synonym, like a broker's answer.
     """

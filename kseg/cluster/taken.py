@@ -96,7 +96,7 @@ class Taken(NamedTuple):
 
 
 def taken_of(replicas: Iterable[PartitionReplicas[Any]]) -> Taken:
-    """Return the answering copies of some partitions, and the omissions."""
+    """Return the answering copies of the given partitions, and the omissions."""
     found = list(replicas)
     copies = [copy for each in found for copy in each.copies]
     offsets = [each.metadata_offset for each in found if each.metadata_offset is not None]

@@ -1,4 +1,4 @@
-"""Partitions in remote tiers as a broker's directories: their files are read from the objects' places."""
+"""Partitions in remote tiers as the directories of a broker: their files are read from the objects' places."""
 
 import os
 import re

@@ -113,7 +113,7 @@ class Body(NamedTuple):
 
 @cache
 def body_codec(codec: int, magic: int) -> BodyCodec | None:
-    """Return the codec of a body in a format; None if that format doesn't have the codec."""
+    """Return the codec of a body in a format, or None if that format doesn't have the codec."""
     if codec == Codec.NONE or codec not in set(Codec):
         return None
     found: BodyCodec = import_module(f"kseg.codecs.{codec_name(codec)}").CODEC
@@ -129,7 +129,7 @@ WITHOUT_REASON = "these bytes can't be decompressed"
 def decompress(
     codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE
 ) -> Body:
-    """Decompress a batch's body; never raises for the body's contents.
+    """Decompress a batch's body; never raises for the contents of the body.
 
     Args:
         codec: bits 0-2 of the attributes; not 0.

@@ -47,7 +47,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _without_content_size(frame: Any, body: memoryview, most: int) -> bytes:
-    """Decompress piece by piece: the library would allocate the size that the frame's header claims."""
+    """Decompress piece by piece: the library would allocate the size that the frame header claims."""
     pieces, size = [], 0
     rest: bytes | memoryview = body
     while size <= most and not frame.eof:
@@ -69,7 +69,7 @@ def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:
 
 
 def right_checksum(body: bytes | memoryview) -> tuple[int, bytes] | None:
-    """Return position and right value of the checksum in a body's frame header; None if it has no such header.
+    """Return position and right value of the checksum in a body's frame header, or None if it has no such header.
 
     Kafka up to 0.9 hashed the frame's magic too, so that the checksum in v0's frame headers is wrong.
     """
@@ -91,7 +91,7 @@ def _with_right_checksum(body: memoryview) -> memoryview:
 
 @lru_cache(maxsize=64)
 def _header_checksum(descriptor: bytes) -> bytes | None:
-    """Return the header checksum (one byte) that the library accepts for a frame; None if there is none."""
+    """Return the header checksum (one byte) that the library accepts for a frame, or None if it doesn't exist."""
     for value in range(256):
         checksum = bytes((value,))
         try:

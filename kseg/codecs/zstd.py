@@ -47,7 +47,7 @@ def _decompress(body: memoryview, most: int) -> bytes:
 
 
 def _frame_size(body: memoryview) -> int | None:
-    """Return the size of the first frame from its headers; None if it is incomplete. Source: RFC 8878, 3.1.1."""
+    """Return the size of the first frame from its headers, or None if it is incomplete. Source: RFC 8878, 3.1.1."""
     if len(body) < 6 or body[:4] != _MAGIC:
         return None
     descriptor = body[4]

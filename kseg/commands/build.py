@@ -1,4 +1,4 @@
-"""`kseg build`: makes a partition's directory from records."""
+"""`kseg build`: makes a partition directory from records."""
 
 import re
 from pathlib import Path
@@ -73,7 +73,7 @@ class BuildOptions(NamedTuple):
         )
 
     def partition_settings(self) -> PartitionSettings:
-        """Return the settings of segments, and the topic's id. Raises UsageError for an invalid id."""
+        """Return the settings of segments, and the topic id. Raises UsageError for an invalid id."""
         topic_id = self.topic_id
         if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
             raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")

@@ -1,4 +1,4 @@
-"""`kseg doctor`: reports problems of a broker's directories, most severe first."""
+"""`kseg doctor`: reports problems of the directories of a broker, most severe first."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,7 +37,10 @@ class BundleOptions(NamedTuple):
     key_file: Path | None
 
     def begin(self, inputs: Iterable[Path]) -> "Bundle | None":
-        """Return the bundle to write; None without one. Raises UsageError for options that exclude each other."""
+        """Return the bundle to write, or None if there isn't one.
+
+        Raises UsageError for options that exclude each other.
+        """
         if self.bundle is None:
             if self.keep or self.key_file is not None:
                 raise UsageError("--keep and --key-file need --bundle")

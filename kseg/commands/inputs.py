@@ -41,7 +41,7 @@ def local_inputs(given: Given, parameters: Sequence[str], talk: Talk) -> Iterato
 
 
 def _leads_inside(value: Any) -> bool:
-    """Return whether a path, or one of several, is `-` or may lead into an archive."""
+    """Return True if a path, or one of several, is `-` or may lead into an archive."""
     if isinstance(value, tuple):
         return any(map(_leads_inside, value))
     return value is not None and any(map(leads_inside, str(value).split(",")))
@@ -115,7 +115,7 @@ def paths_in(value: StrPath) -> list[StrPath]:
 
 
 def _is_tier(path: StrPath, given: Given) -> bool:
-    """Return whether a path leads to a tier.
+    """Return True if a path leads to a tier.
 
     An export reads a broker's own files in a store directly, without local copies.
     """

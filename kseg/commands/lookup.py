@@ -104,7 +104,7 @@ def _ways_on(answer: Lookup) -> Iterator[str]:
 
 
 def _record_place(answer: Lookup) -> "StoredRecord | None":
-    """Return the place of the found record; None without one."""
+    """Return the place of the found record, or None if there isn't one."""
     from kseg.dump.record_line import StoredRecord
 
     if answer.record is None or answer.batch is None or answer.step is None:

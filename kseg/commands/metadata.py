@@ -78,7 +78,10 @@ class MetadataOptions(NamedTuple):
     moments: ChangeOptions
 
     def carry_over(self) -> CarryOver | None:
-        """Return the script to print; None without one. Raises UsageError for options that exclude each other."""
+        """Return the script to print, or None if there isn't one.
+
+        Raises UsageError for options that exclude each other.
+        """
         script = self.script
         if self.rows.output != COMMANDS:
             if script.keep_brokers or script.command_config is not None:
@@ -177,7 +180,7 @@ def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
 
 
 def _other_state(options: MetadataOptions, other: str, zone: tzinfo) -> ClusterMetadata:
-    """Read the state to compare with: of the same log at another moment, or at a path that is there."""
+    """Read the state to compare with: of the same log at another moment, or at a path that exists."""
     path = Path(other)
     if path.exists():
         return read_cluster_metadata(path, Until.parse(options.at, zone), options.talk.refuse)

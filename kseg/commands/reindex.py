@@ -93,7 +93,7 @@ def reindex(options: ReindexOptions) -> None:
 
 
 class _ReindexOrder(NamedTuple):
-    """A partition to reindex: its new directory, the interval (None: of its entries), its topic's id if missing."""
+    """A partition to reindex: its new directory, the interval (None: of its entries), its topic id if missing."""
 
     partition: PartitionLog
     folder: Path | None

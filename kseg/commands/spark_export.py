@@ -110,7 +110,7 @@ def _write_check() -> None:
 
 
 def _write_dry_run(wanted: "Export", options: ExportOptions, sent: str | None) -> None:
-    """Write the plan, and the command line of the submission, if there is one.
+    """Write the plan, and the command line of the submission, if it exists.
 
     The command line is also written if the sources aren't on this machine.
     """

@@ -77,7 +77,7 @@ def where(options: WhereOptions) -> None:
 
 
 def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplicas[PartitionLog]] | None, int | None]:
-    """Return a topic's partitions, None without paths; and their number, if the metadata has it."""
+    """Return the partitions of a topic, None without paths; and their number, if the metadata has it."""
     if topic is None or not cluster.paths:
         return None, None
     replicas = cluster.topic(topic)

@@ -26,7 +26,7 @@ class Departure(NamedTuple):
 
 
 class Departures:
-    """The departures in a partition's records, taken in order: for each group without members, the last one."""
+    """The departures in the records of a partition, taken in order: for each group without members, the last one."""
 
     def __init__(self) -> None:
         """Start without records."""
@@ -76,12 +76,12 @@ def _departure(member: Fields | None, left_ms: int | None) -> Departure:
 
 
 def _time_of(record: Record) -> int | None:
-    """Return a record's timestamp, which is its coordinator's."""
+    """Return a record timestamp, which is its coordinator's."""
     return None if record.timestamp == NO_TIMESTAMP else record.timestamp
 
 
 def _text_of(record: Record, name: str) -> str | None:
-    """Return a text of the record's key; None if it can't be read."""
+    """Return a text of the record key, or None if it can't be read."""
     key = record.key or b""
     try:
         text: str = parse_message(OFFSETS_KEYS[VERSION.read(key)], 0, key, VERSION.size).value[name]
@@ -91,7 +91,7 @@ def _text_of(record: Record, name: str) -> str | None:
 
 
 def _value_of(record: Record | None) -> Fields | None:
-    """Return the record's value; None for a tombstone, and if it can't be read."""
+    """Return the record value, or None for a tombstone, and if it can't be read."""
     if record is None or record.key is None or record.value is None or len(record.value) < VERSION.size:
         return None
     message = OFFSETS_VALUES[VERSION.read(record.key)]

@@ -82,7 +82,7 @@ def _resolve(coordinators: Coordinators, wanted: str) -> _WantedTransaction:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether it may be a producer id or an offset: 64 bits are up to 19 digits."""
+    """Return True if it may be a producer id or an offset: 64 bits are up to 19 digits."""
     return text.isascii() and text.isdecimal() and len(text) <= len(str(MOST))
 
 

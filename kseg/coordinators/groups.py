@@ -249,7 +249,7 @@ def _key_of(key: bytes) -> bytes:
 
 
 def _time_of(record: Record) -> int:
-    """Return the record's timestamp; v0 messages (up to 0.9) have none, but commits contain theirs."""
+    """Return the record timestamp; v0 messages (up to 0.9) have none, but commits contain theirs."""
     if record.timestamp != NO_TIMESTAMP or record.key is None or not record.key.startswith((LEGACY_KEY_TYPE, KEY_TYPE)):
         return record.timestamp
     try:
@@ -260,7 +260,7 @@ def _time_of(record: Record) -> int:
 
 
 def _entries(record: Record) -> Iterator[_Entry]:
-    """Yield the record's key and value; nothing for a tombstone. Raises MessageError."""
+    """Yield the record key and value; nothing for a tombstone. Raises MessageError."""
     key, value = record.key or b"", record.value
     if value is None:
         return
@@ -364,7 +364,7 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
 
 
 def _parse_embedded(name: str, data: bytes) -> Fields | None:
-    """Return a message of the consumer protocol, in which clients may write anything; None if it can't be read."""
+    """Return a message of the consumer protocol, in which clients may write anything, or None if it can't be read."""
     if len(data) < 2:
         return None
     try:
@@ -454,7 +454,7 @@ def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields
 
 
 def _is_ready(entry: _Entry, entries: list[_Entry]) -> bool:
-    """Return whether a streams group's topology is valid, with all of its topics."""
+    """Return True if a streams group's topology is valid, with all of its topics."""
     topology = [other.value["epoch"] for other in entries if other.name == TOPOLOGY]
     return bool(topology) and topology[-1] == entry.value.get("validatedTopologyEpoch", -1)
 

@@ -93,7 +93,7 @@ class Home(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """Topic and number, as in the directory's name; None without a topic."""
+        """Topic and number, as in the directory name, or None if there is no topic."""
         return None if self.topic is None else f"{self.topic}-{self.partition}"
 
     def as_object(self) -> dict[str, object]:
@@ -139,7 +139,7 @@ def home_of_state(
 
 
 def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_supposed: bool) -> str:
-    """Return the source of the number of a coordinator's partitions."""
+    """Return the source of the number of the partitions of a coordinator."""
     if not found:
         return (
             f"{topic}: {plural(count, 'partition is', 'partitions are')} assumed, Kafka's default; give --partitions"
@@ -240,7 +240,7 @@ def _smallest_divisor(number: int, least: int) -> int | None:
 
 
 def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
-    """Return how many of a topic's partitions are here, if some aren't."""
+    """Return how many of the partitions of a topic are here, if some aren't."""
     return None if here >= count.number else f"{here} of {count.text} partitions of {topic} are here"
 
 

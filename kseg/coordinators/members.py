@@ -60,7 +60,7 @@ class OffsetCommit(NamedTuple):
 
     @property
     def known_end(self) -> LogEnd | None:
-        """The end of the partition's log; None if unknown."""
+        """The end of the partition's log, or None if unknown."""
         return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
@@ -162,12 +162,12 @@ class SharePartition(NamedTuple):
 
     @property
     def known_end(self) -> LogEnd | None:
-        """The end of the partition's log; None if unknown."""
+        """The end of the partition's log, or None if unknown."""
         return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
     def lag(self) -> int | None:
-        """The number of records that the group still has to finish, as in kafka-share-groups.sh; None if unknown.
+        """The number of records that the group still has to finish, as in kafka-share-groups.sh, or None if unknown.
 
         Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse.
         """
@@ -218,7 +218,7 @@ class Group:
 
     @property
     def lag(self) -> int | None:
-        """The sum of its known lags that aren't negative; None if there are none. `lags` has the omissions."""
+        """The sum of its known lags that aren't negative, or None if there are none. `lags` has the omissions."""
         return self.lags.lag
 
 
@@ -228,7 +228,7 @@ def commits_beyond_end(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
 
 
 def beyond_end_sentence(commit: OffsetCommit) -> str:
-    """Return the sentence with the commit's offset and the log's end."""
+    """Return the sentence with the commit's offset and the end of the log."""
     end = "" if commit.known_end is None else f" {commit.known_end.log_end_offset}"
     place = f"{commit.topic}-{commit.partition}"
     return f"group {commit.group}: {place}: committed offset {commit.offset} is beyond the log end{end}"
@@ -244,7 +244,7 @@ ShareKey = tuple[str, str, int]
 
 
 class ShareState(NamedTuple):
-    """A share coordinator's state of a share-partition; -1 for unknown fields."""
+    """A share coordinator's state of a share-partition, or -1 for unknown fields."""
 
     start_offset: int
     delivery_complete_count: int
@@ -272,7 +272,7 @@ class ShareStates:
         self.unreadable: list[Unreadable] = []
 
     def complete(self, partition: SharePartition) -> SharePartition:
-        """Return a share-partition with its state, if there is one and anything was read."""
+        """Return a share-partition with its state, if it exists and anything was read."""
         state = self._states.get((partition.group, partition.topic_id, partition.partition))
         if state is None or state.start_offset == UNSET:
             return partition
@@ -313,7 +313,7 @@ def partition_states(
 
 
 def _records_in(place: PartitionLog, unreadable: list[Unreadable]) -> Iterator[Record]:
-    """Yield a partition's records; add unreadable parts."""
+    """Yield the records of a partition; add unreadable parts."""
 
     def note_damage(batch: Batch, damage: Damage) -> None:
         unreadable.append(unreadable_batch(place.directory_name, batch, damage))

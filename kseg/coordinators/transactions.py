@@ -60,7 +60,7 @@ class Verdict(NamedTuple):
 
 
 def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | None:
-    """Return how and when an abandoned transaction ends; None if its timeout doesn't end it."""
+    """Return how and when an abandoned transaction ends, or None if its timeout doesn't end it."""
     ends_ms = coordinator.timeout_timestamp
     if ends_ms is None:
         return None
@@ -68,7 +68,7 @@ def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | N
 
 
 def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:
-    """Return the command that aborts an open transaction; None if its topic or first offset is unknown.
+    """Return the command that aborts an open transaction, or None if its topic or first offset is unknown.
 
     by_offset: all brokers are of 3.0 or later. All brokers take the other form, with coordinator epoch 0 without an
     earlier marker. Source: TransactionsCommand.AbortTransactionCommand.
@@ -95,7 +95,7 @@ def _tool_line(command: str, bootstrap_server: str, topic: str, partition: int) 
 
 
 class Coordinators:
-    """The partitions of `__transaction_state` in some log directories; read when needed.
+    """The partitions of `__transaction_state` in the given log directories; read when needed.
 
     partitions: one replica of each. count: the topic's number of partitions. clock_ms: the newest time in them, by the
     brokers' clocks, -1 if there is none.
@@ -228,7 +228,7 @@ def _old_text(timeout_ms: int) -> str:
 
 
 def _first_offset_problem(place: PartitionLog) -> str | None:
-    """Return the problem of a log's first offset: a log that is only compacted begins at 0 forever.
+    """Return the problem of the first offset of a log: a log that is only compacted begins at 0 forever.
 
     One that doesn't has lost transactional ids.
     """
@@ -303,7 +303,7 @@ class _SecondReading(NamedTuple):
 
 
 def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
-    """Read a partition again; None if a file was deleted meanwhile: by retention, or by a move to another disk."""
+    """Read a partition again, or None if a file was deleted meanwhile: by retention, or by a move to another disk."""
     try:
         again = PartitionTransactions(partition.relist())
         for _ in again.transactions():

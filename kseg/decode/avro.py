@@ -105,7 +105,7 @@ class Bounds:
         return 1 + max(map(self._depth, _members_of(schema)), default=0)
 
     def _takes_no_bytes(self, schema: object) -> bool:
-        """Return whether values of a schema never take bytes: nulls, and records of only such values."""
+        """Return True if values of a schema never take bytes: nulls, and records of only such values."""
         if isinstance(schema, str):
             if schema in self._types and schema not in self._is_empty_of:
                 self._is_empty_of[schema] = False  # within itself
@@ -203,7 +203,7 @@ def parsed_schema(schema: object, types: Types) -> object:
 
 
 def is_text(name: object) -> bool:
-    """Return whether a value can be a name: fastavro accepts anything."""
+    """Return True if a value can be a name: fastavro accepts anything."""
     return isinstance(name, str) and not any("\ud800" <= char <= "\udfff" for char in name)
 
 
@@ -338,7 +338,7 @@ def avro_decoder(path: Path, part: Part) -> ValueDecoder:
 
 
 def schema_files(path: Path) -> dict[SchemaId, Path] | None:
-    """Return the files of several schemas by id, from a directory or a JSON file; None if the path is one schema's.
+    """Return the files of several schemas by id, from a directory or a JSON file, or None if the path is one schema's.
 
     Raises UsageError if a file isn't a schema, or there is none; OpenError if a file can't be read.
     """

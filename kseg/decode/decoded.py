@@ -47,7 +47,7 @@ Read = Callable[[bytes, Headers], Json | bytes]
 
 
 def decode_header_names(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
-    """Return a record's headers with names as text; invalid UTF-8 is replaced as in Java."""
+    """Return the headers of a record with names as text; invalid UTF-8 is replaced as in Java."""
     if len(headers) > _MANY_HEADERS:
         return NamedHeaders(headers)
     return [Header(name.decode("utf-8", "replace"), value) for name, value in headers]
@@ -199,7 +199,7 @@ def unique_members(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
 
 
 class Parts(NamedTuple):
-    """The texts, in UTF-8, after `key: ` and `payload: `; None if that part isn't printed."""
+    """The texts, in UTF-8, after `key: ` and `payload: `, or None if that part isn't printed."""
 
     key: bytes | None
     payload: bytes | None

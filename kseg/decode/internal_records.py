@@ -200,7 +200,7 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
 
 
 def newer_part(message: MessageSchema, version: int, fields: Fields) -> str | None:
-    """Return the version of a message, or its tagged fields, that the schema lacks; None if it has them."""
+    """Return the version of a message, or its tagged fields, that the schema lacks, or None if it has them."""
     if version > version_range(message.versions).last:
         return f"{message.name} version {version} is {NEWER}"
     tags = sorted(set(_unknown_tags(fields)))
@@ -249,7 +249,7 @@ def kraft_voters_json(value: bytes) -> str:
 
 
 def control_json(message: MessageSchema, value: bytes) -> str:
-    """Return the JSON of a control record's value.
+    """Return the JSON of a control record value.
 
     Kafka reads every version as version 0, and prints it as the version in the message: fields of only the latter show
     their defaults. Source: ControlRecordUtils (up to 4.3).
@@ -265,7 +265,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class Rules(NamedTuple):
-    """The rules for printing a coordinator's records in a release."""
+    """The rules for printing the records of a coordinator in a release."""
 
     messages: Messages
     version_word: str
@@ -379,7 +379,7 @@ def parse_framed(records: Mapping[int, MessageSchema], value: bytes | None) -> F
 
 
 def is_newer(records: Mapping[int, MessageSchema], value: bytes | None) -> bool:
-    """Return whether a record has a newer frame version, type or version than the known ones."""
+    """Return True if a record has a newer frame version, type or version than the known ones."""
     data = value or b""
     try:
         frame_version, position = header_number(data, 0, 0)

@@ -250,7 +250,7 @@ def leader_epochs(fields: Fields) -> str:
 
 
 def emptiness(fields: Fields) -> dict[str, object]:
-    """Return whether the transaction index is empty; 3.9 doesn't have this field."""
+    """Return True if the transaction index is empty; 3.9 doesn't have this field."""
     return {"txnIdxEmpty": str(fields["txnIndexEmpty"]).lower()} if "txnIndexEmpty" in fields else {}
 
 

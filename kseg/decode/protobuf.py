@@ -311,7 +311,7 @@ def _registered_files(registry: Registry, schema: RegisteredSchema) -> FileProto
 
 
 def _parse_serialized(name: str, text: str) -> Descriptor | None:
-    """Return the base64 descriptor that clients may register instead of a source; None for other texts."""
+    """Return the base64 descriptor that clients may register instead of a source, or None for other texts."""
     descriptors = protobuf("descriptor_pb2")
     try:
         file = descriptors.FileDescriptorProto.FromString(b64decode(text, validate=True))

@@ -153,14 +153,14 @@ class RedactingDecoder(RecordDecoder):
 
 
 def redacting_decoder(redaction: "Redaction | None", *, keeps_raw: bool) -> RedactingDecoder | None:
-    """Return a redactor of undecoded keys and values; None if these stay."""
+    """Return a redactor of undecoded keys and values, or None if these stay."""
     if redaction is None or not {"keys", "values"} & set(redaction.parts):
         return None
     return RedactingDecoder(_decode_nothing, redaction, keeps_raw=keeps_raw)
 
 
 def record_decoder(decoding: Decoding, path: str | PathLike[str]) -> RecordDecoder | None:
-    """Return the decoder of a log's records: the requested one, or its topic's; None if neither applies.
+    """Return the decoder of the records of a log: the requested one, or its topic's, or None if neither applies.
 
     Redaction replaces contents; internal topics aren't decoded then.
 

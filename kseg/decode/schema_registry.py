@@ -72,11 +72,11 @@ class Registry:
         self._latest = {schema.subject: schema for schema in in_order}
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema with an id or GUID, preferably in the default context; None if there is none."""
+        """Return the schema with an id or GUID, preferably in the default context, or None if it doesn't exist."""
         return self._by_id.get(schema_id)
 
     def resolve_reference(self, reference: Reference) -> RegisteredSchema | None:
-        """Return the target of a reference; None if it is missing."""
+        """Return the target of a reference, or None if it is missing."""
         if reference.version == LATEST_VERSION:
             return self._latest.get(reference.subject)
         return self._versions.get((reference.subject, reference.version))
@@ -94,7 +94,7 @@ class SchemaRecords(Protocol):
 
 
 def read_registry(topic: SchemaRecords) -> Registry:
-    """Return the registry that results from a topic's records.
+    """Return the registry that results from the records of a topic.
 
     Raises:
         OpenError: the records can't be read.

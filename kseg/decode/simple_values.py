@@ -35,7 +35,7 @@ SchemaId = int | UUID
 
 
 class WireMessage(NamedTuple):
-    """A message with its schema's id.
+    """A message with its schema id.
 
     `after_id`: the bytes after the id: the payload or, if the id is in a header, the rest of that header. `payload`:
     None unless the id is in a header.
@@ -59,7 +59,7 @@ class Indexed(NamedTuple):
 
 
 def parse_wire(data: bytes, headers: Headers, part: Part) -> WireMessage | None:
-    """Return the message with its schema id; None if there is none."""
+    """Return the message with its schema id, or None if it doesn't exist."""
     last: bytes | None = None
     for header in headers:
         if header.key == SCHEMA_ID_HEADER[part] and header.value is not None:
@@ -79,7 +79,7 @@ def _schema_id(data: bytes) -> WireMessage | None:
 
 
 def without_id(data: bytes) -> NotDecodable:
-    """Return the error of a message without a schema's id."""
+    """Return the error of a message without a schema id."""
     first = f"byte 0 is 0x{data[:1].hex()}" if data else "the message is empty"
     return NotDecodable(f"no schema id before the message or in a header: {first}")
 

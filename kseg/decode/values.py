@@ -76,12 +76,12 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
 
 
 def gives_text(name: str) -> bool:
-    """Return whether a decoder returns only text, rather than values for JSON."""
+    """Return True if a decoder returns only text, rather than values for JSON."""
     return not _is_callable(name) and known_name(name) in TEXT_DECODERS
 
 
 def takes_schema(name: str) -> bool:
-    """Return whether a schema can describe the values of a decoder."""
+    """Return True if a schema can describe the values of a decoder."""
     return not _is_callable(name) and known_name(name) in SCHEMA_DECODERS
 
 
@@ -264,7 +264,7 @@ class RegisteredReader:
             protobuf("descriptor_pb2")
 
     def knows(self, data: bytes, headers: Headers) -> bool:
-        """Return whether the message has an id that is in the registry."""
+        """Return True if the message has an id that is in the registry."""
         message = parse_wire(data, headers, self._part)
         return message is not None and self._registry.find(message.schema_id) is not None
 

@@ -51,7 +51,7 @@ class HeldRecords(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """Records that some copies have the same, and their number."""
+    """Records that the given copies have the same, and their number."""
 
     heads: tuple[CopyHead, ...]
     header: BatchHeader
@@ -71,7 +71,7 @@ class Follower:
         self.lost, self.kept = RecordsByEpoch(), RecordsByEpoch()
 
     def cuts_off(self, header: BatchHeader) -> bool:
-        """Return whether a batch is truncated: completely, if any of it is at or above the offset.
+        """Return True if a batch is truncated: completely, if any of it is at or above the offset.
 
         Source: LogSegment.truncateTo.
         """
@@ -143,7 +143,7 @@ class CopyComparison:
     # --- batches that are the same ------------------------------------------------------------------------------------
 
     def _pass_same_bytes(self) -> bool:
-        """Pass batches that are the same in all copies, byte for byte; False if there is none."""
+        """Pass batches that are the same in all copies, byte for byte. Returns False if there is none."""
         last: BatchHeader | None = None
         if len(self._cursors) == 1:
             return False
@@ -167,7 +167,7 @@ class CopyComparison:
         return True
 
     def _are_same(self, count: int) -> bool:
-        """Return whether the next batches are the same bytes."""
+        """Return True if the next batches are the same bytes."""
         views = [
             cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row + count - 1)]
             for cursor in self._cursors
@@ -206,7 +206,10 @@ class CopyComparison:
             head.pass_records(1)
 
     def _take_batch(self, at: list[CopyHead], bound: int | None) -> bool:
-        """Pass a batch that some copies have the same, and the others lack completely; False if it has to be read."""
+        """Pass a batch that the given copies have the same, and the others lack completely.
+
+        Returns False if it has to be read.
+        """
         first, *others = at
         if any(head.is_loaded for head in at) or not all(map(first.has_same_records, others)):
             return False
@@ -226,7 +229,7 @@ class CopyComparison:
         return True
 
     def _pass_same_loaded(self, at: list[CopyHead]) -> bool:
-        """Pass loaded records that all copies have the same; False if there is none."""
+        """Pass loaded records that all copies have the same. Returns False if there is none."""
         first, *others = at
         if not others or len(at) < len(self._heads):
             return False
@@ -275,7 +278,7 @@ class CopyComparison:
     # --- missing records ----------------------------------------------------------------------------------------------
 
     def _lack(self, holding: Holding, at: list[CopyHead]) -> None:
-        """Note that some copies lack records; those in `at` have others at that offset."""
+        """Note that the given copies lack records; those in `at` have others at that offset."""
         has = {head.number for head in holding.heads}
         in_conflict = {head.number for head in at} - has
         lacking = []
@@ -294,7 +297,7 @@ class CopyComparison:
             self._count(holding, sorted(has), lacking)
 
     def _is_explained(self, number: int, holding: Holding) -> bool:
-        """Return whether compaction explains that a copy lacks a record; count the record accordingly."""
+        """Return True if compaction explains that a copy lacks a record; count the record accordingly."""
         head, tally = holding.heads[0], self.tallies[number]
         match self._supersession.judge(head):
             case Supersession.NONE:

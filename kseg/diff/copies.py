@@ -1,4 +1,4 @@
-"""Copies of a cluster's partitions: the given and the missing ones, and whether they are enough."""
+"""Copies of the partitions of a cluster: the given and the missing ones, and whether they are enough."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

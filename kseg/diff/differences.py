@@ -240,7 +240,7 @@ class Sides:
 
     @property
     def are_single(self) -> bool:
-        """True if each is a partition's directory."""
+        """True if each is a partition directory."""
         return all(each is not None and bool(each.given_partitions) for each in self.clusters)
 
 

@@ -34,7 +34,7 @@ class RecordContent(NamedTuple):
     is_control: bool
 
     def is_as(self, other: "RecordContent") -> bool:
-        """Return whether both are the same record: a timestamp counts if both formats have one."""
+        """Return True if both are the same record: a timestamp counts if both formats have one."""
         if self == other:
             return True
         has_times = self.timestamp is not None and other.timestamp is not None
@@ -42,7 +42,7 @@ class RecordContent(NamedTuple):
 
 
 class CopyHead:
-    """A walk through a copy's records, from its cursor on.
+    """A walk through the records of a copy, from its cursor on.
 
     number: the copy's place among the copies. header: of the next record's batch; None at the end of the log. offset:
     at most the next record's.
@@ -144,7 +144,7 @@ class CopyHead:
         self.read_header()
 
     def is_whole_below(self, offset: int | None) -> bool:
-        """Return whether the next batch, with a record count in its header, ends below an offset; None for no bound."""
+        """Return True if the next batch, with a record count in its header, ends below an offset; None for no bound."""
         header = self.header
         if header is None or self._records is not None or header.base_offset is None or header.records_count is None:
             return False
@@ -152,7 +152,7 @@ class CopyHead:
         return is_right and (offset is None or header.last_offset < offset)
 
     def has_same_records(self, other: "CopyHead") -> bool:
-        """Return whether the next batches have the same records: all bytes except the leader epoch, or their bodies.
+        """Return True if the next batches have the same records: all bytes except the leader epoch, or their bodies.
 
         False if the records must be read.
         """
@@ -177,7 +177,7 @@ def _shape(header: BatchHeader) -> tuple[int | None, ...]:
 
 
 def _body(header: BatchHeader, raw: bytes) -> bytes | None:
-    """Return the bytes of a batch's records; None if they aren't completely available."""
+    """Return the bytes of the records of a batch, or None if they aren't completely available."""
     body = memoryview(raw)[BATCH_HEADER_SIZE:]
     if header.codec == Codec.NONE:
         return bytes(body)
@@ -215,7 +215,7 @@ class Superseded:
         return any(map(was_compacted, self._partitions))
 
     def judge(self, head: CopyHead) -> Supersession:
-        """Return whether the cleaner may have removed the next record of a copy from another.
+        """Return True if the cleaner may have removed the next record of a copy from another.
 
         It removes markers, tombstones after a while, records without a key, records of aborted transactions, and those
         whose key comes again.
@@ -232,7 +232,7 @@ class Superseded:
 
 
 def was_compacted(partition: PartitionLog) -> bool:
-    """Return whether the cleaner cleaned a copy: by its topic, the cleaner's checkpoint, or its batches' headers.
+    """Return True if the cleaner cleaned a copy: by its topic, the cleaner's checkpoint, or its batches' headers.
 
     Reads headers up to the first that shows it. Raises OpenError if a log can't be opened.
     """
@@ -265,7 +265,7 @@ class _NewestOffsets:
                         return
 
     def judge(self, header: BatchHeader, key: bytes, offset: int) -> Supersession:
-        """Return whether a record was aborted, or its key comes again."""
+        """Return True if a record was aborted, or its key comes again."""
         if self._is_aborted(header) or self._map.table.get(key) > offset:
             return Supersession.SUPERSEDED
         return Supersession.NONE if self._is_whole else Supersession.UNKNOWN

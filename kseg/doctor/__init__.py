@@ -1,1 +1,1 @@
-"""Check-ups of a broker's directories."""
+"""Check-ups of the directories of a broker."""

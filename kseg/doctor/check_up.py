@@ -116,7 +116,7 @@ def _has_age(found: Examined) -> bool:
 
 
 def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[str, int | None]:
-    """Return the effect of these timestamps in words, and the bytes concerned; None if none are known."""
+    """Return the effect of these timestamps in words, and the bytes concerned, or None if none are known."""
     listing = found.listing
     assert listing is not None
     if suspect.id == SECONDS:
@@ -406,7 +406,7 @@ class _DueSegments:
 
 
 def _abandoned_records(finding: Finding) -> int | None:
-    """Return the most records of a lineage that the cluster abandoned; None for other findings, or if unknown."""
+    """Return the most records of a lineage that the cluster abandoned, or None for other findings, or if unknown."""
     first, last = finding.first_offset, finding.last_offset
     return last - first + 1 if finding.id == "copies-diverged" and first is not None and last is not None else None
 

@@ -105,19 +105,19 @@ def plan_examination(
 
 
 def _has_single_files(path: Path) -> bool:
-    """Return whether there are files that can be judged without a log next to them."""
+    """Return True if there are files that can be judged without a log next to them."""
     directory = path if path.is_dir() else path.parent
     return any(_tells_something(name) for name in os.listdir(directory))  # noqa: PTH208  names are enough
 
 
 def _tells_something(name: str) -> bool:
-    """Return whether a file can be judged without a log next to it: any file of a partition except leftovers."""
+    """Return True if a file can be judged without a log next to it: any file of a partition except leftovers."""
     found = parse_file_name(name)
     return found.suffix is None and (is_of_partition(name) or found.kind in KINDS_BESIDE)
 
 
 class ExaminationOrder(NamedTuple):
-    """A partition to examine, by its topic's settings.
+    """A partition to examine, by its topic settings.
 
     time_source: the source of retention by time. is_in_use: a broker uses the directory. cleaning: None unless it is
     requested and the cleaner cleans the topic. own: the topic's own settings by name. tier: None if it has none.
@@ -182,7 +182,7 @@ def _quick_cost(_: ExaminationOrder) -> int:
 def examination_orders(
     plan: VerificationPlan, settings: ExaminationSettings, *, on_unread: OnUnread | None = None
 ) -> Iterator[ExaminationOrder]:
-    """Yield the partitions of a plan, each with its topic's settings; arguments as for `examine`."""
+    """Yield the partitions of a plan, each with its topic settings; arguments as for `examine`."""
     at = settings.now.ms
     largest = CHEAP_METADATA if settings.is_quick else None
     topics = TopicRetention(
@@ -305,7 +305,7 @@ def _without_finished_tail(verified: Verified) -> Verified:
 
 
 def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
-    """Return whether the log still ends within the same batch; False for a deleted log."""
+    """Return True if the log still ends within the same batch; False for a deleted log."""
     segment = again.active_segment
     if segment is None or segment.path != finding.file:
         return any(each.path == finding.file for each in again.segments)
@@ -387,7 +387,7 @@ class TopicUse:
 
 @dataclass(frozen=True, slots=True)
 class CheckUp:
-    """All results, the most severe and the largest first.
+    """All results, the most severe and largest first.
 
     size: bytes of all logs; read: of completely read ones. is_quick: only names, small files and ends of logs were
     read. now: the current time. forecast: the result of a start; None before anything was examined.

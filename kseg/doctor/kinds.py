@@ -213,7 +213,7 @@ _UNITS_BY_MS = ((NANOSECONDS, 1_000_000), (MICROSECONDS, 1000))
 
 
 def unit_of(timestamp: int, now_ms: int) -> str | None:
-    """Return the problem of a timestamp that should be in milliseconds; None without one.
+    """Return the problem of a timestamp that should be in milliseconds, or None if there isn't one.
 
     A timestamp in other units is recognised by its value in these: between 2001 and now.
     """

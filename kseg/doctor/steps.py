@@ -30,7 +30,7 @@ def steps_of(alike: Iterable[Trouble]) -> list[Step]:
 
 
 def _template(each: Trouble) -> tuple[object, ...] | None:
-    """Return a step without its partition, in its log directory; None if it can't be joined.
+    """Return a step without its partition, in its log directory, or None if it can't be joined.
 
     Copies in several log directories can't: commands would read them as one partition.
     """

@@ -218,7 +218,7 @@ class BatchReader:
         return _Records(offsets[0], max(NO_TIMESTAMP, max(timestamps)), problem)
 
     def _bodies(self, run: Run, batch: BatchHeader) -> tuple[Bodies | None, bool]:
-        """Return the batch's body for the kernel, and whether it is complete; None for an uncompressed batch."""
+        """Return the batch's body for the kernel, and whether it is complete, or None for an uncompressed batch."""
         if batch.codec == Codec.NONE:
             return None, True
         (piece,) = with_bodies(iter((run,)), 0, self._limit)
@@ -226,7 +226,7 @@ class BatchReader:
         return piece.bodies, not piece.damages
 
     def _run(self, batch: BatchHeader) -> Run | None:
-        """Return a run of only this batch for the kernel; None if its length is invalid for its magic."""
+        """Return a run of only this batch for the kernel, or None if its length is invalid for its magic."""
         least = MINIMUM_SIZE_FIELD.get(batch.magic)
         if least is None or batch.size < least + LOG_OVERHEAD:
             return None

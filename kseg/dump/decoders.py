@@ -96,7 +96,7 @@ class InternalDecoder:
 
 
 def control_json(key: bytes, value: bytes | None) -> bytes | None:
-    """Return the JSON of a control record that isn't a transaction marker; None if it is unreadable."""
+    """Return the JSON of a control record that isn't a transaction marker, or None if it is unreadable."""
     from kseg.decode import internal_records as control
     from kseg.decode.decoded import DecodeError
 

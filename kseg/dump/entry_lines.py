@@ -177,7 +177,7 @@ class _IndexCheck(ABC):
 
     @abstractmethod
     def insanity(self) -> str | None:
-        """Return the objection of a broker's check at its start; None without one."""
+        """Return the objection of a broker's check at its start, or None if there isn't one."""
 
     def offset(self, relative_offset: int) -> int:
         """Return the absolute offset."""
@@ -210,7 +210,7 @@ class _IndexCheck(ABC):
             )
 
     def is_sane(self) -> bool:
-        """Return whether the index passes a broker's check at its start; note the objection."""
+        """Return True if the index passes a broker's check at its start; note the objection."""
         failure = self.insanity()
         if failure is None and self.index.trailing:
             failure = f"{plural(self.index.size, 'byte is', 'bytes are')} not a whole number of entries"
@@ -236,7 +236,7 @@ class ToolOffsetCheck(_IndexCheck):
         return self.index.capacity == 0 and value_in(self.release, layout.SAYS_EMPTY)
 
     def insanity(self) -> str | None:
-        """Return the objection of a broker's check at its start; None without one."""
+        """Return the objection of a broker's check at its start, or None if there isn't one."""
         failure = None
         if self.index.capacity:
             last = self.index.entry(self.index.capacity - 1)[0]
@@ -286,7 +286,7 @@ class ToolOffsetCheck(_IndexCheck):
 
 
 def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
-    """Return whether some broker writes an entry with this offset for a batch.
+    """Return True if some broker writes an entry with this offset for a batch.
 
     Brokers write the first offset of the batch, its last, or the last of all batches of an append. The file doesn't say
     which.
@@ -306,7 +306,7 @@ class ToolTimeCheck(_IndexCheck):
         self._previous_timestamp = NO_TIMESTAMP
 
     def insanity(self) -> str | None:
-        """Return the objection of a broker's check at its start; None without one."""
+        """Return the objection of a broker's check at its start, or None if there isn't one."""
         failure = None
         if self.index.capacity:
             first_timestamp, _ = self.index.entry(0)
@@ -410,7 +410,7 @@ def _read_positions(path: StrPath, found: Problems) -> _Positions:
 
 
 def print_entries(path: StrPath, printing: "Printing") -> None:
-    """Print a file's entries, one per line; of a malformed text file only its problem, on stderr.
+    """Print the entries of a file, one per line; of a malformed text file only its problem, on stderr.
 
     Raises OpenError if it can't be opened.
     """
@@ -425,7 +425,7 @@ def check_entries(path: StrPath, found: Problems) -> None:
 
 
 def entries(path: StrPath) -> Iterator[Members]:
-    """Yield a file's entries; zeros in holes of the file are none.
+    """Yield the entries of a file; zeros in holes of the file are none.
 
     Raises OpenError if it can't be opened. Raises KsegError if it is malformed: before the first entry of a text file,
     after the last complete one of others.
@@ -503,7 +503,7 @@ def check_producer_snapshot(path: StrPath, found: Problems) -> None:
 
 
 def _failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
-    """Return the error of the release's tool for a snapshot that it doesn't read; None if it reads it."""
+    """Return the error of the release's tool for a snapshot that it doesn't read, or None if it reads it."""
     if value_in(release, layout.VERSION_COMES_FIRST):
         failure = _version_failure(snapshot, release) or _schema_failure(snapshot, release)
     else:

@@ -64,7 +64,7 @@ class _Followed:
 
 
 def follow(readers: "Sequence[DirectoryReader]", output: "Output", print_log: PrintLog) -> None:
-    """Print data that is appended to the logs of some directories, until their limit is reached, or for ever."""
+    """Print data that is appended to the logs of the given directories, until their limit is reached, or for ever."""
     followed = [_Followed(reader) for reader in readers]
     while any(not reader.is_full for reader in readers):
         has_new = []

@@ -188,7 +188,7 @@ def require_file(path: StrPath) -> None:
 
 
 class LogRendering(NamedTuple):
-    """The rendering of a log's records, and their decoder, if any."""
+    """The rendering of the records of a log, and their decoder, if any."""
 
     rendering: Rendering
     decoder: "RecordDecoder | None" = None

@@ -59,7 +59,7 @@ class LogSummary(NamedTuple):
         return outside + self.invalid_size
 
     def is_wrong(self, path: StrPath) -> bool:
-        """Return whether a damage in the log at a path requires an exit status of 1."""
+        """Return True if a damage in the log at a path requires an exit status of 1."""
         return bool(self.damages) and _is_wrong(self.damages, as_path(path))
 
     def lines(self, path: StrPath) -> list[str]:
@@ -188,7 +188,7 @@ class RenderedLog:
 
 
 def render_log(log_file: LogFile, rendering: Rendering, output: "Output") -> LogSummary:
-    """Print all of a log's batches and records."""
+    """Print all of the batches of a log and records."""
     rendered = RenderedLog(log_file, rendering, output)
     for _ in rendered.events():
         pass  # the summary has the damages
@@ -196,7 +196,7 @@ def render_log(log_file: LogFile, rendering: Rendering, output: "Output") -> Log
 
 
 def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:
-    """Return whether the user's limit caused the damage: reading ended there, and the file continues."""
+    """Return True if the user's limit caused the damage: reading ended there, and the file continues."""
     return damage.size > 0 and damage.position + damage.size == log_file.size < log_file.file_size
 
 

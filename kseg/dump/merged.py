@@ -107,7 +107,7 @@ class _MergedStream:
             self._refuse(error)
 
     def _read_log(self, path: StrPath, reader: DirectoryReader) -> Iterator[list[bytes]]:
-        """Render a log's records, each after the mark and its time; note its problems."""
+        """Render the records of a log, each after the mark and its time; note its problems."""
         form, log = self._form, self._form.rendering(path)
         program = marked_program(log.rendering.program, self._mark, form.merged_heading(path))
         with reader.open_rendered(path, log.rendering._replace(program=program), self._output) as rendered:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def entry_objects(path: StrPath, kind: FileKind, options: "DumpOptions", found: Problems) -> Iterator[Members]:
-    """Yield a file's entries; its problems are found before the first one.
+    """Yield the entries of a file; its problems are found before the first one.
 
     Raises OpenError if it can't be opened.
     """

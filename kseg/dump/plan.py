@@ -95,7 +95,7 @@ def plan_dump(paths: list[StrPath], options: "DumpOptions", problems: Problems) 
 
 
 def _are_several_partitions(paths: list[StrPath], found: "dict[StrPath, FoundAt | None]") -> bool:
-    """Return whether paths mean, or may mean, more than one partition. A log directory always does."""
+    """Return True if paths mean, or may mean, more than one partition. A log directory always does."""
     directories = set()
     for path in paths:
         at = found.get(path)
@@ -208,7 +208,7 @@ class _Planning:
         return _directories_to_send(path, listed, self._options.choice, self._problems)
 
     def _is_printed(self, directory: Path) -> bool:
-        """Return whether a directory is chosen, isn't omitted, and wasn't joined under another name."""
+        """Return True if a directory is chosen, isn't omitted, and wasn't joined under another name."""
         if not self._options.choice.is_everything and not self._options.choice.takes_directory(directory):
             return False
         if self._seen is None:
@@ -224,7 +224,7 @@ class _Planning:
         return True
 
     def _has_left_out(self, path: StrPath) -> bool:
-        """Return whether a directory is omitted, or has an omitted one in it."""
+        """Return True if a directory is omitted, or has an omitted one in it."""
         own = os.path.realpath(path) if self._left_out else ""
         return any(each == own or each.startswith(f"{own}/") for each in self._left_out)
 

@@ -85,7 +85,7 @@ def record_objects(
     zone: tzinfo = UTC,
     most: int | None = None,
 ) -> tuple[JsonText, list[Damage]]:
-    """Return a list of objects like `kseg dump -o json` without a file's name, and their damages.
+    """Return a list of objects like `kseg dump -o json` without a file name, and their damages.
 
     most: as for `record_lines`.
     """
@@ -357,7 +357,7 @@ class _TextWriter:
         self.text += f"{indent[: len(indent) - len(mark)]}{mark}{text}\n".encode("utf-8", "backslashreplace")
 
     def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
-        """Add a structure's fields; the first line has the mark of an array's element."""
+        """Add the fields of a structure; the first line has the mark of an array's element."""
         for each in _present_fields(fields, version, value):
             self._field(each, version, value[each.name], depth, mark)
             mark = ""

@@ -1,4 +1,4 @@
-"""Reads the logs of a directory for a dump, one after another: in full, or a selection of each."""
+"""Reads the logs of a directory for a dump, in order: in full, or a selection of each."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,7 +180,7 @@ def _rows_from(run: Run, first: int) -> Run:
 
 
 def _may_hold(path: StrPath, selector: "Selector") -> bool:
-    """Return whether a log may have selected data; True if that is unknown."""
+    """Return True if a log may have selected data, or True if that is unknown."""
     try:
         return selector.may_hold(as_path(path))
     except FileError:

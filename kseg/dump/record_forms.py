@@ -40,10 +40,10 @@ LARGEST_LINE = 1 << 23
 
 
 class RecordForm(Form):
-    """Rows of records, and of a file's entries."""
+    """Rows of records, and of the entries of a file."""
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return the rendering of a log's rows."""
+        """Return the rendering of the rows of a log."""
         options, decoder = self.options, record_decoder(self.options.decoding, path)
         decode: Decode | None = decoder
         if decoder is None and (options.key_decoder_class or options.value_decoder_class):
@@ -70,7 +70,7 @@ class RecordForm(Form):
         self.tell_entry_problems(path, found)
 
     def tell_entry_problems(self, path: StrPath, found: Problems) -> None:
-        """Report the problems of a file's entries."""
+        """Report the problems of the entries of a file."""
         self.problems.lines += found.lines
 
     @property
@@ -364,7 +364,7 @@ class JsonForm(RecordForm):
         self.printing.output.write(json_line(members))
 
     def tell_entry_problems(self, path: StrPath, found: Problems) -> None:
-        """Print the problems of a file's entries as objects."""
+        """Print the problems of the entries of a file as objects."""
         from kseg.dump.objects import finding_objects
 
         for members in finding_objects(path, found):

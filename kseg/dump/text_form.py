@@ -32,7 +32,7 @@ class TextForm(Form):
         self._selected = new_output(self._write_selected)
 
     def rendering(self, path: StrPath) -> LogRendering:
-        """Return the rendering of a log's lines."""
+        """Return the rendering of the lines of a log."""
         options, decode = self.options, _decoder(self.options)
         rendering = _rendering(options, decode)
         has_decoders = (options.key_decoder, options.value_decoder, options.redaction) != (None, None, None)

@@ -145,7 +145,7 @@ def damage_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
 
 
 def _readable_fields(damage: Damage, raw: bytes) -> list[ExplainedField]:
-    """Return the header's fields if its length or magic is wrong, otherwise all available fields."""
+    """Return the header fields if its length or magic is wrong, otherwise all available fields."""
     magic = raw[MAGIC_POSITION] if len(raw) > MAGIC_POSITION else None
     size = LOG_OVERHEAD + size_field(raw)
     if magic is None or magic > 2:
@@ -218,7 +218,7 @@ class BatchRecords:
             at, number = end, number + 1
 
     def _end_of(self, at: int) -> int | None:
-        """Return the end of the record at a place by its length; None if the length is impossible."""
+        """Return the end of the record at a place by its length, or None if the length is impossible."""
         if self.batch.is_legacy:
             length = size_field(self.content, at) if at + LOG_OVERHEAD <= len(self.content) else -1
             return at + LOG_OVERHEAD + length if length >= 0 else None

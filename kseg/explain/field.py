@@ -167,7 +167,7 @@ def _in_words(name: str, value: int, zone: tzinfo = UTC) -> str:
 
 
 def opened_varint(field: ExplainedField) -> str | None:
-    """Return how a longer varint's bytes give its value: groups of 7 bits, highest first; None for other fields."""
+    """Return how a longer varint's bytes give its value: groups of 7 bits, highest first, or None for other fields."""
     if field.kind not in _VARINTS or len(field.raw) < 2:
         return None
     groups = " ".join(f"{byte & 0x7F:07b}" for byte in reversed(field.raw))

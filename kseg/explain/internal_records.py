@@ -215,7 +215,7 @@ _TOO_MANY = "bytes too many"
 
 
 def internal_opener(path: str | PathLike[str]) -> OpenRecord | None:
-    """Return the opener for a log's records by its directory's name; None if the topic isn't internal."""
+    """Return the opener for the records of a log by its directory name, or None if the topic isn't internal."""
     directory = parse_partition_directory(Path(path).absolute().parent)
     if directory is not None:
         return _OPENERS.get(directory.topic)

@@ -55,7 +55,7 @@ class Item:
 
     @cached_property
     def problem(self) -> str | None:
-        """The problem of the piece as a whole; None if there is none."""
+        """The problem of the piece as a whole, or None if it doesn't exist."""
         return self.find_problem()
 
 
@@ -132,7 +132,7 @@ class _Entries(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if offsets are relative to the one in the file's name; such a file is preallocated, too."""
+        """True if offsets are relative to the one in the file name; such a file is preallocated, too."""
         return _RELATIVE in self.fields.names
 
 
@@ -335,7 +335,7 @@ def _is_wrong(field: ExplainedField) -> bool:
 
 
 def _holds(item: Item, offset: int) -> bool:
-    """Return whether a batch has the offset; one with an unknown first offset has all up to its last."""
+    """Return True if a batch has the offset; one with an unknown first offset has all up to its last."""
     if item.last_offset is None or offset > item.last_offset:
         return False
     return item.first_offset is None or offset >= item.first_offset

@@ -61,7 +61,7 @@ def part_of(raw: Content, start: int, end: int) -> Content:
 
 
 def walk(grammar: Any, raw: Content, position: int = 0, path: str = "") -> list[ExplainedField]:
-    """Return the fields of some bytes, in order, from the first to the last byte.
+    """Return the fields of the given bytes, in order, from the first to the last byte.
 
     Args:
         grammar: the construct that describes them.
@@ -130,7 +130,7 @@ def kind_of(grammar: Any) -> str:
 
 
 def is_bits(grammar: Any) -> bool:
-    """Return whether a grammar is a structure of bits."""
+    """Return True if a grammar is a structure of bits."""
     return isinstance(grammar, Transformed) and isinstance(grammar.subcon, Struct)
 
 

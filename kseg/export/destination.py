@@ -40,7 +40,7 @@ class Destination(Protocol):
 
     @property
     def identity(self) -> Identity | None:
-        """The destination's identity, for other processes of a run; None if it can't be replaced meanwhile."""
+        """The destination's identity, for other processes of a run, or None if it can't be replaced meanwhile."""
 
     def keep_outside(self, inputs: Iterable[str | None]) -> None:
         """Raise UsageError if it lies within an input or contains one, now or later. Inputs: paths, globs, URLs."""
@@ -61,13 +61,13 @@ class Destination(Protocol):
         """Return a context manager: a new file for bytes, which is durable after a successful end."""
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """Return the content of a small file, or its first `most` bytes; None if it is missing."""
+        """Return the content of a small file, or its first `most` bytes, or None if it is missing."""
 
     def open(self, name: str) -> Any:
         """Return a context manager: a file to read from any position. Raises OpenError if it can't be opened."""
 
     def size(self, name: str) -> int | None:
-        """Return a file's bytes; None if it is missing."""
+        """Return the bytes of a file, or None if it is missing."""
 
     def claim(self, name: str, content: bytes) -> bool:
         """Write a complete small file unless it exists; return whether it has that content now."""
@@ -138,7 +138,7 @@ class LocalDestination:
 
     @property
     def identity(self) -> Identity | None:
-        """The directory's identity; None before it exists."""
+        """The directory's identity, or None before it exists."""
         return None if self._held is None else self._held.identity
 
     def keep_outside(self, inputs: Iterable[str | None]) -> None:
@@ -151,7 +151,7 @@ class LocalDestination:
             check_held(held, self.url, self._inputs)
 
     def _existing(self) -> HeldDirectory | None:
-        """Return the directory; None if it doesn't exist yet."""
+        """Return the directory, or None if it doesn't exist yet."""
         try:
             return self._open_held()
         except FileNotFoundError:
@@ -202,7 +202,7 @@ class LocalDestination:
         return _repeat(lambda: os.fdopen(self._open_held(make=True).open_new(name), "wb"))
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """Return the content of a small file; None if it is missing."""
+        """Return the content of a small file, or None if it is missing."""
         path = self._path(name)
         try:
             with self._to_read(name) as file:
@@ -228,7 +228,7 @@ class LocalDestination:
         return self._to_read(name)
 
     def size(self, name: str) -> int | None:
-        """Return a file's bytes; None if it is missing or isn't a regular file."""
+        """Return the bytes of a file, or None if it is missing or isn't a regular file."""
         status = self._status(name)
         return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else None
 
@@ -409,7 +409,7 @@ class RemoteDestination:
         return self._store.create(_check_name(name, self.url))
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
-        """Return the content of a small file; None if it is missing."""
+        """Return the content of a small file, or None if it is missing."""
         found = self._store.stat(_check_name(name, self.url))
         if found is None:
             return None
@@ -427,7 +427,7 @@ class RemoteDestination:
         return StoredFile(self._store, found)
 
     def size(self, name: str) -> int | None:
-        """Return an object's bytes; None if it is missing."""
+        """Return an object's bytes, or None if it is missing."""
         found = self._store.stat(_check_name(name, self.url))
         return None if found is None else found.size
 
@@ -445,7 +445,7 @@ class RemoteDestination:
         return self._put_if_absent(name, content) or self.read(name, len(content) + 1) == content
 
     def _refuses_a_second(self, name: str, content: bytes) -> bool:
-        """Return whether the second of two equal conditional puts is refused: some stores ignore the condition."""
+        """Return True if the second of two equal conditional puts is refused: some stores ignore the condition."""
         try:
             return self._put_if_absent(name, content) and not self._put_if_absent(name, content)
         except KsegError:

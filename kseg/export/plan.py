@@ -59,7 +59,7 @@ class ByteRange(NamedTuple):
 
     @property
     def place(self) -> StrPath:
-        """The file's path, a placed one if its directory is; or its URL."""
+        """The file path, a placed one if its directory is; or its URL."""
         return within(self.directory, self.path)
 
 
@@ -192,7 +192,7 @@ def plan_orders(
     done: Mapping[tuple[str, int | None], Done] | None = None,
     copy: int = 0,
 ) -> list[WorkOrder]:
-    """Return the orders for the rest of each partition, from its copy of a rank (0: the best), the largest first.
+    """Return the orders for the rest of each partition, from its copy of a rank (0: the best), largest first.
 
     Raises OpenError if an index can't be opened, UsageError for times of a remote source.
     """
@@ -268,7 +268,7 @@ def _below(offsets: OffsetRange, end: int | None) -> OffsetRange:
 
 
 def is_read(replica: PartitionCopy, done: Done) -> bool:
-    """Return whether the newest segment was read to its end and is unchanged since."""
+    """Return True if the newest segment was read to its end and is unchanged since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
 
@@ -347,7 +347,7 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
 
 
 def _missed_count(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
-    """Return the number of offsets between the exported ones and the log's start, which retention has removed."""
+    """Return the number of offsets between the exported ones and the start of the log, which retention has removed."""
     if offsets.first is None or not (known.offsets.ends_at(offsets.first) or _was_listed(offsets.first, known)):
         return 0
     start = replica.segments[0].base_offset
@@ -355,12 +355,12 @@ def _missed_count(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> 
 
 
 def _was_listed(offset: int, known: Done) -> bool:
-    """Return whether the log had an offset when the run began, according to its first offset then."""
+    """Return True if the log had an offset when the run began, according to its first offset then."""
     return known.listed_from is not None and offset >= known.listed_from
 
 
 def _from_listed(offsets: OffsetRange, replica: PartitionCopy, known: Done) -> OffsetRange:
-    """Return the range, with a first offset if the log's start has changed since the run began."""
+    """Return the range, with a first offset if the start of the log has changed since the run began."""
     listed_from = known.listed_from
     if offsets.first is not None or listed_from is None or replica.segments[0].base_offset <= listed_from:
         return offsets
@@ -491,7 +491,7 @@ class FilterBounds:
         self._schema = schema
 
     def may_hold(self, known: Condition) -> bool:
-        """Return whether the condition may hold for a row for which another condition holds."""
+        """Return True if the condition may hold for a row for which another condition holds."""
         if self._condition is None:
             return True
         import pyarrow.dataset as ds
@@ -509,7 +509,7 @@ class FilterBounds:
         return {key: known for key, known in copies.items() if topics[key[0]] and self.may_be_of(*key)}
 
     def may_be_of(self, topic: str, partition: int | None) -> bool:
-        """Return whether a partition may have such rows; the schema may lack columns that identify the partition."""
+        """Return True if a partition may have such rows; the schema may lack columns that identify the partition."""
         place = (("topic", _equals("topic", topic)), ("partition", _is_number(partition)))
         known = [condition for name, condition in place if name in self._schema.names]
         return self._condition is None or not known or self.may_hold(reduce(and_, known))
@@ -534,7 +534,7 @@ class FilterBounds:
         return OffsetRange(first, None if end is None else end + 1)
 
     def first_time(self) -> int | None:
-        """Return the lowest time of such rows in milliseconds since 1970; None if unbounded."""
+        """Return the lowest time of such rows in milliseconds since 1970, or None if unbounded."""
         time = pc.field("timestamp")
         least = _least(lambda most: self.may_hold((time <= pa.scalar(most, TIMESTAMP)) | time.is_null()))
         return None if least is None else least // _MICROSECONDS
@@ -554,7 +554,7 @@ def _is_number(partition: int | None) -> Condition:
 
 
 def _least(reaches: Callable[[int], bool]) -> int | None:
-    """Return the least number from 0 on for which `reaches` holds; None if it holds below 0, too."""
+    """Return the least number from 0 on for which `reaches` holds, or None if it holds below 0, too."""
     if reaches(-1):
         return None
     first, last = 0, MOST
@@ -568,7 +568,7 @@ def _least(reaches: Callable[[int], bool]) -> int | None:
 
 
 def _most(reaches: Callable[[int], bool]) -> int | None:
-    """Return the largest number from 0 on for which `reaches` holds, -1 without one; None if it holds for MOST."""
+    """Return the largest number from 0 on for which `reaches` holds, -1 without one, or None if it holds for MOST."""
     if reaches(MOST):
         return None
     first, last = -1, MOST

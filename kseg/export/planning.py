@@ -43,7 +43,7 @@ class Listing(NamedTuple):
 
 
 def list_sources(sources: Iterable[StrPath]) -> Listing:
-    """Return the partitions at some paths, globs or URLs.
+    """Return the partitions at the given paths, globs or URLs.
 
     Raises OpenError if there is nothing to read.
     """
@@ -159,7 +159,7 @@ def _listing_of(export: Export, previous: Manifest) -> Listing:
 
 
 def is_meant(error: OpenError, choice: PartitionChoice) -> bool:
-    """Return whether an error concerns a source, or a partition below one that is to be exported."""
+    """Return True if an error concerns a source, or a partition below one that is to be exported."""
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 

@@ -27,7 +27,7 @@ class LostOffsets:
 
     @property
     def count(self) -> int | None:
-        """The number of lost offsets; None if unknown."""
+        """The number of lost offsets, or None if unknown."""
         return None if self.first is None or self.end is None else max(self.end - self.first, 0)
 
     @property
@@ -82,7 +82,7 @@ class Tally:
 
     @property
     def span(self) -> OffsetRange | None:
-        """The range of the offsets that were read; None if there are none."""
+        """The range of the offsets that were read, or None if there are none."""
         first, end = self.first_offset, self.next_offset
         return None if first is None or end is None or first >= end else OffsetRange(first, end)
 
@@ -115,7 +115,7 @@ class Tally:
         return (self.lost_offsets + self.open_holes + self.missing_offsets).missing(self.span)
 
     def goes_on_in(self, other: "Tally") -> bool:
-        """Return whether another tally begins where this one ends."""
+        """Return True if another tally begins where this one ends."""
         return self.next_offset is not None and self.next_offset == other.first_offset
 
     def count_unexplained(self) -> int:

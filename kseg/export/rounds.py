@@ -96,7 +96,7 @@ def _known_parts(copies: Copies, results: Iterable[Result], copy: int) -> Mappin
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
-    """Return whether a result belongs to one of the copies' partitions and all its logs still exist unchanged."""
+    """Return True if a result belongs to one of the copies' partitions and all its logs still exist unchanged."""
     present, _ = split_by_presence([result], copies)
     there = {each.log for known in copies.values() for replica in known for each in replica.segments}
     is_there = all(source.path in there and not source.is_cleaned for source in result.sources)
@@ -192,7 +192,7 @@ def _in_same_files(
 
 
 def _is_same(listed: SegmentSource | None, segment: SegmentSource) -> bool:
-    """Return whether it is the listed file, though it may have grown; a remote file must be unchanged."""
+    """Return True if it is the listed file, though it may have grown; a remote file must be unchanged."""
     if listed is None or listed.inode != segment.inode:
         return False
     return bool(segment.inode) or listed == segment

@@ -140,7 +140,7 @@ def _after_others(
 
 
 def _split(results: Iterable[Result], keys: frozenset[Key]) -> tuple[list[Result], list[Result]]:
-    """Return the results of some partitions, and those of others."""
+    """Return the results of the given partitions, and those of others."""
     results = list(results)
     own = [result for result in results if (result.topic, result.partition) in keys]
     return own, [result for result in results if (result.topic, result.partition) not in keys]

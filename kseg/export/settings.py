@@ -32,7 +32,7 @@ COLUMNS: dict["Part", str] = {"key": "keyDecoded", "value": "valueDecoded"}
 
 
 class DecodedAs(StrEnum):
-    """The content of decoded columns: a schema's columns if one is known, or always text."""
+    """The content of decoded columns: the columns of a schema if one is known, or always text."""
 
     TYPED = "typed"
     TEXT = "text"
@@ -172,7 +172,7 @@ class ColumnDecoding:
 
 
 def has_room(wanted: ColumnDecoding, written: ColumnDecoding) -> bool:
-    """Return whether typed columns are readable as one table with those planned earlier."""
+    """Return True if typed columns are readable as one table with those planned earlier."""
     wide, own = wanted.typed_columns(), written.typed_columns()
     return wide.keys() == own.keys() and all(unlike(own[part].type, wide[part].type) is None for part in own)
 
@@ -282,7 +282,7 @@ def _json_text(value: "Json | bytes") -> str:
 
 
 def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:
-    """Return each record's headers; none if they weren't requested."""
+    """Return each record headers; none if they weren't requested."""
     from kseg.kernel.record import Header
 
     if "headers" not in batch.schema.names:
@@ -351,7 +351,7 @@ class LogSelection:
     end_time: int | None = None
 
     def range_of(self, topic: str, partition: int | None) -> OffsetRange | None:
-        """Return the wanted offsets of a partition; None if it isn't wanted."""
+        """Return the wanted offsets of a partition, or None if it isn't wanted."""
         if not self.partitions.takes(topic, partition):
             return None
         if self.offsets_of:

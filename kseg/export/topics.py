@@ -51,7 +51,7 @@ class TopicOutcomes(Generic[Done]):
 
 
 def is_per_topic(export: Export) -> bool:
-    """Return whether an export writes one table per topic.
+    """Return True if an export writes one table per topic.
 
     Raises UsageError if only one of the destination and the table's name depends on the topic, so that tables of
     several topics would be in one place.
@@ -65,7 +65,7 @@ def is_per_topic(export: Export) -> bool:
 
 
 def run_topics(export: Export, run: Callable[[Export], Done]) -> TopicOutcomes[Done]:
-    """Run an export for each topic, one after another; the error of a topic doesn't stop the others.
+    """Run an export for each topic, in order; the error of a topic doesn't stop the others.
 
     The sources are listed once. Raises OpenError or UsageError if there is nothing to read, UsageError if no table can
     be written, ClusterError if the cluster fails that does the work.

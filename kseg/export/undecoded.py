@@ -135,7 +135,7 @@ class UndecodedLimit:
         return f"{self.most:g}%" if self.is_share else f"{self.most:.0f}"
 
     def is_exceeded(self, counts: DecodedPart) -> bool:
-        """Return whether more don't decode."""
+        """Return True if more don't decode."""
         most = self.most * counts.total / 100 if self.is_share else self.most
         return counts.undecoded > most
 

@@ -11,7 +11,7 @@ from kseg.system.placed_path import is_far
 
 
 class AtStart(StrEnum):
-    """The consequences for a node and its records, the most severe first."""
+    """The consequences for a node and its records, most severe first."""
 
     REFUSES = "refuses"
     EMPTY = "empty"
@@ -31,7 +31,7 @@ class AtStart(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The sort key, the most severe first."""
+        """The sort key, most severe first."""
         return list(AtStart).index(self)
 
 
@@ -82,7 +82,7 @@ def at_start(finding_id: str, *, is_recovered: bool | None) -> AtStart:
 
 
 def refusal(finding: Finding) -> str | None:
-    """Return a broker's log line when it refuses to start at a finding, with names of files; None if unknown.
+    """Return a broker's log line when it refuses to start at a finding, with names of files, or None if unknown.
 
     A store's files aren't a broker's: their read errors don't apply to its own disk.
     """
@@ -97,7 +97,7 @@ def refusal(finding: Finding) -> str | None:
 
 
 def _fill_words(words: str, file: Path, *, is_directory: bool) -> str:
-    """Return the words with a broker's names in them."""
+    """Return the words with the names of a broker in them."""
     name = parse_partition_directory(file) or parse_partition_directory(file.parent)
     directory = file if is_directory else file.parent
     partition = file.parent.name if name is None else f"{name.topic}-{name.partition}"

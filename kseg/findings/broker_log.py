@@ -360,7 +360,7 @@ class NamedCause:
     count: int = 1
 
     def fits(self, other: "NamedCause") -> bool:
-        """Return whether both may be the same cause."""
+        """Return True if both may be the same cause."""
         return is_same_place(self.place, other.place) and not set(self.ids).isdisjoint(other.ids)
 
     def narrow(self, other: "NamedCause") -> None:
@@ -370,7 +370,7 @@ class NamedCause:
 
 
 def is_same_place(one: str, other: str) -> bool:
-    """Return whether two paths may be of the same file: one ends like the other, or is unknown."""
+    """Return True if two paths may be of the same file: one ends like the other, or is unknown."""
     return one == other or not one or not other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
@@ -508,7 +508,7 @@ def _parts() -> list[tuple[KnownLine, list[str], str]]:
 
 
 def _names(parts: list[str], text: str) -> dict[str, str] | None:
-    """Return the names in a line; None without these words in this order.
+    """Return the names in a line, or None without these words in this order.
 
     No backtracking, so that no line takes long.
     """

@@ -43,7 +43,7 @@ from kseg.formats.header_fields import (
 
 
 def nullable_bytes(length_field: str) -> Any:
-    """Return the grammar of as many bytes as the field `length_field` says; None if that is negative.
+    """Return the grammar of as many bytes as the field `length_field` says, or None if that is negative.
 
     Kafka writes -1 for null, and reads every negative length as null.
     """

@@ -70,7 +70,10 @@ class MetaProperties:
     properties: tuple[tuple[str, str], ...]
 
     def get(self, name: str) -> str | None:
-        """Return the value of a property like `cluster.id`; None if it is missing. The last one counts, as in Java."""
+        """Return the value of a property like `cluster.id`, or None if it is missing.
+
+        The last one counts, as in Java.
+        """
         return dict(self.properties).get(name)
 
 
@@ -113,7 +116,7 @@ def parse_offset_checkpoint(content: bytes) -> OffsetCheckpoint:
 
 
 def build_offset_checkpoint(checkpoint: OffsetCheckpoint) -> bytes:
-    """Return the file's bytes."""
+    """Return the bytes of the file."""
     return _build_checkpoint(checkpoint.version, checkpoint.entries)
 
 
@@ -134,7 +137,7 @@ def parse_leader_epoch_checkpoint(content: bytes) -> LeaderEpochCheckpoint:
 
 
 def build_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
-    """Return the file's bytes."""
+    """Return the bytes of the file."""
     return _build_checkpoint(checkpoint.version, checkpoint.entries)
 
 
@@ -172,7 +175,7 @@ def _build_checkpoint(version: int | None, entries: tuple[PartitionOffset | Epoc
 
 
 def parse_partition_metadata(content: bytes) -> PartitionMetadata:
-    """Parse the topic's id. Source: PartitionMetadataFile."""
+    """Parse the topic id. Source: PartitionMetadataFile."""
     if plain := _PLAIN_METADATA.fullmatch(content):
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
@@ -193,7 +196,7 @@ def _named_value(line: str, name: str, number: int) -> str:
 
 
 def build_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """Return the file's bytes; the second line has no line end."""
+    """Return the bytes of the file; the second line has no line end."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 
@@ -210,7 +213,7 @@ def parse_quorum_state(content: bytes) -> QuorumState:
 
 
 def build_quorum_state(state: QuorumState) -> bytes:
-    """Return the file's bytes: one line of JSON without line end."""
+    """Return the bytes of the file: one line of JSON without line end."""
     return _build_json(quorum_state_members(state))
 
 
@@ -259,7 +262,7 @@ def parse_clean_shutdown(content: bytes) -> CleanShutdown:
 
 
 def build_clean_shutdown(marker: CleanShutdown) -> bytes:
-    """Return the file's bytes: nothing, or one line of JSON without line end."""
+    """Return the bytes of the file: nothing, or one line of JSON without line end."""
     members = clean_shutdown_members(marker)
     return _build_json(members) if members else b""
 
@@ -307,7 +310,7 @@ def parse_meta_properties(content: bytes) -> MetaProperties:
 
 
 def build_meta_properties(properties: MetaProperties) -> bytes:
-    """Return the file's bytes: the comments first, then a line per property."""
+    """Return the bytes of the file: the comments first, then a line per property."""
     rows = (f"{_escape(name, spaces=True)}={_escape(value)}" for name, value in properties.properties)
     return "".join(f"{line}\n" for line in (*properties.comments, *rows)).encode("latin-1")
 

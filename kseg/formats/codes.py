@@ -57,7 +57,7 @@ class Codec(IntEnum):
 
 
 def codec_name(codec: int) -> str | None:
-    """Return a codec's name in small letters, as in Kafka's configurations; None for the unknown codecs 5 to 7."""
+    """Return a codec's name in small letters, as in Kafka's configurations, or None for the unknown codecs 5 to 7."""
     return CODEC_NAMES[codec] if 0 <= codec < len(CODEC_NAMES) else None
 
 
@@ -78,7 +78,7 @@ class TimestampType(IntEnum):
 
 
 class ControlType(IntEnum):
-    """Type in a control record's key. Source: ControlRecordType (4.3)."""
+    """Type in a control record key. Source: ControlRecordType (4.3)."""
 
     ABORT = 0
     COMMIT = 1
@@ -90,7 +90,7 @@ class ControlType(IntEnum):
 
 
 class DamageKind(StrEnum):
-    """Problems of a log's bytes that can't be read as Kafka defines them."""
+    """Problems of the bytes of a log that can't be read as Kafka defines them."""
 
     UNREADABLE = "unreadable"
     ZERO_TAIL = "zero-tail"
@@ -177,7 +177,7 @@ _LEGACY_CHECKSUM = Checksum(ENTRY_V0_CRC, ENTRY_V0_CRC.end)
 
 
 def checksum_of(magic: int) -> Checksum:
-    """Return the place of a v2 batch's CRC-32C, or of a v0 or v1 message's CRC-32."""
+    """Return the place of a v2 batch CRC-32C, or of a v0 or v1 message's CRC-32."""
     return _BATCH_CHECKSUM if magic == 2 else _LEGACY_CHECKSUM
 
 
@@ -193,7 +193,7 @@ def crc_function(magic: int) -> Callable[[bytes | memoryview, int], int]:
 
 
 def stored_offset(header: Bytes) -> int:
-    """Return a batch's base offset; a log entry's offset."""
+    """Return the base offset of a batch; a log entry's offset."""
     return BATCH_BASE_OFFSET.read(header)
 
 
@@ -208,7 +208,7 @@ def signed_magic(header: Bytes) -> int:
 
 
 def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
-    """Return the size of the batch or entry at `at`, by its size field; None if that is impossible for its magic."""
+    """Return the size of the batch or entry at `at`, by its size field, or None if that is impossible for its magic."""
     if len(buffer) - at <= MAGIC_POSITION:
         return None
     size = size_field(buffer, at)
@@ -231,7 +231,7 @@ def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int,
 
 
 def wrapper_value(entry: memoryview) -> memoryview | None:
-    """Return the value of a v0 or v1 log entry; None if it is null or exceeds the entry."""
+    """Return the value of a v0 or v1 log entry, or None if it is null or exceeds the entry."""
     at, end = _wrapper_value(entry, 0, len(entry))
     return entry[at:end] if at >= 0 else None
 

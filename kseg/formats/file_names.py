@@ -91,7 +91,7 @@ _METADATA_SNAPSHOT_STEM = r"([0-9]{20})-([0-9]{10})(?:-.*)?"
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name; None for missing ones.
+    """The parts of a file name, or None for missing ones.
 
     `base_offset` is a segment's base offset, the end offset of a producer or metadata snapshot; `epoch` a metadata
     snapshot's; `suffix` one of SUFFIXES; `remote_id` the uuid of a segment in remote storage.
@@ -161,7 +161,7 @@ class DirectoryState(StrEnum):
 
 
 class PartitionDirectory(NamedTuple):
-    """A partition directory's name; `state` and `unique_id` (32 hex digits) are None if it is in use.
+    """A partition directory name; `state` and `unique_id` (32 hex digits) are None if it is in use.
 
     Kafka shortens a long topic name so that the complete name has 255 characters: `topic` is only its beginning then.
     """
@@ -182,7 +182,7 @@ def plain_text(name: str) -> str:
 
 
 def parse_partition_directory(path: str | PathLike[str]) -> PartitionDirectory | None:
-    """Return topic and partition in the last part of `path`; None if that isn't a partition directory's name."""
+    """Return topic and partition in the last part of `path`, or None if that isn't a partition directory name."""
     return _parse_directory_name(_last_part(path))
 
 

@@ -78,7 +78,7 @@ class Marked(NamedTuple):
 
 
 def what_has_name(name: str) -> str | None:
-    """Return the origin of other programs' files with a name; None for Kafka's names and unknown ones."""
+    """Return the origin of other programs' files with a name, or None for Kafka's names and unknown ones."""
     if name.lower().endswith(ARCHIVES):
         return _ARCHIVE
     for pattern, what in _NAMES:
@@ -94,7 +94,7 @@ def _is_kafkas(name: str) -> bool:
 
 
 def what_begins_so(first: bytes) -> Marked | None:
-    """Return the type of a file with these first bytes, at best LARGEST_MARK of them; None if they are unknown."""
+    """Return the type of a file with these first bytes, at best LARGEST_MARK of them, or None if they are unknown."""
     if pointer := _LFS_POINTER.match(first):
         size = int(pointer[1])
         return Marked(
@@ -120,17 +120,17 @@ _BASE64 = re.compile(rb"[A-Za-z0-9+/\r\n]{8,}=*\s*")
 
 
 def is_base64(first: bytes) -> bool:
-    """Return whether bytes are base64 alone, and enough of it to exclude chance."""
+    """Return True if bytes are base64 alone, and enough of it to exclude chance."""
     return _BASE64.fullmatch(first) is not None
 
 
 def is_text(first: bytes) -> bool:
-    """Return whether bytes are text in ASCII, and enough of it to exclude chance."""
+    """Return True if bytes are text in ASCII, and enough of it to exclude chance."""
     return len(first) >= _SAMPLE and _TEXT.fullmatch(first) is not None
 
 
 def is_redpandas(first: bytes) -> bool:
-    """Return whether bytes begin with a Redpanda header, by the CRC-32C of its own fields."""
+    """Return True if bytes begin with a Redpanda header, by the CRC-32C of its own fields."""
     from construct import ConstructError
     from crc32c import crc32c
 

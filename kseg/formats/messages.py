@@ -161,7 +161,7 @@ def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
 
 
 def write_in_steps(message: MessageSchema, version: int, value: Fields, stream: Any) -> Iterator[None]:
-    """Write a message's bytes to an object with `write`, with a step after each element of a list.
+    """Write the bytes of a message to an object with `write`, with a step after each element of a list.
 
     A blob of any type is written unchanged. Raises as `build_message` does.
     """
@@ -179,7 +179,7 @@ def known_version(message: MessageSchema, version: int) -> int:
 
 
 class Shape(NamedTuple):
-    """The version in which a message's fields are read."""
+    """The version in which the fields of a message are read."""
 
     version: int
     is_flexible: bool
@@ -195,12 +195,12 @@ def grammar(message: MessageSchema, version: int) -> Construct:
 
 
 def is_tagged(field: Field, version: int) -> bool:
-    """Return whether a field is one of the tagged fields."""
+    """Return True if a field is one of the tagged fields."""
     return version in version_range(field.tagged)
 
 
 def is_structure(kind: str) -> bool:
-    """Return whether a type is a structure's name."""
+    """Return True if a type is a structure's name."""
     return kind[0].isupper()
 
 
@@ -257,7 +257,7 @@ class Sized(Construct):  # type: ignore[misc]
         return None if length is None else self.parse_sized(stream, length, context, path)
 
     def read_length(self, stream: BytesIO) -> int | None:
-        """Return the length or count; None for null."""
+        """Return the length or count, or None for null."""
         length: int = self.length._parsereport(stream, None, "")
         if length >= 0:
             return length

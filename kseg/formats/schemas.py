@@ -49,7 +49,7 @@ class Field(NamedTuple):
 
 
 class MessageSchema(NamedTuple):
-    """A message: key or value of a coordinator's record, metadata record, request, response, header, or other data."""
+    """A message: key or value of a coordinator's record, metadata records, request, response, header, or other data."""
 
     name: str
     kind: str
@@ -74,7 +74,7 @@ class VersionRange(NamedTuple):
     last: int
 
     def __contains__(self, version: object) -> bool:
-        """Return whether a version is in the range."""
+        """Return True if a version is in the range."""
         return isinstance(version, int) and self.first <= version <= self.last
 
 

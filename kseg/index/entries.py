@@ -48,7 +48,7 @@ class EntryFile:
 
     @property
     def trailing_problem(self) -> str | None:
-        """The problem of the bytes after the last complete entry; None if there are none."""
+        """The problem of the bytes after the last complete entry, or None if there are none."""
         return (
             f"the last {self.trailing} of its {plural(self.size, 'byte is', 'bytes are')} not a complete entry"
             if self.trailing
@@ -131,11 +131,11 @@ class EntryFile:
                 self.read(position, min(BYTES_AT_ONCE, end - position))
 
     def content_after(self, slot: int) -> int | None:
-        """Return the position of the first nonzero byte after an entry; None if only zeros follow."""
+        """Return the position of the first nonzero byte after an entry, or None if only zeros follow."""
         return self.first_content(self._start + (slot + 1) * self._struct.size, self.size)
 
     def first_content(self, position: int, end: int) -> int | None:
-        """Return the position of the first nonzero byte between a position and an end; None if all are zeros."""
+        """Return the position of the first nonzero byte between a position and an end, or None if all are zeros."""
         for start, stored_end in stored_stretches(self._descriptor, position, end):
             at = start
             while piece := self.read(at, min(BYTES_AT_ONCE, stored_end - at)):
@@ -183,7 +183,7 @@ class EntryFile:
 
 
 class SlotRange(NamedTuple):
-    """Slots around a target: the last entry at or below it and the first one above; -1 if there is none.
+    """Slots around a target: the last entry at or below it and the first one above, or -1 if there is none.
 
     As in Kafka, both are the same slot if the entry equals the target. Source: AbstractIndex.indexSlotRangeFor.
     """
@@ -220,7 +220,7 @@ class OffsetIndex:
 
     @property
     def path(self) -> Path:
-        """The file's path."""
+        """The file path."""
         return as_path(self.file.name)
 
     def close(self) -> None:
@@ -245,7 +245,7 @@ class OffsetIndex:
                 yield OffsetIndexEntry(self.base_offset + relative_offset, position)
 
     def last_entry(self) -> OffsetIndexEntry:
-        """Return the last entry; the segment's base offset at position 0 if there is none."""
+        """Return the last entry; the base offset of the segment at position 0 if there is none."""
         return self.entry(self.count - 1) if self.count else OffsetIndexEntry(self.base_offset, 0)
 
     def slot_range(self, offset: int) -> SlotRange:
@@ -261,7 +261,7 @@ class OffsetIndex:
         return self.entry(lower) if lower >= 0 else OffsetIndexEntry(self.base_offset, 0)
 
     def upper_bound(self, position: int, size: int) -> OffsetIndexEntry | None:
-        """Return the first entry whose position is above position + size; None if there is none.
+        """Return the first entry whose position is above position + size, or None if it doesn't exist.
 
         Source: OffsetIndex.fetchUpperBoundOffset.
         """
@@ -269,7 +269,7 @@ class OffsetIndex:
         return self.entry(upper) if upper >= 0 else None
 
     def sanity_problem(self) -> str | None:
-        """Return the problem that a broker's check at start finds; None if the file passes.
+        """Return the problem that a broker's check at start finds, or None if the file passes.
 
         A broker treats all complete entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """
@@ -297,7 +297,7 @@ class TransactionIndex:
 
     @property
     def path(self) -> Path:
-        """The file's path."""
+        """The file path."""
         return as_path(self.file.name)
 
     def close(self) -> None:
@@ -332,7 +332,7 @@ class TransactionIndex:
                 return
 
     def sanity_problem(self) -> str | None:
-        """Return the problem that a broker's check at start finds; None if there is none.
+        """Return the problem that a broker's check at start finds, or None if it doesn't exist.
 
         Source: TransactionIndex.sanityCheck.
         """
@@ -367,7 +367,7 @@ class TimeIndex:
 
     @property
     def path(self) -> Path:
-        """The file's path."""
+        """The file path."""
         return as_path(self.file.name)
 
     def close(self) -> None:
@@ -405,7 +405,7 @@ class TimeIndex:
         return self.entry(lower) if lower >= 0 else TimeIndexEntry(NO_TIMESTAMP, self.base_offset)
 
     def sanity_problem(self) -> str | None:
-        """Return the problem that a broker's check at start finds; None if the file passes.
+        """Return the problem that a broker's check at start finds, or None if the file passes.
 
         A broker treats all complete entries as written, including zeros. Source: TimeIndex.sanityCheck.
         """

@@ -23,7 +23,7 @@ _VALIDITY = {0: False, 1: True, UNCHECKED: None}
 
 
 def headers_of(run: Run) -> Iterator[BatchHeader]:
-    """Yield the headers of a run's batches."""
+    """Yield the headers of the batches of a run."""
     if run.row_count == 1:
         yield header_of(run, 0)
         return
@@ -44,7 +44,7 @@ def _headers_between(run: Run, first: int, last: int) -> Iterator[BatchHeader]:
 
 
 def header_of(run: Run, row: int) -> BatchHeader:
-    """Return the header of one of a run's batches."""
+    """Return the header of one of the batches of a run."""
     start = run.rows[row * ROW + START]
     return parse_header(run.buffer, start, run.position + start, _VALIDITY[run.rows[row * ROW + VALID]])
 
@@ -112,7 +112,7 @@ def _readable_headers(log_file: LogFile, position: int, rows: Rows, count: int, 
 
 
 def first_header(log_file: LogFile) -> BatchHeader | None:
-    """Return the first batch's header, its CRC unchecked, at any position; None if there is none."""
+    """Return the first batch header, its CRC unchecked, at any position, or None if it doesn't exist."""
     header = _plausible_header(log_file, 0)
     if header is not None and log_file.is_readable(0, BATCH_HEADER_SIZE):
         return header
@@ -126,7 +126,7 @@ def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
 
 
 def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
-    """Return whether the CRC of the batch is right; reads the batch unless that is known, a large one in pieces."""
+    """Return True if the CRC of the batch is right; reads the batch unless that is known, a large one in pieces."""
     if header.is_valid is not None:
         return header.is_valid
     if header.size > BUFFER_SIZE:
@@ -156,7 +156,7 @@ def end_of(item: Run | Damage) -> int:
 
 
 def events(fold: HeaderFold, run: Run) -> Iterator[tuple[BatchHeader, int]]:
-    """Yield headers of a run's batches in which one of the fold's events happens, and the events, see Event.
+    """Yield headers of the batches of a run in which one of the fold's events happens, and the events, see Event.
 
     At each, the fold's state is the result of the batches before it. The fold takes the header when the next one is
     requested, so a caller may change the state before.
@@ -173,7 +173,7 @@ def events(fold: HeaderFold, run: Run) -> Iterator[tuple[BatchHeader, int]]:
 
 
 def pass_all(fold: HeaderFold, run: Run) -> None:
-    """Pass all of a run's batches, whatever happens in them."""
+    """Pass all of the batches of a run, whatever happens in them."""
     for _ in events(fold, run):
         pass
 
@@ -196,7 +196,7 @@ class FoldWithin:
             each.passes_legacy = True
 
     def events(self, run: Run) -> Iterator[BatchHeader]:
-        """Yield headers of a run's batches in the range in which one of the fold's events happens."""
+        """Yield headers of the batches of a run in the range in which one of the fold's events happens."""
         row = 0
         while row < run.row_count:
             for fold in self._folds:

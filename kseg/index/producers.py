@@ -32,7 +32,7 @@ _MARKERS = (ControlType.ABORT, ControlType.COMMIT)
 
 
 class ProducerState(NamedTuple):
-    """The state of a producer, as in a snapshot's entry; -1 for missing values.
+    """The state of a producer, as in a snapshot's entry, or -1 for missing values.
 
     `last_sequence`, `last_offset`, `offset_delta` (last minus first offset) and `timestamp` belong to its last data
     batch, `timestamp` also to a later marker (from 2.4 on). `coordinator_epoch` belongs to its last marker. Source:
@@ -87,7 +87,7 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
 
 
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
-    """Return whether key and value can belong to a control record of any type.
+    """Return True if key and value can belong to a control record of any type.
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
@@ -108,7 +108,7 @@ def read_end_marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
 
 
 def end_marker_in(run: Run, log_file: LogFile, header: BatchHeader) -> EndMarker | None:
-    """Parse the marker of a run's batch, from the run's bytes if it holds them."""
+    """Parse the marker of a run's batch, from the bytes of the run if it holds them."""
     start, size = header.position - run.position, min(header.size, _LARGEST_MARKER)
     if start + size <= len(run.buffer):
         return parse_end_marker(run.buffer[start : start + size])
@@ -128,7 +128,7 @@ class Producers(Mapping[int, ProducerState]):
         return state
 
     def known(self, producer_id: int) -> ProducerState | None:
-        """Return the state of a producer; None if it is unknown. Faster than `get`."""
+        """Return the state of a producer, or None if it is unknown. Faster than `get`."""
         values = self.table.get(producer_id)
         return None if values is None else ProducerState._make(values)
 
@@ -273,11 +273,11 @@ class ProducerSnapshot:
             yield list(map(ProducerState._make, piece))
 
     def compute_crc(self) -> int:
-        """Return the CRC-32C computed from the file's bytes."""
+        """Return the CRC-32C computed from the bytes of the file."""
         return self.file.crc32c(SNAPSHOT_CRC.end)
 
     def problem(self) -> str | None:
-        """Return the reason why a broker would refuse it; None if it wouldn't.
+        """Return the reason why a broker would refuse it, or None if it wouldn't.
 
         Source: ProducerStateManager.readSnapshot.
         """
@@ -296,7 +296,7 @@ class ProducerSnapshot:
 
 
 def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
-    """Return the reason why a broker wouldn't take a .snapshot, even an unreadable one; None if it would.
+    """Return the reason why a broker wouldn't take a .snapshot, even an unreadable one, or None if it would.
 
     Raises ClusterError if a store fails to return the file.
     """
@@ -368,7 +368,7 @@ class KnownProducers:
         return None
 
     def _explains(self, entry: ProducerState, known: ProducerState, name: str) -> bool:
-        """Return whether a release's own behaviour makes a field differ from the log.
+        """Return True if a release's own behaviour makes a field differ from the log.
 
         A broker that recovers its log knows nothing below the log start offset; before 2.4 it forgot deleted parts at
         once. 0.11 counted a marker as a batch of one record.

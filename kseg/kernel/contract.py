@@ -263,7 +263,7 @@ class Stop(IntEnum):
 
 
 class Problem(IntEnum):
-    """Problems of a batch's records."""
+    """Problems of the records of a batch."""
 
     BAD_RECORD = 0
     BAD_COUNT = 1
@@ -353,7 +353,7 @@ Appended = tuple[int, "bytes | None", "bytes | None", Sequence[tuple["str | byte
 
 
 class Encoded(Protocol):
-    """Records of a v2 batch, or v0 and v1 entries, as bytes, one after another; their number is the length.
+    """Records of a v2 batch, or v0 and v1 entries, as bytes, in order; their number is the length.
 
     size: bytes in total. max_timestamp: the largest, -1 without any. next_delta: offset after the last, minus the base
     offset.
@@ -585,4 +585,4 @@ class Kernel(Protocol):
         """
 
     def crc32c(self, data: memoryview) -> int:
-        """Return CRC-32C of some bytes."""
+        """Return CRC-32C of the given bytes."""

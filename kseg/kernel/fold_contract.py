@@ -82,7 +82,7 @@ class ProducerTable(Protocol):
     def __len__(self) -> int: ...
 
     def get(self, producer_id: int) -> ProducerValues | None:
-        """Return the values of a producer; None for an unknown one."""
+        """Return the values of a producer, or None for an unknown one."""
 
     def put(self, values: ProducerValues) -> None:
         """Set the values of a producer."""
@@ -144,7 +144,7 @@ class EntryWriter(Protocol):
     skipped: int
 
     def __init__(self, base_offset: int, interval: int) -> None:
-        """Take the segment's base offset, and the least bytes between entries."""
+        """Take the base offset of the segment, and the least bytes between entries."""
 
     def add(self, position: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
         """Add the batch at a position; the largest timestamp so far includes its own."""

@@ -35,12 +35,12 @@ class Record:
 
     @property
     def key_size(self) -> int:
-        """Bytes of the key; -1 for a null key."""
+        """Bytes of the key, or -1 for a null key."""
         return -1 if self.key is None else len(self.key)
 
     @property
     def value_size(self) -> int:
-        """Bytes of the value; -1 for a null value."""
+        """Bytes of the value, or -1 for a null value."""
         return -1 if self.value is None else len(self.value)
 
     @property

@@ -161,7 +161,7 @@ class OfHistogram(IntEnum):
 
 
 class OfCodec(IntEnum):
-    """Sums of a codec's batches. UNCOMPRESSED_SIZE: of the bodies, STORED_SIZE: as stored."""
+    """Sums of the batches of a codec. UNCOMPRESSED_SIZE: of the bodies, STORED_SIZE: as stored."""
 
     BATCHES = 0
     RECORDS = 1
@@ -204,7 +204,7 @@ class OfProducer(IntEnum):
 
 
 class OfKey(IntEnum):
-    """Values of a key: its hash, its records, their total size, its last record's offset and size."""
+    """Values of a key: its hash, its records, their total size, its last record offset and size."""
 
     HASH = 0
     COUNT = 1

@@ -1,4 +1,4 @@
-"""Programs of the kernel for a release's lines."""
+"""Programs of the kernel for the lines of a release."""
 
 from functools import cache
 from typing import NamedTuple

@@ -20,7 +20,7 @@ from kseg.system.terminal_text import json_escaped
 
 
 class Kind(Enum):
-    """The form of a column's values."""
+    """The form of the values of a column."""
 
     NUMBER = "number"
     BOOLEAN = "boolean"
@@ -110,7 +110,7 @@ TOPIC_COLUMNS = PLACE_COLUMNS[1:]
 
 
 def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:
-    """Return the values of PLACE_COLUMNS: the displayed path, and topic and partition from its directory's name.
+    """Return the values of PLACE_COLUMNS: the displayed path, and topic and partition from its directory name.
 
     `bootstrap.checkpoint` is in a log directory, which may be named like a partition.
     """
@@ -163,7 +163,7 @@ def fields_program(form: str, names: tuple[str, ...], path: str | PathLike[str])
 
 @lru_cache
 def _rows_program(form: str, names: tuple[str, ...], topic: object, partition: object) -> Program:
-    """Return the program for a partition's files, with PATH in place of each one's path."""
+    """Return the program for the files of a partition, with PATH in place of each one's path."""
     values = (PATH, _template_text(form, topic), _template_text(form, partition))
     places = dict(zip(PLACE_COLUMNS, values, strict=True))
     rows = [_row(form, names, magic, places) for magic in range(3)]
@@ -190,7 +190,7 @@ def _row(form: str, names: tuple[str, ...], magic: int, places: dict[str, str]) 
 
 
 class _Column:
-    """A column in a format: its kind, and its template; None if the format doesn't have it."""
+    """A column in a format: its kind, and its template, or None if the format doesn't have it."""
 
     def __init__(self, column: Column, magic: int) -> None:
         self.kind = column.kind

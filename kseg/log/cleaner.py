@@ -45,7 +45,7 @@ class CleanerVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleaningSettings:
-    """A topic's and a broker's settings for when to clean; the defaults are Kafka's.
+    """A topic's and the settings of a broker for when to clean; the defaults are Kafka's.
 
     is_policy_unknown: only the cleaner's checkpoint shows that the topic is or was compacted.
     """
@@ -65,7 +65,7 @@ class CleaningSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompactSettings:
-    """A topic's and a broker's settings for the cleaner, under Kafka's names; the defaults are Kafka's.
+    """A topic's and the settings of a broker for the cleaner, under Kafka's names; the defaults are Kafka's.
 
     now_ms: the time of cleaning. first_dirty_offset: the start; None: the cleaner's checkpoint or the log's start.
     """
@@ -115,7 +115,7 @@ class LogOffsets(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """Damage that the cleaner would meet: the segment's base offset, and the position in its log."""
+    """Damage that the cleaner would meet: the base offset of the segment, and the position in its log."""
 
     base_offset: int
     position: int
@@ -157,12 +157,12 @@ class Cleaning(NamedTuple):
 
     @property
     def is_cleanable(self) -> bool | None:
-        """True if the cleaner would take the partition; None if that isn't known."""
+        """True if the cleaner would take the partition, or None if that isn't known."""
         return None if self.verdict is CleanerVerdict.UNKNOWN else self.verdict is CleanerVerdict.CLEANABLE
 
 
 def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings: CleaningSettings) -> Cleaning | None:
-    """Return the cleaner's next step for a partition; None without segments. The segments are given oldest first."""
+    """Return the cleaner's next step for a partition, or None without segments. The segments are given oldest first."""
     if not segments:
         return None
     first_dirty = first_dirty_offset(offsets)
@@ -193,7 +193,7 @@ def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings:
 
 
 def first_dirty_offset(offsets: LogOffsets) -> int:
-    """Return the start of cleaning: the checkpoint, or the log's start if the checkpoint is outside of the log."""
+    """Return the start of cleaning: the checkpoint, or the start of the log if the checkpoint is outside of the log."""
     known = offsets.clean_offset
     return known if known is not None and offsets.log_start <= known <= offsets.log_end else offsets.log_start
 
@@ -256,7 +256,7 @@ def _verdict(found: Cleaning, closed_size: int) -> CleanerVerdict:
 
 
 def dirty_segment(row: SegmentListing, first: BatchHeader | None) -> DirtySegment:
-    """Return a listed segment with its first batch's header."""
+    """Return a listed segment with its first batch header."""
     return DirtySegment(
         row.base_offset,
         row.size,
@@ -268,7 +268,7 @@ def dirty_segment(row: SegmentListing, first: BatchHeader | None) -> DirtySegmen
 
 
 def cleaning_offsets(partition: PartitionLog, rows: Sequence[SegmentListing], end: int) -> LogOffsets:
-    """Return the offsets that bound cleaning; `end`: the log's end."""
+    """Return the offsets that bound cleaning; `end`: the end of the log."""
     known = partition.checkpoints()
     open_transaction = _open_transaction(partition, rows, end)
     return LogOffsets(partition.log_start_offset(), end, known.clean_offset, known.high_watermark, open_transaction)
@@ -297,7 +297,7 @@ def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], e
 
 
 def cleaned_by_ms(partition: PartitionLog) -> int | None:
-    """Return the time of the cleaner's checkpoint; None if the partition isn't in it."""
+    """Return the time of the cleaner's checkpoint, or None if the partition isn't in it."""
     if partition.checkpoints().clean_offset is None:
         return None
     try:

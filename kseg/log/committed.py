@@ -139,7 +139,7 @@ class ReadCommitted(NamedTuple):
     notes: tuple[str, ...]
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
-        """Return whether a producer's transactional batch that begins at an offset was aborted."""
+        """Return True if a producer's transactional batch that begins at an offset was aborted."""
         spans = self.aborted.get(producer_id, [])
         place = bisect_right(spans, offset, key=_first_of)
         return place > 0 and offset <= spans[place - 1][1]
@@ -201,7 +201,7 @@ def _count_records(segments: Sequence[SegmentFiles], producer_id: int, offsets: 
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:
-    """Return the first offset of a partition's oldest open transaction, or its log's start; None if none is open.
+    """Return the first offset of a partition's oldest open transaction, or its log's start, or None if none is open.
 
     Reads only the headers of the last segments if a snapshot there matches the log. Raises OpenError.
     """
@@ -210,14 +210,14 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
 
 
 class OpenAtEnds(NamedTuple):
-    """The number of open transactions at the end of each segment, and their first offsets at the log's end."""
+    """The number of open transactions at the end of each segment, and their first offsets at the end of the log."""
 
     counts: tuple[int, ...]
     first_offset: int | None
 
 
 def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
-    """Return the open transactions at the ends of a partition's segments, by all headers.
+    """Return the open transactions at the ends of the segments of a partition, by all headers.
 
     Raises OpenError if a log can't be opened.
     """
@@ -237,7 +237,7 @@ def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
 
 
 def read_open_transactions(partition: PartitionLog, end_offset: int = MOST) -> Mapping[int, int]:
-    """Return the first offsets of transactions that are open below an offset, or at the log's end, by producer.
+    """Return the first offsets of transactions that are open below an offset, or at the end of the log, by producer.
 
     Reads and raises as `read_last_stable_offset`. If a transaction is open, also reads the batches after the offset,
     until it ends.

@@ -58,7 +58,7 @@ _WHY_ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class CleaningPlan:
-    """The range to clean: from `first_dirty` to below `end_offset`, a segment's base offset.
+    """The range to clean: from `first_dirty` to below `end_offset`, the base offset of a segment.
 
     why_ends: the reason why the cleaner stops there. producers: those active at the log's end. states: all of them.
     """
@@ -212,7 +212,7 @@ def refuse(path: Path, damage: Damage) -> None:
 
 
 def stretches(piece: Slice) -> Iterator[tuple[int, int, BatchHeader | None]]:
-    """Yield ranges of a slice's rows (first, end); with a header it is one batch.
+    """Yield ranges of the rows of a slice (first, end); with a header it is one batch.
 
     Control batches and transactional batches have a range of their own.
     """
@@ -264,7 +264,7 @@ class CleanedTransactions:
         return self._can_discard_marker(batch)
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Add the next batch, not a marker, by its header; return whether it is of an aborted transaction.
+        """Add the next batch, not a marker, according to its header; return whether it is of an aborted transaction.
 
         Batches outside of transactions needn't be added.
         """
@@ -437,7 +437,7 @@ class BatchCleaner:
         return batch.next_offset == self._retention.end_offset
 
     def _is_last_of_producer(self, batch: Batch) -> bool:
-        """Return whether a batch has the last sequence of an active producer.
+        """Return True if a batch has the last sequence of an active producer.
 
         If only markers remain of that sequence, its epoch counts.
         """
@@ -452,7 +452,7 @@ class BatchCleaner:
         return horizon_ms is not None and horizon_ms <= self._retention.now_ms
 
     def _reason(self, batch: Batch, record: Record, *, is_discarded: bool) -> RemovalReason | None:
-        """Return the reason why a record is removed; None if it stays."""
+        """Return the reason why a record is removed, or None if it stays."""
         if is_discarded:
             return RemovalReason.MARKER if batch.is_control else RemovalReason.ABORTED
         if batch.is_control or record.offset > self._table.latest_offset:

@@ -80,7 +80,7 @@ class Share(NamedTuple):
 
 
 class SpaceTarget(NamedTuple):
-    """The bytes to free, and their share of a total; None if a size was given.
+    """The bytes to free, and their share of a total, or None if a size was given.
 
     whole: the bytes of that total.
     """

@@ -38,7 +38,7 @@ class _LoadedGroup:
 
 
 class GroupLoading:
-    """A replay of a partition's records in order, like a coordinator's.
+    """A replay of the records of a partition in order, like a coordinator's.
 
     unloadable: the first record at which it fails. Source: GroupMetadataManager.replay, of consumer, share and streams
     groups; ModernGroup.

@@ -79,7 +79,7 @@ def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
 
 
 def last_epoch(partition: PartitionLog) -> int:
-    """Return the epoch in the last batch's header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
+    """Return the epoch in the last batch header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
     for segment in reversed(partition.segments):
         last = read_tail(segment).last
         if last is not None:
@@ -88,7 +88,7 @@ def last_epoch(partition: PartitionLog) -> int:
 
 
 def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
-    """Yield (epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
+    """Yield (epoch, start offset) of the batches of a partition, both increasing, none below the log start offset.
 
     Raises OpenError if a log can't be opened.
     """
@@ -120,7 +120,7 @@ def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
 
 
 def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
-    """Return how the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
+    """Return how the epochs of the batches contradict leader-epoch-checkpoint, or None if they don't.
 
     A later beginning is fine: brokers clear epochs at the log's start.
     """
@@ -169,7 +169,7 @@ def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
 
 
 def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
-    """Return whether no batch after the start of a noted epoch is of an earlier epoch.
+    """Return True if no batch after the start of a noted epoch is of an earlier epoch.
 
     Only epochs without batches need this check.
     """

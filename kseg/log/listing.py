@@ -78,7 +78,7 @@ METADATA_RETENTION_MS = 604_800_000
 
 
 class _Snapshot(NamedTuple):
-    """A snapshot: its end offset, its bytes, and the timestamp of its last record; None if it can't be read."""
+    """A snapshot: its end offset, its bytes, and the timestamp of its last record, or None if it can't be read."""
 
     end_offset: int
     size: int
@@ -173,17 +173,17 @@ class PartitionListing:
 
     @property
     def name(self) -> str:
-        """The directory's name."""
+        """The directory name."""
         return self.partition.path.absolute().name
 
     @property
     def log_start_offset(self) -> int:
-        """The first readable offset, in the remote tier if there is one."""
+        """The first readable offset, in the remote tier if it exists."""
         return self.partition.log_start_offset(self.tier)
 
     @property
     def topic(self) -> str:
-        """The topic; the directory's name if that isn't a partition's."""
+        """The topic; the directory name if that isn't a partition's."""
         return self.partition.topic or self.name
 
     @property
@@ -193,7 +193,7 @@ class PartitionListing:
 
     @property
     def last_offset(self) -> int | None:
-        """The last offset; None if there is none."""
+        """The last offset, or None if it doesn't exist."""
         return self.log_end_offset - 1 if self.log_end_offset > self.log_start_offset else None
 
     @property
@@ -208,13 +208,13 @@ class PartitionListing:
 
     @property
     def records(self) -> int | None:
-        """Records of all segments; None if the headers weren't read."""
+        """Records of all segments, or None if the headers weren't read."""
         counts = [segment.records for segment in self.segments]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     @property
     def selected_records(self) -> int | None:
-        """Selected records of all segments; None without a selection."""
+        """Selected records of all segments, or None if there is no selection."""
         if not self.segments or self.segments[0].selected is None:
             return None
         return sum(segment.selected.records for segment in self.segments if segment.selected is not None)

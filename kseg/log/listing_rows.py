@@ -61,7 +61,7 @@ class PartitionSummary(NamedTuple):
 
     @property
     def dirty_ratio(self) -> float | None:
-        """The cleaner's dirty ratio; None if the cleaner doesn't clean the topic, or if it isn't known."""
+        """The cleaner's dirty ratio, or None if the cleaner doesn't clean the topic, or if it isn't known."""
         return None if self.cleaning is None else self.cleaning.dirty_ratio
 
     @property
@@ -148,7 +148,7 @@ class ListingSum:
     _seen_partitions: set[tuple[str, int | None]] = field(default_factory=set)
 
     def add(self, row: PartitionSummary) -> None:
-        """Add a partition's directory."""
+        """Add a partition directory."""
         self.topics.add(row.topic)
         self.partitions += 1
         if row.state is not None:
@@ -174,7 +174,7 @@ class ListingSum:
 
 
 def differs_on_disk(row: PartitionSummary | ListingSum) -> bool:
-    """Return whether allocated space and log bytes differ by more than rounding to blocks explains.
+    """Return True if allocated space and log bytes differ by more than rounding to blocks explains.
 
     Preallocated files and indexes increase it; holes and compressing file systems decrease it.
     """

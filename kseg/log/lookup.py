@@ -481,7 +481,7 @@ class AbsentError(KsegError):
 
 
 class RecordField(NamedTuple):
-    """A field of records, as `--field` names it. header: a header's name; then `part` is `header`."""
+    """A field of records, as `--field` names it. header: a header name; then `part` is `header`."""
 
     part: str
     header: str = ""

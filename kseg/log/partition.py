@@ -1,4 +1,4 @@
-"""A partition's directory: its segments by base offset, and the files next to them."""
+"""A partition directory: its segments by base offset, and the files next to them."""
 
 import errno
 import os
@@ -54,7 +54,7 @@ _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION
 
 
 class Checkpoints(NamedTuple):
-    """A partition's entries in the checkpoint files of its log directory; None without an entry.
+    """A partition's entries in the checkpoint files of its log directory, or None if there is no entry.
 
     `clean_offset` is the cleaner's: the first offset that it hasn't cleaned.
     """
@@ -98,7 +98,7 @@ def cleaned_topics(log_dir: Path) -> frozenset[str]:
 
 
 def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int) -> bool:
-    """Return whether the log cleaner may have removed records of a log that begins at an offset."""
+    """Return True if the log cleaner may have removed records of a log that begins at an offset."""
     clean_offset = checkpoints.clean_offset
     return topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
@@ -118,7 +118,7 @@ _OF_CLEANER = CHECKPOINT_OF_FIELD["clean_offset"]
 
 
 def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *, is_told: bool) -> bool:
-    """Return whether each offset of a log had a batch. is_told: from `tell_of_cleaning`."""
+    """Return True if each offset of a log had a batch. is_told: from `tell_of_cleaning`."""
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
@@ -196,17 +196,17 @@ class PartitionLog:
 
     @property
     def topic(self) -> str | None:
-        """The topic; None if the directory isn't named after one."""
+        """The topic, or None if the directory isn't named after one."""
         return None if self.name is None else self.name.topic
 
     @property
     def partition(self) -> int | None:
-        """The partition's number."""
+        """The partition number."""
         return None if self.name is None else self.name.partition
 
     @property
     def state(self) -> DirectoryState | None:
-        """The directory's state: being deleted, being moved, or a stray; None if it is in use."""
+        """The directory's state: being deleted, being moved, or a stray, or None if it is in use."""
         return None if self.name is None else self.name.state
 
     def _take(self, files: Iterable[FoundFile]) -> None:
@@ -271,13 +271,13 @@ class PartitionLog:
         return self.segments[-1] if self.segments else None
 
     def is_last(self, segment: SegmentFiles) -> bool:
-        """Return whether a broker may still have written to a segment: to the last one, to none in a remote tier."""
+        """Return True if a broker may still have written to a segment: to the last one, to none in a remote tier."""
         placed = placed_at(self.path)
         is_stored = placed is not None and placed.used_at(segment.base_offset) is not None
         return segment is self.segments[-1] and not is_stored
 
     def floor_slot(self, offset: int) -> int | None:
-        """Return the slot of the segment with the largest base offset ≤ `offset`; None if all are above.
+        """Return the slot of the segment with the largest base offset ≤ `offset`, or None if all are above.
 
         Source: LogSegments.
         """
@@ -328,7 +328,7 @@ class PartitionLog:
         return self.read_end().offset
 
     def read_end(self, known: Mapping[int, BatchHeader | None] = MappingProxyType({})) -> "PartitionEnd":
-        """Return the log's end: after the last readable batch, and not below the log start offset.
+        """Return the end of the log: after the last readable batch, and not below the log start offset.
 
         Reads the last segment from its last index entry on, unless its last batch is known, by its base offset. Raises
         OpenError if a file can't be opened. Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
@@ -352,14 +352,14 @@ class PartitionLog:
         return PartitionEnd(0, None)
 
     def read_topic_id(self) -> str | None:
-        """Return the topic's id from `partition.metadata`; None if there is none.
+        """Return the topic id from `partition.metadata`, or None if it doesn't exist.
 
         Raises KsegError if it can't be read.
         """
         return read_topic_id(self.path)
 
     def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
-        """Return (epoch, start offset) from `leader-epoch-checkpoint`; None if there is none.
+        """Return (epoch, start offset) from `leader-epoch-checkpoint`, or None if it doesn't exist.
 
         KsegError if unreadable.
         """
@@ -371,11 +371,11 @@ class PartitionLog:
         return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
 
     def was_compacted(self) -> bool:
-        """Return whether the log cleaner may have removed records: by the topic, or by the cleaner's checkpoint."""
+        """Return True if the log cleaner may have removed records: by the topic, or by the cleaner's checkpoint."""
         return was_compacted(self.topic, self.checkpoints(), self.base_offsets[0] if self.base_offsets else 0)
 
     def is_gapless(self, *, is_told: bool | None = None) -> bool:
-        """Return whether each offset had a batch. is_told: from `tell_of_cleaning`; None: by this copy alone."""
+        """Return True if each offset had a batch. is_told: from `tell_of_cleaning`; None: by this copy alone."""
         first = self.base_offsets[0] if self.base_offsets else 0
         if is_told is None:
             (is_told,) = tell_of_cleaning([self.path])
@@ -401,7 +401,7 @@ class PartitionLog:
 
 
 def read_topic_id(directory: Path) -> str | None:
-    """Return the topic's id in a directory's `partition.metadata`; None without one.
+    """Return the topic id in a directory's `partition.metadata`, or None if there isn't one.
 
     Raises KsegError if it can't be read.
     """
@@ -458,7 +458,7 @@ def _regular_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
 
 
 def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
-    """Return the content of a Kafka text file; None if it doesn't exist.
+    """Return the content of a Kafka text file, or None if it doesn't exist.
 
     Raises OpenError if it can't be read, KsegError if it is too large for one.
     """
@@ -471,7 +471,7 @@ def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
 
 
 def was_closed(log: Path) -> bool:
-    """Return whether a log's segment is in a remote tier, or has a later one next to it; False if that isn't known."""
+    """Return True if a log's segment is in a remote tier, or has a later one next to it; False if that isn't known."""
     own = parse_file_name(log).base_offset
     placed = placed_at(log.parent)
     if placed is not None and own is not None and placed.used_at(own) is not None:
@@ -497,7 +497,7 @@ class RemoteTier(NamedTuple):
 
     @property
     def first_not_copied(self) -> int | None:
-        """The first offset that isn't in the tier yet; None if the copied offsets aren't known."""
+        """The first offset that isn't in the tier yet, or None if the copied offsets aren't known."""
         return None if self.highest_offset is None else max(self.highest_offset + 1, self.log_start_offset)
 
     @property
@@ -514,7 +514,7 @@ class RemoteTier(NamedTuple):
 
 
 def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTier | None:
-    """Return the tier of a partition; None if it has none.
+    """Return the tier of a partition, or None if it has none.
 
     A broker lists a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
     a tier: then the offset there may be below the segment. In a checkpoint from before the last deletion it is below,
@@ -552,7 +552,7 @@ _SAMPLED_GAPS = 64
 
 
 def interval_by_spacing(partition: PartitionLog) -> int | None:
-    """Return the largest interval that fits the entries; None if Kafka's default fits too, or with too few entries.
+    """Return the largest interval that fits the entries, or None if Kafka's default fits too, or with too few entries.
 
     Two entries are further apart than the interval, and the last batch between them begins within it. Entries after
     appends of many batches, as up to 3.9, only show that the interval is less than their distance.
@@ -582,7 +582,7 @@ def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
 
 
 def _agrees(partition: PartitionLog, interval: int) -> bool:
-    """Return whether none of the examined batches between entries should have got an entry."""
+    """Return True if none of the examined batches between entries should have got an entry."""
     for segment in partition.segments:
         gaps = list(islice(_gaps(segment), _SAMPLED_GAPS))
         if not gaps:
@@ -594,7 +594,7 @@ def _agrees(partition: PartitionLog, interval: int) -> bool:
 
 
 def _has_late_batch(log_file: LogFile, gap: tuple[int, int], interval: int) -> bool:
-    """Return whether a batch between two entries begins further than the interval from the first entry's batch."""
+    """Return True if a batch between two entries begins further than the interval from the first entry's batch."""
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy = True
     fold.position_bound = gap[0] + interval

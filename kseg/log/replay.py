@@ -59,7 +59,7 @@ class LatestRecords:
         time_of: TimeOf = record_time,
         see: Callable[[Record], None] | None = None,
     ) -> None:
-        """Take a time limit, and functions that give a record's key and time.
+        """Take a time limit, and functions that give a record key and time.
 
         The limit is in milliseconds since 1970; None for no limit. A record without timestamp (-1) counts as early
         enough. see: called with each record up to the limit, in order.
@@ -126,7 +126,7 @@ class LatestRecords:
 
 
 def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
-    """Yield the batches of a partition's segments whose CRC matches, in order, and its unreadable parts."""
+    """Yield the batches of the segments of a partition whose CRC matches, in order, and its unreadable parts."""
     name = partition.directory_name
     for files in partition.segments:
         with partition.open_log(files) as log_file:

@@ -104,7 +104,7 @@ def retained_segments(rows: Sequence[SegmentListing], log_end_offset: int) -> li
 
 
 class TierSums(NamedTuple):
-    """Sums over a partition's segments in a remote tier.
+    """Sums over the segments of a partition in a remote tier.
 
     layout: the tier's layout. stored_size: bytes of all objects. key_ids: of the key pairs of their encryption.
     standings: the number of segments of each, except completely used ones. local_start: the start of the local log
@@ -119,7 +119,7 @@ class TierSums(NamedTuple):
 
 
 def tier_sums(partition: PartitionLog) -> TierSums | None:
-    """Return the sums of a partition; None if it isn't in a tier."""
+    """Return the sums of a partition, or None if it isn't in a tier."""
     placed = placed_at(partition.path)
     if placed is None:
         return None
@@ -137,7 +137,7 @@ def tier_sums(partition: PartitionLog) -> TierSums | None:
 
 
 def tier_facts(partition: PartitionLog, base_offset: int) -> TierFacts | None:
-    """Return the facts about a segment from a tier; None for a local segment."""
+    """Return the facts about a segment from a tier, or None for a local segment."""
     placed = placed_at(partition.path)
     choice = None if placed is None else placed.used_at(base_offset)
     return None if choice is None else _facts(choice)

@@ -50,11 +50,11 @@ class SearchTarget(NamedTuple):
     timestamp: int | None = None
 
     def may_be_in(self, header: BatchHeader) -> bool:
-        """Return whether a batch may have it, by its header."""
+        """Return True if a batch may have it, according to its header."""
         return header.last_offset >= self.offset and (self.timestamp is None or header.max_timestamp >= self.timestamp)
 
     def first_in(self, records: Sequence[Record]) -> Record | None:
-        """Return the wanted record of a batch; None if it isn't there. Offsets increase."""
+        """Return the wanted record of a batch, or None if it doesn't exist. Offsets increase."""
         for place in range(bisect_left(records, self.offset, key=_offset_of), len(records)):
             if self.timestamp is None or records[place].timestamp >= self.timestamp:
                 return records[place]
@@ -138,7 +138,7 @@ class SegmentStep:
 
 
 def first_match(log_file: LogFile, step: SegmentStep, wanted: SearchTarget) -> Match | None:
-    """Return the first wanted record from the step's scan position on; None if there is none.
+    """Return the first wanted record from the step's scan position on, or None if it doesn't exist.
 
     Headers are read without checking CRCs, and only the found batch is checked. If anything looks wrong, this part is
     read again with every CRC.
@@ -242,7 +242,7 @@ def _content(raw: bytes, position: int) -> _Content:
 
 
 def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:
-    """Return the last intact record of a segment below an offset; None if there is none."""
+    """Return the last intact record of a segment below an offset, or None if it doesn't exist."""
     with segment.open_log() as log_file:
         step = SegmentStep(segment)
         seek_offset(log_file, step, offset - 1, [])
@@ -335,7 +335,7 @@ def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
 
 
 def _ends_in_zeros(log_file: LogFile, distance: int) -> bool:
-    """Return whether the log's last bytes are those of a preallocated file."""
+    """Return True if the log's last bytes are those of a preallocated file."""
     piece = log_file.read(log_file.size - min(distance, 4096), 4096)
     return not any(piece)
 
@@ -370,7 +370,7 @@ def seek_time(log_file: LogFile, step: SegmentStep, timestamp: int, start_offset
 
 
 def time_entry_problem(log_file: LogFile, segment: SegmentFiles, entry: TimeIndexEntry) -> str | None:
-    """Return how the log contradicts a time index entry; None if its batch exists and has that largest timestamp.
+    """Return how the log contradicts a time index entry, or None if its batch exists and has that largest timestamp.
 
     Earlier batches with larger timestamps aren't checked: that would mean reading all batches.
     """
@@ -414,7 +414,7 @@ def largest_timestamp(segment: SegmentFiles, problems: list[str]) -> int:
 
 
 def _last_time(segment: SegmentFiles, problems: list[str]) -> TimeIndexEntry | None:
-    """Return the time index's last entry; None if there is none or it doesn't match the log."""
+    """Return the time index's last entry, or None if it doesn't exist or it doesn't match the log."""
     path = segment.path.with_suffix(".timeindex")
     if segment.time_index is None:
         return None

@@ -46,7 +46,7 @@ class FoundFile(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The file's path."""
+        """The file path."""
         return self.directory / self.name
 
     @property
@@ -93,7 +93,7 @@ class SegmentFiles(NamedTuple):
 
     @property
     def files(self) -> tuple[FoundFile, ...]:
-        """The segment's files, the log first."""
+        """The segment files, the log first."""
         return tuple(file for file in self[1:] if file is not None)
 
     def open_log(self, *, keep_cache: bool = True) -> LogFile:
@@ -374,7 +374,7 @@ def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem
 
 
 def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
-    """Return how the log contradicts an index entry; None if a search may start there.
+    """Return how the log contradicts an index entry, or None if a search may start there.
 
     The position must have a batch with a correct CRC that begins at or below the entry's offset. Then no offset from
     the entry's on is earlier in the log, whichever offset of its batch or append the entry has.

@@ -32,7 +32,7 @@ class SelectedRecord(NamedTuple):
 
 
 class SelectedPiece(NamedTuple):
-    """Selected records of some batches of a log, in its order. is_valid: their batches' CRCs match."""
+    """Selected records of the given batches of a log, in its order. is_valid: their batches' CRCs match."""
 
     log: Path
     base_offset: int
@@ -54,7 +54,7 @@ class RecordPicker:
 
     @property
     def remaining_count(self) -> int | None:
-        """The number of records that are still wanted; None for all."""
+        """The number of records that are still wanted, or None for all."""
         return self._filter.limit
 
     @property
@@ -159,7 +159,7 @@ def logs_of_partition(
     left: int | None = None,
     open_log: Callable[[Path], LogFile] | None = None,
 ) -> Iterator[SelectedLog]:
-    """Yield the logs of a partition's segments that may hold selected records, as in `selected_logs`.
+    """Yield the logs of the segments of a partition that may hold selected records, as in `selected_logs`.
 
     Args:
         partition: its directory as it was listed.
@@ -184,7 +184,7 @@ def logs_of_partition(
 def selected_pieces(
     directory: Path, selection: Selection, say: Callable[[str], None], left: int | None = None
 ) -> Iterator[SelectedPiece]:
-    """Yield the selected records in a partition's directory, in the order of its segments; see `logs_of_partition`."""
+    """Yield the selected records in a partition directory, in the order of its segments; see `logs_of_partition`."""
     for log in logs_of_partition(PartitionLog(directory), selection, say, left):
         base_offset = log.log_file.base_offset or 0
         for item in log.items:
@@ -237,7 +237,7 @@ class SelectedSums:
             self.largest_timestamp = max(self.largest_timestamp, *times)
 
     def row(self) -> SelectedRow:
-        """Return the sums so far as a value."""
+        """Return the sums as far as a value."""
         return SelectedRow(
             self.records,
             self.batches,
@@ -260,7 +260,7 @@ def selected_sums(
 
 
 def first_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """Return the offset of the first intact selected record; None if there is none."""
+    """Return the offset of the first intact selected record, or None if it doesn't exist."""
     for piece in selected_pieces(directory, selection, say):
         if piece.is_valid:
             return piece.records[0].offset
@@ -274,7 +274,7 @@ def last_selected(directory: Path, selection: Selection, say: Callable[[str], No
 
 
 def latest_selected(directory: Path, selection: Selection, say: Callable[[str], None]) -> int | None:
-    """Return the offset of the first record with the largest timestamp; None if none has one."""
+    """Return the offset of the first record with the largest timestamp, or None if none has one."""
     best: SelectedRecord | None = None
     for piece in selected_pieces(directory, selection, say):
         for record in piece.records if piece.is_valid else ():
@@ -326,7 +326,7 @@ def _pick_records(piece: Slice, picker: RecordPicker, meet: MeetDamage) -> Itera
 
 
 def _may_hold_messages(piece: Slice) -> bool:
-    """Return whether a slice has a compressed v0 or v1 batch, whose messages have CRCs of their own."""
+    """Return True if a slice has a compressed v0 or v1 batch, whose messages have CRCs of their own."""
     if piece.bodies is None:
         return False
     starts = piece.run.rows[piece.first * ROW + START : piece.last * ROW : ROW]

@@ -133,7 +133,7 @@ class Selection(NamedTuple):
         return cls(**members).check()
 
     def is_late(self, earliest: int) -> bool:
-        """Return whether batches that begin no earlier than this time are far later than the wanted ones."""
+        """Return True if batches that begin no earlier than this time are far later than the wanted ones."""
         return self.to_time is not None and earliest >= self.to_time + TIME_DISORDER_MS
 
     def batch_filter(self, last_offset: int = MOST) -> BatchFilter:
@@ -149,7 +149,7 @@ class Selection(NamedTuple):
         )
 
     def record_filter(self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST) -> RecordFilter | None:
-        """Return the criteria for records; None if headers of batches are enough. The first `skip` are left out."""
+        """Return the criteria for records, or None if headers of batches are enough. The first `skip` are left out."""
         wanted = RecordFilter(
             self.first_offset,
             min(self.last_offset, last_offset),
@@ -357,19 +357,19 @@ class PartitionChoice(NamedTuple):
         return not self.topics and not self.numbers
 
     def takes(self, topic: str, partition: int | None) -> bool:
-        """Return whether a partition is wanted; with numbers given, one without a known number isn't."""
+        """Return True if a partition is wanted; with numbers given, one without a known number isn't."""
         return self.takes_topic(topic) and self.takes_number(partition)
 
     def takes_topic(self, topic: str) -> bool:
-        """Return whether a topic's partitions may be wanted."""
+        """Return True if the partitions of a topic may be wanted."""
         return not self.topics or any(_is_named(topic, name) for name in self.topics)
 
     def takes_number(self, partition: int | None) -> bool:
-        """Return whether a partition of this number may be wanted."""
+        """Return True if a partition of this number may be wanted."""
         return not self.numbers or (partition is not None and any(partition in numbers for numbers in self.numbers))
 
     def takes_directory(self, path: str | os.PathLike[str]) -> bool:
-        """Return whether the partition in a directory is wanted.
+        """Return True if the partition in a directory is wanted.
 
         A name that isn't a partition's counts as a topic's.
         """
@@ -390,7 +390,7 @@ class PartitionChoice(NamedTuple):
         return " ".join(self._replace(allow_missing=False).arguments())
 
     def require(self, directories: Iterable[str | os.PathLike[str]]) -> None:
-        """Raise NoSuchPartitionError if a name or number matches no partition in some directories.
+        """Raise NoSuchPartitionError if a name or number matches no partition in the given directories.
 
         Without any directory, nothing is known to be missing.
         """
@@ -478,7 +478,7 @@ def numbers_by_topic(partitions: Iterable[tuple[str, int | None]]) -> dict[str, 
 
 
 def own_name(path: str | os.PathLike[str]) -> str:
-    """Return a directory's name, also if it was given as `.`."""
+    """Return a directory name, also if it was given as `.`."""
     place = as_path(path)
     return place.name if place.name not in ("", "..") else place.resolve().name
 

@@ -1,4 +1,4 @@
-"""The segments and positions to read for a selection, by indexes or from the log's end."""
+"""The segments and positions to read for a selection, by indexes or from the end of the log."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -70,11 +70,11 @@ class Selector:
         self._isolation: ReadCommitted | None = None
 
     def segment(self, path: Path) -> SegmentFiles | None:
-        """Return the segment of a log file; None for a log that no broker would read."""
+        """Return the segment of a log file, or None for a log that no broker would read."""
         return self._segments.get(path.name)
 
     def may_hold(self, path: Path) -> bool:
-        """Return whether a log may have wanted records, by its name, the next log's name, and its largest timestamp."""
+        """Return True if a log may have wanted records, by its name, the next log's name, and its largest timestamp."""
         segment = self.segment(path)
         if segment is None:
             return True

@@ -48,7 +48,7 @@ class Reason(StrEnum):
 
 
 class SideFile(NamedTuple):
-    """A file that is missing, broken or wrong, and its correct content; None if that isn't known.
+    """A file that is missing, broken or wrong, and its correct content, or None if that isn't known.
 
     detail: the problem, empty if the file is missing.
     """
@@ -75,14 +75,14 @@ def rebuilt_side_files(
 
 
 def partition_metadata(partition: PartitionLog, topic_id: str | None = None) -> bytes | None:
-    """Return the content of `partition.metadata`: its own if that is readable, otherwise built from the topic's id."""
+    """Return the content of `partition.metadata`: its own if that is readable, otherwise built from the topic id."""
     for file in _metadata(partition, topic_id):
         return file.content
     return read_small_file(partition.path / PARTITION_METADATA)
 
 
 def build_metadata(topic_id: str) -> bytes:
-    """Build the content of `partition.metadata` for a topic's id."""
+    """Build the content of `partition.metadata` for a topic id."""
     from kseg.formats.checkpoints import PartitionMetadata, build_partition_metadata
 
     return build_partition_metadata(PartitionMetadata(0, topic_id))
@@ -121,7 +121,7 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
 
 
 def _ends_with_epoch(partition: PartitionLog) -> bool:
-    """Return whether the last batch has a leader epoch: otherwise a broker has cleared them."""
+    """Return True if the last batch has a leader epoch: otherwise a broker has cleared them."""
     tails = (read_tail(segment) for segment in reversed(partition.segments))
     last = next((tail.last for tail in tails if tail.last is not None), None)
     return last is not None and last.partition_leader_epoch >= 0
@@ -175,7 +175,7 @@ def _wrong_snapshots(partition: PartitionLog, broken: Container[int]) -> dict[in
 
 
 def _has_gap(fold: HeaderFold, header: BatchHeader) -> bool:
-    """Return whether a batch doesn't begin where the previous one ended, as far as the header shows."""
+    """Return True if a batch doesn't begin where the previous one ended, as far as the header shows."""
     return bool(fold.batches) and header.base_offset not in (None, fold.last_offset + 1)
 
 

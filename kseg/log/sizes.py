@@ -31,7 +31,7 @@ class FileSizes(NamedTuple):
 
 
 def sizes_by_kind(partition: PartitionLog) -> dict[str, FileSizes]:
-    """Return the sizes of a partition's files by kind, as listed."""
+    """Return the sizes of the files of a partition by kind, as listed."""
     sizes: dict[str, FileSizes] = {}
     for file in partition.files():
         name = parse_file_name(file.name)

@@ -54,7 +54,7 @@ def _first_usable(partition: PartitionLog, offsets: Iterable[int]) -> tuple[int,
 
 
 def open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
-    """Return the open transactions of the snapshot at an offset; None if none there can belong to this log."""
+    """Return the open transactions of the snapshot at an offset, or None if none there can belong to this log."""
     try:
         states = partition.read_producer_states(offset)
     except FileError:

@@ -311,7 +311,7 @@ class TransactionWalk:
         return bool(self.maybe_ended)
 
     def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
-        """End doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
+        """End doubtful transactions that the snapshot at an offset (None: the end of the log) doesn't have."""
         offset = self._end_of(partition) if base_offset is None else base_offset
         opened = open_at(partition, offset)
         if opened is None:
@@ -335,7 +335,7 @@ class TransactionWalk:
         self._doubtful = {}
 
     def _end_of(self, partition: PartitionLog) -> int:
-        """Return the log's end; if it is damaged there, the end by the last snapshot."""
+        """Return the end of the log; if it is damaged there, the end by the last snapshot."""
         last = max(partition.snapshots, default=0)
         return max(self._next_offset, last) if self._ends_damaged else self._next_offset
 
@@ -484,12 +484,12 @@ class _AdjacentIndex:
             self._advance()
 
     def names(self, header: BatchHeader) -> bool:
-        """Return whether the next entry belongs to a marker."""
+        """Return True if the next entry belongs to a marker."""
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.first_offset)
 
     def denies(self, header: BatchHeader) -> bool:
-        """Return whether the index has no entry for a marker, but was written after it.
+        """Return True if the index has no entry for a marker, but was written after it.
 
         That is certain if the index continues, or its segment is closed.
         """

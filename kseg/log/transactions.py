@@ -88,7 +88,7 @@ class Transaction(NamedTuple):
         return max(0, self.end_timestamp - self.first_timestamp)
 
     def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> bool:
-        """Return whether its last record is older than that.
+        """Return True if its last record is older than that.
 
         Source: FindHangingTransactionsCommand, and its default.
         """
@@ -330,19 +330,19 @@ class CoordinatorTransaction:
 
     @property
     def timeout_timestamp(self) -> int | None:
-        """The time when its coordinator aborts it; None if it won't: its markers are being written."""
+        """The time when its coordinator aborts it, or None if it won't: its markers are being written."""
         is_counted = self.state == "Ongoing" and self.start_timestamp != NO_TIMESTAMP
         return self.start_timestamp + self.timeout_ms if is_counted else None
 
     def duration_ms(self, now_ms: int | None) -> int | None:
-        """Return its duration up to its last change, or until now if it is open; None if unknown."""
+        """Return its duration up to its last change, or until now if it is open, or None if unknown."""
         end = now_ms if self.is_open else self.last_update_timestamp
         if self.start_timestamp == NO_TIMESTAMP or end is None:
             return None
         return max(0, end - self.start_timestamp)
 
     def is_overdue(self, now_ms: int | None) -> bool | None:
-        """Return whether it is open longer than its producer allowed, so that its coordinator must abort it.
+        """Return True if it is open longer than its producer allowed, so that its coordinator must abort it.
 
         None if that isn't known.
         """

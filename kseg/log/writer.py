@@ -1,4 +1,4 @@
-"""A writer of a partition's directory, batch by batch, like a broker: segments that roll, indexes, checkpoints."""
+"""A writer of a partition directory, batch by batch, like a broker: segments that roll, indexes, checkpoints."""
 
 import os
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ NEVER = RollSettings(1 << 70, 1 << 70, 1 << 70)
 
 @dataclass(frozen=True, slots=True)
 class PartitionSettings:
-    """The settings of a partition: rolling, density of indexes, and the topic's id for `partition.metadata`, if any."""
+    """The settings of a partition: rolling, density of indexes, and the topic id for `partition.metadata`, if any."""
 
     roll: RollSettings = field(default_factory=RollSettings)
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
@@ -41,7 +41,7 @@ class WrittenSegment(NamedTuple):
 
 
 class PartitionWriter:
-    """A writer that appends batches to a partition's directory; a context manager that closes the last segment.
+    """A writer that appends batches to a partition directory; a context manager that closes the last segment.
 
     next_offset: after the last batch. states: its producers. segments: the closed ones. Raises OSError if the system
     can't write.

@@ -20,14 +20,14 @@ _PLAIN = "#"
 
 
 class Canvas(NamedTuple):
-    """The width of a chart's lines, and whether they may have block characters."""
+    """The width of the lines of a chart, and whether they may have block characters."""
 
     width: int = PIPED_WIDTH
     has_blocks: bool = True
 
 
 def canvas_of_stdout() -> Canvas:
-    """Return the canvas of standard output: the terminal's width; plain characters if it can't show others.
+    """Return the canvas of standard output: the terminal width; plain characters if it can't show others.
 
     kseg writes UTF-8 everywhere. The locale tells whether the terminal shows it; in a pipe it must not matter.
     """

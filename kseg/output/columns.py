@@ -17,7 +17,7 @@ NOT_SHOWN = ""
 
 
 class Kind(Enum):
-    """The type of a field's values."""
+    """The type of the values of a field."""
 
     INTEGER = "integer"
     INT32 = "32-bit integer"
@@ -35,7 +35,7 @@ _NUMBERS = (Kind.INTEGER, Kind.INT32, Kind.NUMBER)
 
 
 class Unit(Enum):
-    """Unit of a field's values. Values of COUNT and BYTES add up."""
+    """Unit of the values of a field. Values of COUNT and BYTES add up."""
 
     COUNT = "count"
     BYTES = "bytes"
@@ -128,7 +128,7 @@ class Column(NamedTuple, Generic[Row]):
                 return escaped_text(str(value))
 
     def sum_text(self, rows: Iterable[Row]) -> str | None:
-        """Return the sum of its values, and the number of rows without a value; None without a sum."""
+        """Return the sum of its values, and the number of rows without a value, or None if there is no sum."""
         if self.field.unit not in _SUMMED:
             return None
         values = [self.value(row) for row in rows]

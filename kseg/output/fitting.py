@@ -116,7 +116,7 @@ class Fitting:
         return self._folds_cells and self._heads[place].is_sentence
 
     def width_at(self, place: int) -> int | None:
-        """Return the width in which a shown column is folded; None for an unfolded column."""
+        """Return the width in which a shown column is folded, or None for an unfolded column."""
         if self._widths is None or not self._folds_at(place):
             return None
         return self._widths[self.places.index(place)]
@@ -163,7 +163,7 @@ class Fitting:
         return sum(_widest(self._heads, rows, place) for place in self.places) + self._gap * (len(self.places) - 1)
 
     def _cut_widths(self, rows: list[list[str]], room: int) -> list[int] | None:
-        """Return widths that fit the room, the widest texts cut first; None if there are none."""
+        """Return widths that fit the room, the widest texts cut first, or None if there are none."""
         room -= self._gap * (len(self.places) - 1)
         heads = [self._heads[place] for place in self.places]
         widths = [_widest(self._heads, rows, place) for place in self.places]

@@ -45,7 +45,7 @@ class Form:
         self.csv.check(self.name)
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section's rows to standard output."""
+        """Write the rows of a section to standard output."""
         raise NotImplementedError
 
     def write_object(self, members: Mapping[str, object]) -> None:
@@ -73,7 +73,7 @@ class TextForm(Form):
     is_for_people = True
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section's rows; a section with a title and without rows writes nothing."""
+        """Write the rows of a section; a section with a title and without rows writes nothing."""
         found = list(rows)
         if not found and section.title is not None:
             return
@@ -92,7 +92,7 @@ class TableForm(Form):
     is_for_people = True
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section's rows; a section with a title and without rows writes nothing."""
+        """Write the rows of a section; a section with a title and without rows writes nothing."""
         found = list(rows)
         if found or section.title is None:
             columns, title, style = section.shown_columns, section.title, section.style

@@ -78,7 +78,7 @@ def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
 
 
 def pager_command() -> list[str] | None:
-    """Return the command of the pager; None without one."""
+    """Return the command of the pager, or None if there isn't one."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     name = os.environ.get("KSEG_PAGER", os.environ.get("PAGER", DEFAULT_PAGER))

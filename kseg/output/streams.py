@@ -1,4 +1,4 @@
-"""Standard output and error, escaping for terminals, and a terminal's width and colours."""
+"""Standard output and error, escaping for terminals, and a terminal width and colours."""
 
 import errno
 import io
@@ -63,7 +63,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def takes_colors(stream: "IO[str] | None", *, wanted: bool | None) -> bool:
-    """Return whether to colour the output to a stream.
+    """Return True if to colour the output to a stream.
 
     stream: None if the process has none. wanted: the user's choice; None lets the terminal and NO_COLOR decide.
     """

@@ -47,7 +47,7 @@ def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int
 
 
 def sums_text(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> str | None:
-    """Return the sums of columns over several rows; None if no column has a sum."""
+    """Return the sums of columns over several rows, or None if no column has a sum."""
     sums = [f"{column.title} {text}" for column in columns if (text := column.sum_text(rows)) is not None]
     return f"of {len(rows)}: {', '.join(sums)}" if sums and len(rows) > 1 else None
 
@@ -62,7 +62,7 @@ def piece_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], fitting: Fi
 
 
 def _widen(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
-    """Return widths of columns with room for some lines of texts; negative for columns aligned left."""
+    """Return widths of columns with room for the given lines of texts; negative for columns aligned left."""
     needed = [max(map(width_of, cells)) for cells in zip(*texts, strict=True)]
     return [min(width, -most) if width < 0 else max(width, most) for width, most in zip(widths, needed, strict=True)]
 
@@ -294,7 +294,7 @@ def _text(cell: Cell) -> str:
 
 
 def _is_terminal(out: IO[str]) -> bool:
-    """Return whether people see it: a terminal, or a pager before one."""
+    """Return True if people see it: a terminal, or a pager before one."""
     return sys.stdout.isatty() if out is not sys.stdout else out.isatty()
 
 

@@ -28,7 +28,7 @@ class Direction:
     """
 
     def __init__(self, next_sequence: int | None) -> None:
-        """Take the number of the first byte; None if the capture doesn't have the connection's beginning."""
+        """Take the number of the first byte, or None if the capture doesn't have the connection's beginning."""
         self._next_sequence = next_sequence
         self._position = 0
         """The position of the next byte: sequence numbers wrap around to 0, positions don't."""
@@ -163,7 +163,7 @@ def _is_hex_line(line: bytes) -> bool:
 def read_frames(
     stream: Replay, *, max_frame: int = MAX_FRAME, response_to: tuple[int, int] | None = None
 ) -> Iterator[Frame | FrameDamage]:
-    """Yield frames one after another: size and message, requests and responses."""
+    """Yield frames in order: size and message, requests and responses."""
     mixture = Mixture(Numbers(), max_frame, response_to=response_to)
     while piece := stream.read(PIECE):
         yield from mixture.feed(piece)
@@ -220,7 +220,7 @@ def _paragraphs(stream: Replay, most: int) -> Iterator[bytes]:
 
 
 def _digits_of_dump(text: str) -> str | None:
-    """Return the hex digits of a line that begins with a position; None if it doesn't."""
+    """Return the hex digits of a line that begins with a position, or None if it doesn't."""
     match = _DUMP_LINE.fullmatch(text) if ":" in text[:17] or "  " in text else None
     return None if match is None else match[1] or match[2]
 
@@ -395,7 +395,7 @@ def _ip(dpkt: ModuleType, raw: bytes) -> Any:
 
 
 def _packet(dpkt: ModuleType, outer: Any, time: int) -> Packet | None:
-    """Return the TCP packet inside another one; None if there is none."""
+    """Return the TCP packet inside another one, or None if it doesn't exist."""
     while isinstance(outer, dpkt.Packet) and not isinstance(outer, dpkt.ip.IP | dpkt.ip6.IP6):
         outer = outer.data
     if not isinstance(outer, dpkt.Packet) or not isinstance(outer.data, dpkt.tcp.TCP):
@@ -572,7 +572,7 @@ class Capture:
 
 
 def _opens_another(connection: _Connection, packet: Packet) -> bool:
-    """Return whether a packet opens another connection between the same ends."""
+    """Return True if a packet opens another connection between the same ends."""
     is_opening = packet.flags & (_SYN | _ACK) == _SYN
     return is_opening and packet.sequence != connection.first_sequence
 

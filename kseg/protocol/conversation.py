@@ -125,7 +125,7 @@ class Conversation:
     def __init__(
         self, numbers: Numbers, peers: Peers | None, max_frame: int = MAX_FRAME, *, lost: str | None = None
     ) -> None:
-        """Take the reason why the streams don't begin with complete frames in `lost`; None if they do."""
+        """Take the reason why the streams don't begin with complete frames in `lost`, or None if they do."""
         self._numbers = numbers
         self._peers = peers
         self._max_frame = max_frame
@@ -146,11 +146,11 @@ class Conversation:
         self._responses.pass_over(responses)
 
     def from_client(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Take the client's bytes, and yield the requests that they complete."""
+        """Take the bytes of the client, and yield the requests that they complete."""
         yield from self._read_requests(self._requests.feed(piece), time)
 
     def from_server(self, piece: bytes, time: int | None) -> Iterator[Frame | FrameDamage]:
-        """Take the server's bytes, and yield the responses that they complete."""
+        """Take the bytes of the server, and yield the responses that they complete."""
         yield from self._read_responses(self._responses.feed(piece), time)
 
     def skip_from_client(self, size: int, time: int | None) -> Iterator[Frame | FrameDamage]:
@@ -208,7 +208,7 @@ class Conversation:
         return Frame(self._numbers.next(), message, item.position, item.size, self._peers, time, number, request_time)
 
     def _find_response(self, buffer: bytearray, start: int, piece_at: int) -> int:
-        """Return the start of a complete response to one of the requests; -1 if there is none.
+        """Return the start of a complete response to one of the requests, or -1 if there is none.
 
         An incomplete response must begin at the start of a packet's bytes.
         """

@@ -32,7 +32,7 @@ class FrameError(KsegError):
 
 
 class MessageHeader(NamedTuple):
-    """A request's header."""
+    """A request header."""
 
     api_key: int
     api_version: int
@@ -74,7 +74,7 @@ class ApiMessage:
 
     @property
     def api(self) -> str | None:
-        """The API's name, without Request or Response; None if unknown."""
+        """The API's name, without Request or Response, or None if unknown."""
         return None if self.api_key is None else api_name(self.api_key)
 
     @property
@@ -95,13 +95,13 @@ class ApiMessage:
 
 
 def api_name(api_key: int) -> str | None:
-    """Return the name of an API; None if the newest known Kafka has none with this key."""
+    """Return the name of an API, or None if the newest known Kafka has none with this key."""
     name = REQUESTS.names.get(api_key)
     return None if name is None else name.removesuffix("Request")
 
 
 def request_header_version(api_key: int, api_version: int) -> int | None:
-    """Return the version of a request's header: 2 with flexible bodies, else 1; None if the API is unknown."""
+    """Return the version of a request header: 2 with flexible bodies, else 1, or None if the API is unknown."""
     if (api_key, api_version) == (CONTROLLED_SHUTDOWN, 0):
         return 0
     if not _is_known(api_key):
@@ -110,7 +110,7 @@ def request_header_version(api_key: int, api_version: int) -> int | None:
 
 
 def response_header_version(api_key: int, api_version: int) -> int | None:
-    """Return the version of a response's header: 1 with flexible bodies, else 0; None if the API is unknown.
+    """Return the version of a response header: 1 with flexible bodies, else 0, or None if the API is unknown.
 
     ApiVersions always has 0, so that every client can read the response.
     """
@@ -142,7 +142,7 @@ def read_request_header(data: bytes) -> MessageHeader:
 
 
 def read_request(data: bytes) -> ApiMessage:
-    """Parse a request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
+    """Parse a request, given without its size. Raises FrameError if it doesn't begin with a request header."""
     header = read_request_header(data)
     found = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
     return ApiMessage(
@@ -397,7 +397,7 @@ class Splitter:
 
 
 def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> int:
-    """Return the start of a possible request: size, known API and version, and a text as client id; -1 if none."""
+    """Return the start of a possible request: size, known API and version, and a text as client id, or -1 if none."""
     at = start
     while match := _REQUEST.search(buffer, at):
         at = match.start()
@@ -408,7 +408,7 @@ def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> i
 
 
 def is_request(buffer: bytes | bytearray, at: int, max_frame: int = MAX_FRAME) -> bool:
-    """Return whether the available bytes at a position can be a request with its size."""
+    """Return True if the available bytes at a position can be a request with its size."""
     head = buffer[at : at + _HEADER_SIZE]
     if len(head) < _HEADER_SIZE:
         return False

@@ -167,7 +167,7 @@ class DisorderedError(KsegError):
 
 
 def condition_text(condition: object) -> str | None:
-    """Return a condition as Arrow shows it, in one line; None without a condition."""
+    """Return a condition as Arrow shows it, in one line, or None if there is no condition."""
     return None if condition is None else " ".join(str(condition).split())
 
 

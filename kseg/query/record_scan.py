@@ -286,7 +286,7 @@ def _array(column: Column[Any], rows: Sequence[Any]) -> pa.Array:
 
 
 def _microseconds(milliseconds: object) -> int | None:
-    """Return a time in microseconds; None for none, or if it doesn't fit."""
+    """Return a time in microseconds, or None for none, or if it doesn't fit."""
     is_held = isinstance(milliseconds, int) and 0 <= milliseconds <= MOST_MILLISECONDS
     return milliseconds * 1000 if isinstance(milliseconds, int) and is_held else None
 
@@ -310,7 +310,7 @@ _TYPES: Mapping[Kind, pa.DataType] = MappingProxyType(
 
 
 def arrow_type(field: Field) -> pa.DataType:
-    """Return the Arrow type of a field's values."""
+    """Return the Arrow type of the values of a field."""
     if field.unit is Unit.TIMESTAMP:
         return TIMESTAMP
     if field.kind is Kind.OBJECTS:

@@ -331,7 +331,7 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """The number of records by its header; a wrapper is decompressed to count them."""
+        """The number of records according to its header; a wrapper is decompressed to count them."""
         return self._readable_count if self.header.records_count is None else self.header.records_count
 
     @property
@@ -383,7 +383,7 @@ class Batch:
         )
 
     def problem(self) -> BatchProblem | None:
-        """Return the reason why not all of its records can be read; None if they can."""
+        """Return the reason why not all of its records can be read, or None if they can."""
         if self.body.failure is not None:
             return BatchProblem(None, self.body.failure)
         rows, bodies = self._row()
@@ -457,7 +457,7 @@ def batch_of(run: Run, row: int) -> Batch:
 
 
 def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
-    """Yield a slice's records in order, and a batch's damage after its readable records.
+    """Yield the records of a slice in order, and a batch's damage after its readable records.
 
     An incomplete body is reported alone, without its consequences.
     """
@@ -471,7 +471,7 @@ def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterato
 
 
 def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
-    """Yield the records of some rows of a slice."""
+    """Yield the records of the given rows of a slice."""
     run = piece.run
     for part in kernel.load().records(run.buffer, run.rows, first, last, run.position, piece.bodies, piece.first):
         if isinstance(part, list):
@@ -481,7 +481,7 @@ def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage
 
 
 def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
-    """Return the damages of a slice's batches in the file's order; an incomplete body has only one."""
+    """Return the damages of the batches of a slice in the file's order; an incomplete body has only one."""
     damages = {problem.position: problem_damage(problem) for problem in columns.problems}
     damages |= {damage.position: damage for _, damage in piece.damages}
     return [damages[position] for position in sorted(damages)]

@@ -203,7 +203,7 @@ Read = Callable[[int, int], bytes]
 
 
 def records_fill(read: Read, position: int, end: int) -> bool:
-    """Return whether the lengths of a batch's records, or of a sufficient number, lead to its end."""
+    """Return True if the lengths of the records of a batch, or of a sufficient number, lead to its end."""
     for _ in range(RECORDS_LOOKED_AT):
         if position == end:
             return True
@@ -221,7 +221,7 @@ def records_fill(read: Read, position: int, end: int) -> bool:
 
 
 def message_fills(read: Read, position: int, end: int) -> bool:
-    """Return whether a message's key and value, of which the key is at a position, lead to its end."""
+    """Return True if a message's key and value, of which the key is at a position, lead to its end."""
     for _ in range(2):
         position += LENGTH.size + max(LENGTH.read(read(position, LENGTH.size)), 0)
     return position == end
@@ -277,7 +277,7 @@ class LogBytes(Protocol):
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Return bytes, fewer at the log's end; unreadable ones are 0xFF."""
+        """Return bytes, fewer at the end of the log; unreadable ones are 0xFF."""
         ...
 
     def pieces(self, position: int, size: int) -> Iterator[bytes]:
@@ -297,7 +297,7 @@ class LogBytes(Protocol):
         ...
 
     def is_readable(self, position: int, size: int) -> bool:
-        """Return whether the disk could read all of some bytes."""
+        """Return True if the disk could read all of the given bytes."""
         ...
 
     def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
@@ -342,11 +342,11 @@ class Resync:
         self._largest = max(self._largest, size)
 
     def is_likely(self, position: int, claimed: int) -> bool:
-        """Return whether a batch with a wrong CRC may have its claimed length."""
+        """Return True if a batch with a wrong CRC may have its claimed length."""
         return self.is_filled(position, claimed) and not self._holds_batches(position, claimed)
 
     def is_filled(self, position: int, claimed: int) -> bool:
-        """Return whether a length is trusted in spite of the CRC; beyond known sizes only if the records fill it."""
+        """Return True if a length is trusted in spite of the CRC; beyond known sizes only if the records fill it."""
         if claimed <= self._largest:
             return True
         header = self._log.read(position, BATCH_HEADER_SIZE)
@@ -358,7 +358,7 @@ class Resync:
         return magic < 2 and message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
 
     def ends_well(self, position: int) -> bool:
-        """Return whether the file ends here, or a plausible header is here."""
+        """Return True if the file ends here, or a plausible header is here."""
         if position == self._log.size:
             return True
         header = memoryview(self._log.read(position, BATCH_HEADER_SIZE))
@@ -368,14 +368,14 @@ class Resync:
         return self._kernel.find_header(buffer, start, min(end, len(buffer)), self._log.base_offset or 0, room)
 
     def may_be_batch(self, position: int, size: int) -> bool:
-        """Return whether a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
+        """Return True if a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
         if size <= SMALL_PIECE:
             return True
         magic = self._log.read(position, HEADER_WINDOW)[MAGIC_POSITION]
         return magic >= 2 or message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + size)
 
     def is_batch(self, position: int, size: int) -> bool:
-        """Return whether the CRC of the batch there is right; reads it piece by piece."""
+        """Return True if the CRC of the batch there is right; reads it piece by piece."""
         header = self._log.read(position, HEADER_WINDOW)
         if len(header) < HEADER_WINDOW:
             return False
@@ -476,7 +476,7 @@ class Resync:
         return ""
 
     def _holds_batches(self, position: int, claimed: int) -> bool:
-        """Return whether intact batches end exactly at the claimed end of a batch, so that its length is wrong."""
+        """Return True if intact batches end exactly at the claimed end of a batch, so that its length is wrong."""
         end = position + claimed
         inner = self._next_batch(position + 1, end)
         while inner is not None and inner < end:

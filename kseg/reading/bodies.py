@@ -44,7 +44,7 @@ _QUICK = _ONLY_UNCOMPRESSED | 1 << Codec.LZ4
 
 
 class Slice(NamedTuple):
-    """Rows first … last - 1 of a run, with their bodies; None for an uncompressed batch, `bodies` None if all are.
+    """Rows first … last - 1 of a run, with their bodies, or None for an uncompressed batch, `bodies` None if all are.
 
     `damages` are those of incomplete bodies, with their rows; `wasted` is the number of bytes from these.
     """
@@ -205,7 +205,7 @@ def _decompress_piece(piece: Slice | Damage, limit: int, free: int, enough: int 
 
 
 class ProblemText(NamedTuple):
-    """The kind of damage of a problem with a batch's records, and its description."""
+    """The kind of damage of a problem with the records of a batch, and its description."""
 
     kind: DamageKind
     detail: str

@@ -61,7 +61,7 @@ class ChangedBatches:
         return content
 
     def take(self) -> bytes | None:
-        """Take the next batch in its original form; None if no form has the right CRC."""
+        """Take the next batch in its original form, or None if no form has the right CRC."""
         head = self.peek(HEAD)
         size = claimed_size(head)
         if size is not None and size <= LARGEST_BATCH and _is_intact(batch := self.peek(size), size):

@@ -11,7 +11,7 @@ _LEAST_SEVEN_BITS = 256
 
 
 class Likeness(NamedTuple):
-    """The likely origin of some bytes, in words.
+    """The likely origin of the given bytes, in words.
 
     kind: the kind of damage, None if uncertain. change: the change, if it can be undone.
     """
@@ -22,7 +22,7 @@ class Likeness(NamedTuple):
 
 
 def likeness(read: ReadAt, position: int, end: int | None, known: TextChange | None = None) -> Likeness | None:
-    """Return the likely origin of the bytes at a position without readable batch; None if unknown.
+    """Return the likely origin of the bytes at a position without readable batch, or None if unknown.
 
     end: the start of the next intact batch; None if there is none. known: a change found before in the same log.
     """
@@ -47,5 +47,5 @@ SEVEN_BITS = "copied as text: bytes above 0x7f were replaced, or cut to 7 bits; 
 
 
 def has_seven_bits(first: bytes) -> bool:
-    """Return whether bytes that should be a v2 batch have none above 0x7f: nearly every such batch has some."""
+    """Return True if bytes that should be a v2 batch have none above 0x7f: nearly every such batch has some."""
     return len(first) >= _LEAST_SEVEN_BITS and first[MAGIC_POSITION] == 2 and first.isascii()

@@ -1,4 +1,4 @@
-"""A log file on disk: runs of batches and damages in file order, whose sizes add up to the file's size.
+"""A log file on disk: runs of batches and damages in file order, whose sizes add up to the file size.
 
 Files are read by `pread` into a buffer, never mapped: a log that is truncated meanwhile would kill the process.
 """
@@ -166,7 +166,7 @@ class LogFile:
 
     @cached_property
     def base_offset(self) -> int | None:
-        """The offset in its name; None if that has none."""
+        """The offset in its name, or None if that has none."""
         name = parse_file_name(self._name)
         return name.base_offset if name.kind is FileKind.LOG else None
 
@@ -251,7 +251,7 @@ class LogFile:
         return min(wanted, max(self._source.stretch_end(position) - position, least))
 
     def is_readable(self, position: int, size: int) -> bool:
-        """Return whether the disk could read all of some bytes."""
+        """Return True if the disk could read all of the given bytes."""
         return not self._blocks.unreadable or next(self._blocks.unreadable_in(position, position + size), None) is None
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
@@ -407,7 +407,7 @@ class LogFile:
         return self._resync.crc_damage(position, size)
 
     def may_be_batch(self, position: int, size: int) -> bool:
-        """Return whether a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
+        """Return True if a plausible header is worth the CRC of many bytes: a message's key and value must fill it."""
         return self._resync.may_be_batch(position, size)
 
     def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:

@@ -36,7 +36,7 @@ def _matches(pattern: bytes) -> Callable[[bytes], bool]:
 
 
 def _is_batch(first: bytes) -> bool:
-    """Return whether bytes begin like a Kafka batch: with a plausible base offset, length and magic."""
+    """Return True if bytes begin like a Kafka batch: with a plausible base offset, length and magic."""
     if len(first) < _START.size:
         return False
     base_offset, length, magic = _START.unpack_from(first)
@@ -87,7 +87,7 @@ _KAFKAS = {
 
 
 def other_file(path: str | os.PathLike[str]) -> OtherFile | None:
-    """Return the type of a file by its first bytes; None if it is unknown, may be Kafka's, or can't be read."""
+    """Return the type of a file by its first bytes, or None if it is unknown, may be Kafka's, or can't be read."""
     try:
         first = read_regular(path, LARGEST_MARK)
     except FileError:
@@ -103,7 +103,7 @@ def other_file(path: str | os.PathLike[str]) -> OtherFile | None:
 
 
 def is_other_log(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is named `.log` and holds a program's messages, as a broker's `server.log` does."""
+    """Return True if a file is named `.log` and holds the messages of a program, as a broker's `server.log` does."""
     name = parse_file_name(path)
     if name.kind is not FileKind.LOG or name.base_offset is not None:
         return False

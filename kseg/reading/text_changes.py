@@ -121,7 +121,7 @@ def _is_hex(first: bytes) -> bool:
 
 
 def _is_utf8(first: bytes) -> bool:
-    """Return whether bytes are UTF-8 with characters beyond ASCII; the last one may be cut."""
+    """Return True if bytes are UTF-8 with characters beyond ASCII; the last one may be cut."""
     try:
         return not codecs.getincrementaldecoder("utf-8")().decode(first).isascii()
     except ValueError:
@@ -133,7 +133,7 @@ def _is_utf16(first: bytes) -> bool:
 
 
 def _has_crs(first: bytes) -> bool:
-    """Return whether LFs have CRs before them."""
+    """Return True if LFs have CRs before them."""
     return b"\r\n" in first
 
 
@@ -194,7 +194,7 @@ _REPLACED = "�".encode()
 
 
 def is_replaced(first: bytes) -> bool:
-    """Return whether bytes that aren't UTF-8 were replaced by U+FFFD, so that the originals are lost."""
+    """Return True if bytes that aren't UTF-8 were replaced by U+FFFD, so that the originals are lost."""
     return _REPLACED in first and _is_utf8(first)
 
 
@@ -203,7 +203,7 @@ def is_replaced(first: bytes) -> bool:
 
 
 def find_change(read: ReadAt, position: int, known: TextChange | None = None) -> TextChange | None:
-    """Return the change that, undone, gives the most intact batches from a position on; None if none does.
+    """Return the change that, undone, gives the most intact batches from a position on, or None if none does.
 
     known: a change found before in the same file, which is preferred if it gives any.
     """

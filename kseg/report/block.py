@@ -22,7 +22,7 @@ class Weight(StrEnum):
 
 
 class Sentence(NamedTuple):
-    """A sentence with numbers, and the command that shows the same or more; None without one."""
+    """A sentence with numbers, and the command that shows the same or more, or None if there isn't one."""
 
     sentence: str
     command: str | None = None
@@ -90,7 +90,7 @@ class Term(NamedTuple):
 
 
 class ReadDirectory(NamedTuple):
-    """A log directory that was read, and its values in `meta.properties`; None for missing values."""
+    """A log directory that was read, and its values in `meta.properties`, or None for missing values."""
 
     path: str
     cluster_id: str | None
@@ -150,7 +150,7 @@ _MOST_PATHS = 3
 
 
 def line_of(known: ReportFacts, command: str, *words: str) -> str | None:
-    """Return a command over all log directories; None if they are too many for a line."""
+    """Return a command over all log directories, or None if they are too many for a line."""
     paths = known.log_dirs
     return command_line([command, *map(path_word, paths), *words]) if len(paths) <= _MOST_PATHS else None
 

@@ -288,7 +288,7 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """The facts about a partition's directory.
+    """The facts about a partition directory.
 
     status: the role of the directory for its partition. files: by kind. records: data records, batches: without control
     batches. retained: each segment with its end. last_time: the largest plausible timestamp, -1 for none. superseded:
@@ -462,7 +462,7 @@ class ReportFacts:
         )
 
     def facts_of(self, path: Path) -> PartitionFacts | None:
-        """Return the facts about a directory; None if it isn't in the report."""
+        """Return the facts about a directory, or None if it isn't in the report."""
         if len(self._by_path) != len(self.partitions):
             self._by_path = {each.path.absolute(): each for each in self.partitions}
         return self._by_path.get(path.absolute())

@@ -116,7 +116,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
 
 
 def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
-    """Return the groups of `__consumer_offsets`; None if it is missing or unreadable."""
+    """Return the groups of `__consumer_offsets`, or None if it is missing or unreadable."""
     try:
         return read_groups(paths).groups
     except (FileError, UsageError):  # the copies belong to several clusters

@@ -119,7 +119,7 @@ class LogHistogram:
 
     @property
     def mean(self) -> float | None:
-        """The mean; None without numbers."""
+        """The mean, or None without numbers."""
         return self.sum / self.count if self.count else None
 
     def percentile(self, share: float) -> int | None:
@@ -168,7 +168,7 @@ _LG_REGISTERS = 12
 
 @cache
 def has_sketches() -> bool:
-    """Return whether the library is installed."""
+    """Return True if the library is installed."""
     return find_spec(LIBRARY) is not None
 
 
@@ -300,7 +300,7 @@ class CodecSums(NamedTuple):
 
 
 class ProducerSums(NamedTuple):
-    """The values of a producer, see OfProducer; -1 for none."""
+    """The values of a producer, see OfProducer, or -1 for none."""
 
     id: int
     batches: int

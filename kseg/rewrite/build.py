@@ -1,4 +1,4 @@
-"""`build`: makes a partition's directory from records, without a broker."""
+"""`build`: makes a partition directory from records, without a broker."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -64,7 +64,7 @@ def build_partition(
 
 
 class _Build:
-    """Builds the batches. `is_base_open`: the first record's offset will be the first segment's base offset."""
+    """Builds the batches. `is_base_open`: the first record offset will be the first segment's base offset."""
 
     def __init__(
         self, writer: PartitionWriter, settings: BatchSettings, *, keep_segments: bool, is_base_open: bool
@@ -222,7 +222,7 @@ def _check_offsets(batch: SourceBatch) -> None:
 
 
 def encode_batch(batch: SourceBatch, level: int | None = None) -> Iterator[bytes]:
-    """Yield the bytes of a complete batch; v0 and v1 messages that must leave their wrapper one after another.
+    """Yield the bytes of a complete batch; v0 and v1 messages that must leave their wrapper in order.
 
     Raises RecordError if the format can't hold them.
     """

@@ -117,7 +117,7 @@ def compact_partition(
 
 
 class _Cleaning:
-    """The passes over a partition's segments."""
+    """The passes over the segments of a partition."""
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class _Cleaning:
 
 
 def _is_discarded(run: Run, row: int, header: BatchHeader, transactions: CleanedTransactions) -> bool:
-    """Return whether a batch's keys don't count: it is a marker, or belongs to an aborted transaction."""
+    """Return True if a batch's keys don't count: it is a marker, or belongs to an aborted transaction."""
     if header.is_control:
         transactions.can_discard(batch_of(run, row))
         return True
@@ -341,7 +341,7 @@ def _write(
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A segment, its fate under retention, and the time (milliseconds) when it expires by age; None if never."""
+    """A segment, its fate under retention, and the time (milliseconds) when it expires by age, or None if never."""
 
     segment: SegmentListing
     expires_ms: int | None

@@ -99,11 +99,11 @@ class _Finder:
                     coordinator_epochs[event.producer_id] = event.marker.coordinator_epoch
 
     def _is_of_kept(self, first_offset: int) -> bool:
-        """Return whether a transaction that begins there has kept records, or began before the log."""
+        """Return True if a transaction that begins there has kept records, or began before the log."""
         return first_offset < self._partition.base_offsets[0] or self._is_around(first_offset)
 
     def _is_around(self, offset: int) -> bool:
-        """Return whether an extent contains an offset, or spans it."""
+        """Return True if an extent contains an offset, or spans it."""
         slot = self._slot(offset)
         return slot >= 0 and self._kept[slot].last_offset >= offset
 

@@ -1,4 +1,4 @@
-"""The directory of a new controller, rebuilt from a broker's copy of the cluster's metadata (KIP-853)."""
+"""The directory of a new controller, rebuilt from a broker's copy of the cluster metadata (KIP-853)."""
 
 import re
 import uuid
@@ -47,7 +47,7 @@ from kseg.writer.messages import encode_record
 
 @dataclass(frozen=True, slots=True)
 class MetadataCopy:
-    """The intact part of a copy of the metadata, from a checkpoint or the log's start on.
+    """The intact part of a copy of the metadata, from a checkpoint or the start of the log on.
 
     end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last epoch that
     the node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why data after
@@ -84,7 +84,7 @@ class MetadataCopy:
 
 
 def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list[MetadataCopy]:
-    """Return the copies at some paths, best copy first; the others fill its lost parts.
+    """Return the copies at the given paths, best copy first; the others fill its lost parts.
 
     Raises:
         OpenError: a path can't be opened, or there is no copy at any.
@@ -183,7 +183,7 @@ class _End:
 
 
 def _known_epoch(partition: PartitionLog) -> int:
-    """Return the last leader epoch that a node knew; -1 if its file doesn't have it."""
+    """Return the last leader epoch that a node knew, or -1 if its file doesn't have it."""
     try:
         state = read_quorum_state(partition)
     except FileError:
@@ -192,7 +192,7 @@ def _known_epoch(partition: PartitionLog) -> int:
 
 
 class NewerPartition(NamedTuple):
-    """A partition's directory that is newer than the copy: `leader_epoch`, `start_offset` of its last leader.
+    """A partition directory that is newer than the copy: `leader_epoch`, `start_offset` of its last leader.
 
     known_epoch: the leader epoch that the copy has; None if it doesn't have the partition, or not on this broker.
     """
@@ -214,7 +214,7 @@ class NewerPartition(NamedTuple):
 
 
 class DeletedPartition(NamedTuple):
-    """A partition's directory that the new controller doesn't need: its topic was deleted, or a broker deletes it.
+    """A partition directory that the new controller doesn't need: its topic was deleted, or a broker deletes it.
 
     deleted_at: the metadata offset of the topic's deletion; None if only the directory's name shows it.
     """
@@ -232,7 +232,7 @@ class DeletedPartition(NamedTuple):
 
 
 class ComparedPartitions(NamedTuple):
-    """Partitions' directories at some paths that differ from a copy.
+    """Partitions' directories at the given paths that differ from a copy.
 
     newer: directories whose topic, replica or leader epoch it doesn't have. deleted: omitted directories.
     """
@@ -242,7 +242,7 @@ class ComparedPartitions(NamedTuple):
 
 
 def compare_partitions(paths: Iterable[Path], copies: Sequence[MetadataCopy], refuse: Refuse) -> ComparedPartitions:
-    """Compare the partitions' directories at some paths with the first of some copies.
+    """Compare the partitions' directories at the given paths with the first of the given copies.
 
     Raises OpenError if the log of a copy can't be opened.
     """
@@ -298,7 +298,7 @@ def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
 
 
 def _topic_deleted_by(value: bytes | None) -> str | None:
-    """Return the id of the topic that a record of the metadata deletes; None for another record."""
+    """Return the id of the topic that a record of the metadata deletes, or None for another record."""
     try:
         topic_id: str = parse_framed(_REMOVALS, value).fields["topicId"]
     except MessageError:
@@ -391,7 +391,7 @@ def parse_endpoint(text: str) -> VoterEndpoint:
 
 
 def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetadata:
-    """Return the metadata to write for the first of some copies.
+    """Return the metadata to write for the first of the given copies.
 
     Raises UsageError if the cluster is unknown, or the endpoint is needed and missing, or given and not needed.
     """
@@ -512,7 +512,7 @@ class Rebuilding(NamedTuple):
 
 
 def find_rebuilding(paths: Sequence[Path], new: NewVoter, refuse: Refuse) -> Rebuilding:
-    """Examine the copies at some paths, and the partitions there. Raises as its parts do."""
+    """Examine the copies at the given paths, and the partitions there. Raises as its parts do."""
     copies = metadata_copies(paths, refuse)
     planned = plan_rebuilt(copies, new)
     return Rebuilding(planned, copies, *compare_partitions(paths, copies, refuse))

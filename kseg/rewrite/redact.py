@@ -59,7 +59,7 @@ class RedactSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str | None:
-        """Fingerprint of the key; None for a key that nobody knows."""
+        """Fingerprint of the key, or None for a key that nobody knows."""
         return self.redaction.fingerprint if self.is_key_known else None
 
 
@@ -110,7 +110,7 @@ def key_in(path: Path) -> str:
 
 
 def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[Path]) -> RedactSettings:
-    """Return the settings for some paths, whose metadata and ids tell how many partitions coordinators have."""
+    """Return the settings for the given paths, whose metadata and ids tell how many partitions coordinators have."""
     redaction = Redaction.of(PARTS, key)
     assert redaction is not None
     cluster, counts = Cluster(paths, pass_over), dict[str, int]()
@@ -168,7 +168,7 @@ def _below(
 
 
 def _topic_of(source: Path, entries: Sequence["os.DirEntry[str]"]) -> str | None:
-    """Return the topic of a partition's directory, or of one in a remote tier; None for another directory."""
+    """Return the topic of a partition directory, or of one in a remote tier, or None for another directory."""
     names = (parse_object_name(os.path.abspath(entry.path)) for entry in entries)  # noqa: PTH100
     found = next((name for name in names if name is not None), None)
     if found is not None and found.layout in (TierLayout.AIVEN, TierLayout.CONFLUENT):
@@ -272,7 +272,7 @@ class Unfinished(NamedTuple):
     journal: Path | None = None
 
     def is_done(self, order: RedactOrder) -> bool:
-        """Return whether an earlier run has written all files of a directory."""
+        """Return True if an earlier run has written all files of a directory."""
         return order.place.as_posix() in self.done
 
     def note(self, redacted: RedactedDirectory) -> None:

@@ -53,7 +53,7 @@ class Surroundings(NamedTuple):
 
 
 def redact_file(kind: FileKind, content: bytes, around: Surroundings) -> bytes | None:
-    """Return the new bytes of a file; None for one that isn't Kafka's or a log."""
+    """Return the new bytes of a file, or None for one that isn't Kafka's or a log."""
     redact = _FILES.get(kind)
     return None if redact is None else redact(content, around)
 

@@ -74,7 +74,7 @@ class Noise:
 
 
 class Places(NamedTuple):
-    """Old and new positions of a log's batches and damages, in order."""
+    """Old and new positions of the batches of a log and damages, in order."""
 
     old: list[int]
     new: list[int]
@@ -277,7 +277,7 @@ _LEAST_LENGTH = -256
 
 
 def _is_likely(raw: bytes, magic: int, *, has_key: bool) -> bool:
-    """Return whether an unreadable entry has the fields of its magic; otherwise its bytes are pieces of content."""
+    """Return True if an unreadable entry has the fields of its magic; otherwise its bytes are pieces of content."""
     length = _KEY_LENGTHS[magic]
     is_null = not has_key and length.end <= len(raw) and _LEAST_LENGTH <= length.read(raw) < 0
     return (has_key or is_null) and (magic == 0 or 0 <= ENTRY_V1_TIMESTAMP.read(raw) < LATEST_MS)
@@ -298,7 +298,7 @@ def _kept(kind: DamageKind, head: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _read_sized(raw: bytes, at: int) -> tuple[bytes | None, int]:
-    """A key or value after its length, and where it ends; None for null, and for one that doesn't fit."""
+    """A key or value after its length, and where it ends, or None for null, and for one that doesn't fit."""
     if at + LENGTH.size > len(raw):
         return None, at
     size = LENGTH.read(raw, at)

@@ -74,7 +74,7 @@ class Names:
         self._known: dict[tuple[NameKind, str], str] = {}
 
     def is_kept(self, kind: NameKind) -> bool:
-        """Return whether names of a kind stay."""
+        """Return True if names of a kind stay."""
         return kind in self._kept
 
     @property
@@ -105,11 +105,11 @@ class Names:
         return f"{kind}:{self.name(NameKind.PRINCIPAL, own)}" if colon else self.name(NameKind.PRINCIPAL, name)
 
     def directory(self, name: str, topic: str | None) -> str:
-        """Return the substitute of a directory's name; a partition keeps the part after its topic."""
+        """Return the substitute of a directory name; a partition keeps the part after its topic."""
         return self.path(name) if topic is None else f"{self.topic(topic)}{name[len(topic) :]}"
 
     def file(self, name: str) -> str:
-        """Return the substitute of a file's name; Kafka's own stay, and of others the extension that tells the kind."""
+        """Return the substitute of a file name; Kafka's own stay, and of others the extension that tells the kind."""
         parsed = parse_file_name(name)
         suffix = parsed.suffix or ""
         own = name.removesuffix(suffix)
@@ -120,7 +120,7 @@ class Names:
         return f"{self.path(stem)}{dot}{extension}{suffix}" if has_own_stem and own != BOOTSTRAP_CHECKPOINT else name
 
     def path(self, name: str) -> str:
-        """Return what stands for a directory's or file's name that isn't Kafka's; its extension stays."""
+        """Return what stands for a directory's or file name that isn't Kafka's; its extension stays."""
         stem, dot, extension = name.rpartition(".")
         if not stem:
             stem, dot, extension = name, "", ""
@@ -164,5 +164,5 @@ class Names:
 
 
 def _has_form(name: str) -> bool:
-    """Return whether a name has words between signs, as an address or a topic has."""
+    """Return True if a name has words between signs, as an address or a topic has."""
     return all(_WORDS.fullmatch(part) for part in _SIGNS.split(name)[::2] if part)

@@ -152,12 +152,12 @@ _FRAMED: Mapping[str, _Tables] = MappingProxyType(
 
 
 def is_readable(text: str) -> bool:
-    """Return whether a setting's text may stay: a number, or a word of Kafka's own."""
+    """Return True if a setting's text may stay: a number, or a word of Kafka's own."""
     return text in WORDS or _NUMBERS.fullmatch(text) is not None
 
 
 class Redacted(NamedTuple):
-    """Replacements for a topic's records: keys with values, keys of headers with values, and control records."""
+    """Replacements for the records of a topic: keys with values, keys of headers with values, and control records."""
 
     record: ReplaceContents
     header: ReplaceContents
@@ -165,7 +165,7 @@ class Redacted(NamedTuple):
 
 
 def redacted_records(topic: str | None, redactor: Redactor, names: Names) -> Redacted:
-    """Return what replaces the contents of a topic's records; None: of a log whose topic isn't known."""
+    """Return what replaces the contents of the records of a topic; None: of a log whose topic isn't known."""
     own, replacer = _InternalRecords(redactor, names), kernel.load().Replacer
     record: ReplaceContents = replacer(redactor)
     header = replacer(redactor, keeps_keys=names.is_kept(NameKind.HEADER_KEY))

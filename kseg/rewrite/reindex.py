@@ -78,7 +78,7 @@ def reindex_partition(
 
 
 def partition_folder(directory: Path | None, partition: PartitionLog, count: int) -> Path | None:
-    """Return the directory for the indexes of a partition; None without a directory for all.
+    """Return the directory for the indexes of a partition, or None if there is no directory for all.
 
     If there are several partitions, each has a directory of its own, which is created. A partition may be on two disks.
     """
@@ -164,7 +164,7 @@ def _transaction_index(segment: SegmentFiles) -> tuple[EntryFile, int]:
 
 
 def _is_same(open_index: Callable[[], tuple[EntryFile, int]], new: bytes, *, is_closed: bool) -> bool | None:
-    """Return whether an index equals the new one, up to the zeros of an active one; None if it can't be read."""
+    """Return True if an index equals the new one, up to the zeros of an active one; None if it can't be read."""
     try:
         file, size = open_index()
         with file:

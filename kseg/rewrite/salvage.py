@@ -259,7 +259,7 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
 
 
 def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Path, tuple[Path, ...]]:
-    """Copy the topic's id and intact metadata snapshots.
+    """Copy the topic id and intact metadata snapshots.
 
     The id comes from the first readable file of a replica; otherwise it is the known one. Returns the copied files with
     their sources.
@@ -288,7 +288,7 @@ ATTEMPTS = 5
 
 
 class SalvageOrder(NamedTuple):
-    """A partition to salvage, and its topic's id if its copies may have lost it."""
+    """A partition to salvage, and its topic id if its copies may have lost it."""
 
     partition: PartitionReplicas[PartitionLog]
     topic_id: str | None
@@ -391,7 +391,7 @@ def _written_for(plan: Salvage, targets: SalvageTargets) -> Iterator[Path]:
 def salvage_into(
     paths: Sequence[Path], directory: Path | None, *, choice: PartitionChoice, drop_unreadable: bool
 ) -> tuple[Salvaged, ...]:
-    """Salvage the chosen partitions at some paths into a new directory; without one nothing is written.
+    """Salvage the chosen partitions at the given paths into a new directory; without one nothing is written.
 
     Raises:
         UsageError: the directory exists, or is inside an input.

@@ -260,7 +260,7 @@ def intact_runs(log_file: LogFile, position: int = 0) -> Iterator[Run | Damage]:
 
 
 def _wrong_crc(log_file: LogFile, run: Run) -> Damage | None:
-    """Return the damage of a run that is a batch with a wrong CRC; None for others."""
+    """Return the damage of a run that is a batch with a wrong CRC, or None for others."""
     start, size, is_valid = run.rows[:ROW]
     if is_valid:
         return None
@@ -321,7 +321,7 @@ class _Search:
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Return whether the count of records, or the key's length, is possible in a batch of this size."""
+    """Return True if the count of records, or the key's length, is possible in a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000
@@ -379,7 +379,7 @@ def _problem_inside(batch: CheckedBatch) -> InnerProblem | None:
 
 
 def _holds_strays(piece: Slice, columns: Columns) -> bool:
-    """Return whether a batch has a record outside the offsets of its header."""
+    """Return True if a batch has a record outside the offsets of its header."""
     run = piece.run
     rows = memoryview(columns.rows).cast("B").cast("i")
     offsets = memoryview(columns.offsets).cast("B").cast("q")

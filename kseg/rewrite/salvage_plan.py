@@ -35,7 +35,7 @@ _first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offse
 
 
 def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) -> bool:
-    """Return whether only compaction removed offsets before an extent."""
+    """Return True if only compaction removed offsets before an extent."""
     if before is not None and extent.first_offset == before.last_offset + 1:
         return True
     return is_compacted and not extent.follows_loss
@@ -233,7 +233,7 @@ class _ExtentPositions:
             ends.sort()
 
     def hold(self, batch: Extent) -> bool:
-        """Return whether a batch is among them."""
+        """Return True if a batch is among them."""
         ends = self._ends.get(batch.log, [])
         place = bisect_right(ends, (batch.position, batch.end)) - 1
         later = ends[place + 1] if place + 1 < len(ends) else None
@@ -378,7 +378,7 @@ class AbandonedBatches(NamedTuple):
 
 
 def _is_loss(found: FoundLoss) -> bool:
-    """Return whether a loss counts: the unwritten end of the last segment doesn't."""
+    """Return True if a loss counts: the unwritten end of the last segment doesn't."""
     reason = found.loss.reason
     if reason in set(DamageKind):
         reason = id_of_damage(DamageKind(reason), is_last=not was_closed(found.log))

@@ -315,7 +315,7 @@ class _ReplicaReading:
 
 
 def _was_compacted(header: BatchHeader) -> bool:
-    """Return whether a batch shows that compaction has rewritten it."""
+    """Return True if a batch shows that compaction has rewritten it."""
     if header.magic < 2 or header.base_offset is None or header.records_count is None:
         return False
     is_sparse = header.records_count < header.last_offset - header.base_offset + 1

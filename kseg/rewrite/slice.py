@@ -165,7 +165,7 @@ class _Slice:
             self.sliced.rebuilt += 1
 
     def _with_dropped(self, log_file: LogFile, header: BatchHeader, first_offset: int) -> bytes | None:
-        """Return the batch without the records to drop, empty if all are dropped; None if it stays the same."""
+        """Return the batch without the records to drop, empty if all are dropped, or None if it stays the same."""
         offsets, keys = self._settings.drop_offsets, self._settings.drop_keys
         if not offsets and not keys:
             return None
@@ -204,6 +204,6 @@ def _marker(log_file: LogFile, header: BatchHeader) -> EndMarker | None:
 
 
 def _first_timestamp(header: BatchHeader) -> int:
-    """Return the first record's timestamp if the header has it; otherwise the batch's largest."""
+    """Return the first record timestamp if the header has it; otherwise the batch's largest."""
     is_base = header.magic >= 2 and not header.is_log_append_time and header.base_timestamp > NO_TIMESTAMP
     return header.base_timestamp if is_base else header.max_timestamp

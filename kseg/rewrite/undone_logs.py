@@ -41,7 +41,7 @@ class UndoneLogs:
         self._stack.close()
 
     def copy_of(self, log_file: LogFile, position: int) -> UndoneLog | None:
-        """Return a copy without the change that is found at a position; None if it can't be undone.
+        """Return a copy without the change that is found at a position, or None if it can't be undone.
 
         Raises WriteError if it can't be written, or has no room in TMPDIR.
         """
@@ -72,7 +72,7 @@ class UndoneLogs:
 
 
 def _undo(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
-    """Yield a log's bytes before a change: intact batches unchanged, the bytes between them restored.
+    """Yield the bytes of a log before a change: intact batches unchanged, the bytes between them restored.
 
     Ends where only zeros follow, or very many of them begin.
     """

@@ -1,4 +1,4 @@
-"""The way from a request's bytes to its answer's bytes: parse, find the API, answer, encode."""
+"""The way from the bytes of a request to its answer's bytes: parse, find the API, answer, encode."""
 
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
@@ -130,13 +130,13 @@ class _Encoding(NamedTuple):
 
 
 def is_known(header: MessageHeader) -> bool:
-    """Return whether the server answers this version of an API."""
+    """Return True if the server answers this version of an API."""
     api = APIS.get(header.api_key)
     return api is not None and header.api_version in api.versions
 
 
 def read_body(header: MessageHeader, frame: bytes) -> Steps[Fields]:
-    """Parse the request's body.
+    """Parse the request body.
 
     Ignores bytes after it, as brokers do: librdkafka 2.16 asks for all topics with three.
     """

@@ -139,7 +139,7 @@ class Client:
         self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
 
     async def _next_frame(self, most: int) -> bytes | None:
-        """Return the next request without its size; None if the client has closed the connection.
+        """Return the next request without its size, or None if the client has closed the connection.
 
         Raises RefusedError if it has more than `most` bytes.
         """
@@ -205,7 +205,7 @@ class Client:
         return await self._shared.turns.finish(begin, self, is_large=is_large)
 
     def is_gone(self) -> bool:
-        """Return whether the connection has ended. A half-closed connection looks the same as a closed one."""
+        """Return True if the connection has ended. A half-closed connection looks the same as a closed one."""
         return self._writer.transport.is_closing() or self._reader.at_eof()
 
     async def hold(self, size: int) -> None:
@@ -220,7 +220,7 @@ class Client:
             await self._stream.write(piece)
 
     async def _has_changed(self, answered: Answered) -> bool:
-        """Return whether a log has changed since an answer from it was planned. Raises OpenError."""
+        """Return True if a log has changed since an answer from it was planned. Raises OpenError."""
         for piece in answered.pieces:
             if isinstance(piece, StoredRecords):
                 state = stored_log(piece.log.path).state
@@ -229,7 +229,7 @@ class Client:
         return False
 
     async def _is_there(self, records: StoredRecords, *, is_same: bool) -> bool:
-        """Return whether a log still has an answer's records; reads it only if the file has changed."""
+        """Return True if a log still has an answer's records; reads it only if the file has changed."""
         return is_same or await asyncio.get_running_loop().run_in_executor(self._shared.workers, records.are_there)
 
     async def _send_stored(self, records: StoredRecords) -> None:
@@ -292,7 +292,7 @@ class Client:
 
 
 def _state_of(file: FileIO | RangedBytes) -> tuple[int, int] | None:
-    """Return size and modification time of an open log; None for one outside of the local disk."""
+    """Return size and modification time of an open log, or None for one outside of the local disk."""
     if not isinstance(file, FileIO):
         return None
     found = os.fstat(file.fileno())

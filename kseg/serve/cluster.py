@@ -70,7 +70,7 @@ class _KnownMetadata(NamedTuple):
 
 
 class KnownSettings:
-    """The settings in some log directories, read on first use; safe for several threads."""
+    """The settings in the given log directories, read on first use; safe for several threads."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class KnownSettings:
         say: Callable[[str], None],
         server_properties: Settings,
     ) -> None:
-        """Read nothing yet. The directories and the broker's id are settings, unless `server_properties` has them.
+        """Read nothing yet. The directories and the broker id are settings, unless `server_properties` has them.
 
         Args:
             log_dirs: the directories, each with its owner's node id.
@@ -99,16 +99,16 @@ class KnownSettings:
         return self._metadata().settings.of(kind, name)
 
     def of_broker(self) -> BrokerSettings:
-        """Return the broker's settings; the settings of all brokers if the directories belong to several."""
+        """Return the broker settings; the settings of all brokers if the directories belong to several."""
         settings = self._metadata().settings
         return settings.of_broker(settings.only_broker(self._owners, self._server_properties), self._static)
 
     def knows_topic(self, name: str) -> bool:
-        """Return whether the metadata have a topic, so that settings missing there aren't set."""
+        """Return True if the metadata has a topic, so that settings missing there aren't set."""
         return name in self._metadata().topics
 
     def was_cleaned(self, topic: str) -> bool:
-        """Return whether the log cleaner has cleaned a partition of a topic."""
+        """Return True if the log cleaner has cleaned a partition of a topic."""
         return any(topic in cleaned_topics(log_dir) for log_dir in self.log_dirs)
 
     def _metadata(self) -> _KnownMetadata:
@@ -139,17 +139,17 @@ class KnownSettings:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether a setting's value is hidden: Kafka hides it, or its name suggests a secret."""
+    """Return True if a setting's value is hidden: Kafka hides it, or its name suggests a secret."""
     return bool(SECRET_NAME.search(name) or _PROBABLY_SECRET.search(name))
 
 
 def is_secret_of_broker(name: str) -> bool:
-    """Return whether a broker's setting is hidden, which includes all unknown settings, as in Kafka."""
+    """Return True if a broker's setting is hidden, which includes all unknown settings, as in Kafka."""
     return is_secret(name) or _KAFKAS_OWN.fullmatch(name.partition(".")[0]) is None
 
 
 def _size_of(directory: Path) -> int:
-    """Return the size of a directory's files in bytes; 0 if it doesn't exist."""
+    """Return the size of the files of a directory in bytes; 0 if it doesn't exist."""
     try:
         with os.scandir(directory) as entries:
             return sum(entry.stat().st_size for entry in entries)
@@ -196,7 +196,7 @@ class KnownTiers:
         self._known: tuple[int, AdjacentMetadata, RemoteCopies] | None = None
 
     def of(self, partition: PartitionLog) -> RemoteTier | None:
-        """Return a partition's tier; None if it has none.
+        """Return a partition's tier, or None if it has none.
 
         Raises UsageError if the directories belong to several clusters.
         """
@@ -248,7 +248,7 @@ class ServedCluster:
         coordinators: Iterable[PartitionReplicas[PartitionLog]] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the topics by name, the cluster's id, the settings in its directories, and the groups.
+        """Take the topics by name, the cluster id, the settings in its directories, and the groups.
 
         coordinators: the copies of the partitions of `__transaction_state`. say: receives problems while reading.
         """
@@ -265,7 +265,7 @@ class ServedCluster:
         return self._by_id.get(topic_id) if name is None else self.topics.get(name)
 
     def partition_of(self, topic: str, number: int) -> ServedPartition | None:
-        """Return a partition by its topic's name and its number."""
+        """Return a partition by its topic name and its number."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(number)
 
@@ -361,7 +361,7 @@ def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[Partit
 
 
 def _refusal_reason(topic: str, number: int) -> str | None:
-    """Return the reason why clients can't read a partition; None if they can."""
+    """Return the reason why clients can't read a partition, or None if they can."""
     if number > LARGEST_PARTITION:
         return f"clients count partitions from 0, and a topic has at most {LARGEST_PARTITION + 1}"
     try:
@@ -378,7 +378,7 @@ def _partitions_by_number(
     cluster: Cluster,
     say: Callable[[str], None],
 ) -> dict[int, PartitionLog | None]:
-    """Return all partitions of a topic, chosen or not; None for those that are served as empty ones.
+    """Return all partitions of a topic, chosen or not, or None for those that are served as empty ones.
 
     Their number comes from the metadata, unless directories show that the metadata are older. Without metadata a
     coordinator's topic has the default number of partitions. For partitions given by their

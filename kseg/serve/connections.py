@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Stream(Protocol):
-    """A connection's bytes. piece: the number of a log's bytes that are sent at once."""
+    """A connection's bytes. piece: the number of the bytes of a log that are sent at once."""
 
     piece: int
 
@@ -121,7 +121,7 @@ class TlsStream:
         return len(piece)
 
     async def _step(self, step: Callable[[], T]) -> T:
-        """Run a step that may need more of the client's bytes, and send its output."""
+        """Run a step that may need more of the bytes of the client, and send its output."""
         while True:
             try:
                 done = step()
@@ -153,7 +153,7 @@ async def until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
 
 @dataclass(eq=False, slots=True)
 class _Awaiting:
-    """A client that waits until one of some partitions grows beyond its end so far.
+    """A client that waits until one of the given partitions grows beyond its end so far.
 
     is_new: no check has run since it came.
     """
@@ -174,7 +174,7 @@ class Growth:
         self._watch: asyncio.Task[None] | None = None
 
     async def wait(self, ends: Mapping[ServedPartition, int], seconds: float) -> None:
-        """Wait until one of some partitions grows beyond its end so far, or until the time is over."""
+        """Wait until one of the given partitions grows beyond its end so far, or until the time is over."""
         awaiting = _Awaiting(ends, asyncio.get_running_loop().create_future())
         self._awaiting.add(awaiting)
         if self._watch is None:
@@ -306,7 +306,7 @@ def _refuse_passphrase(path: Path) -> str:
 
 
 def _has_root(path: Path) -> bool:
-    """Return whether one of a file's certificates is its own issuer."""
+    """Return True if one of a file's certificates is its own issuer."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.load_verify_locations(path)
     return any(each.get("subject") == each.get("issuer") for each in trusting.get_ca_certs())
@@ -326,7 +326,7 @@ class Security:
 
     @property
     def warning(self) -> str | None:
-        """The risk from others that reach the server, with its cause; None if the server is protected."""
+        """The risk from others that reach the server, with its cause, or None if the server is protected."""
         is_open = self.logins is None and not (self.tls is not None and self.tls.asks_certificate)
         if is_open:
             why = "kseg asks for no password" + (", and encrypts nothing" if self.tls is None else "")

@@ -39,7 +39,7 @@ def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
 
 
 def _unreadable_rows(run: Run) -> dict[int, Damage]:
-    """Return the damages in the records of a run's batches, by row."""
+    """Return the damages in the records of the batches of a run, by row."""
     found: dict[int, Damage] = {}
     for piece in with_bodies(iter((run,)), 0):
         if isinstance(piece, Slice):
@@ -54,7 +54,7 @@ _ODD_NULL = "a record has a key, value or header with a negative size other than
 
 
 def _odd_nulls(piece: Slice) -> dict[int, Damage]:
-    """Return the damages of a slice's batches with a negative size other than -1."""
+    """Return the damages of the batches of a slice with a negative size other than -1."""
     run, row = piece.run, piece.first
     found: dict[int, Damage] = {}
     fold = kernel.load().HeaderFold(Event.ODD_NULL)
@@ -145,7 +145,7 @@ def _strays(run: Run, next_base: int) -> dict[int, StrayBatch]:
 
 
 def _fits_between(before: BatchHeader, batch: BatchHeader, following: BatchHeader) -> bool:
-    """Return whether the offsets between two batches are enough for the batch between them."""
+    """Return True if the offsets between two batches are enough for the batch between them."""
     span = batch.last_offset - batch.first_offset + 1
     return following.first_offset <= batch.last_offset and following.first_offset - before.last_offset > span
 
@@ -179,7 +179,7 @@ Item = Run | Damage | StrayBatch
 
 
 class StoredRange(NamedTuple):
-    """A range of a log: complete batches, one after another."""
+    """A range of a log: complete batches, in order."""
 
     position: int
     size: int
@@ -359,7 +359,7 @@ class _Planning:
 
 
 def damage_of(item: Item) -> Unsent | None:
-    """Return the unsent bytes with the reason; None for intact batches and for the zeros of a preallocated file."""
+    """Return the unsent bytes with the reason, or None for intact batches and for the zeros of a preallocated file."""
     if isinstance(item, StrayBatch):
         return Unsent(item.position, item.detail)
     if isinstance(item, Damage):

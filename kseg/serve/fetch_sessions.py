@@ -1,4 +1,4 @@
-"""Fetch sessions: the server remembers a client's partitions, so that requests and answers carry only changes.
+"""Fetch sessions: the server remembers the partitions of a client, so that requests and answers carry only changes.
 
 A client gets a session with its first full fetch, and fetches incrementally from then on. Source: KIP-227,
 FetchManager.
@@ -51,7 +51,7 @@ class AskedPartition(NamedTuple):
         )
 
     def is_news(self, part: Fields) -> bool:
-        """Return whether an answer has something new for the client."""
+        """Return True if an answer has something new for the client."""
         return bool(
             len(part["records"])
             or part["errorCode"] != ErrorCode.NONE
@@ -149,7 +149,7 @@ class FetchSessions:
         self._sessions[session_id] = _Session(epoch, is_by_id, {each.key: each for each in told}, self._clock())
 
     def _has_room(self, count: int) -> bool:
-        """Return whether there is room for a session of `count` partitions; ends idle sessions if needed."""
+        """Return True if there is room for a session of `count` partitions; ends idle sessions if needed."""
         left = sum(len(session.partitions) for session in self._sessions.values())
         while self._sessions and (len(self._sessions) >= MOST_SESSIONS or left + count > MOST_PARTITIONS):
             oldest_id, oldest = next(iter(self._sessions.items()))
@@ -187,7 +187,7 @@ def _forgotten_keys(body: Fields) -> set[Key]:
 def _merge_partitions(
     known: dict[Key, AskedPartition], named: dict[Key, AskedPartition], forgotten: set[Key]
 ) -> dict[Key, AskedPartition]:
-    """Return a session's partitions after a request; partitions that are named again keep their place."""
+    """Return the partitions of a session after a request; partitions that are named again keep their place."""
     merged = dict(known)
     for key, each in named.items():
         before = known.get(key)

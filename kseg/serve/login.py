@@ -53,7 +53,7 @@ class Failures:
         self._held_back: Counter[str] = Counter()
 
     def bars(self, host: str) -> bool:
-        """Return whether a host has had too many failures recently."""
+        """Return True if a host has had too many failures recently."""
         return self._held_back[host] >= MOST_OF_A_HOST
 
     @asynccontextmanager
@@ -102,7 +102,7 @@ class Users:
         self._unknown_users = {mechanism: scram_credential(mechanism, secrets.token_hex(), b"") for mechanism in HASHES}
 
     def has(self, name: str, password: str) -> bool:
-        """Return whether a user has this password."""
+        """Return True if a user has this password."""
         known = self._digests.get(name)
         is_right = hmac.compare_digest(self._digest(password), self._nobody if known is None else known)
         return is_right and known is not None
@@ -331,7 +331,7 @@ class Login:
         return self._mechanism
 
     def takes(self, frame: bytes) -> bool:
-        """Return whether a frame belongs to the log-in; false for ApiVersions, which is always allowed."""
+        """Return True if a frame belongs to the log-in; false for ApiVersions, which is always allowed."""
         if self._is_bare or self._exchange is not None:
             return True
         try:

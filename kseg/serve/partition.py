@@ -74,7 +74,7 @@ class IntactEnd:
         return partition.log_start_offset()
 
     def _end_of(self, segment: SegmentFiles) -> int | None:
-        """Return the offset after the last intact batch of a segment; None if it has none."""
+        """Return the offset after the last intact batch of a segment, or None if it has none."""
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
             if segment.base_offset == self._base_offset:
                 self.was_cut = not self._has_last(log_file)
@@ -119,7 +119,7 @@ def _last_indexed(segment: SegmentFiles, log_file: LogFile) -> int:
 
 
 def state_of(partition: PartitionLog) -> FileState | None:
-    """Return the state of the active log; None if there is none, or if it has gone."""
+    """Return the state of the active log, or None if it doesn't exist, or if it has gone."""
     active = partition.active_segment
     if active is None:
         return None
@@ -153,7 +153,7 @@ class CommittedView:
         self._by_base: OrderedDict[int, _Known] = OrderedDict()
 
     def last_stable_offset(self, partition: PartitionLog, log_end: int) -> int:
-        """Return the first undecided offset: the oldest open transaction's, or the log's end.
+        """Return the first undecided offset: the oldest open transaction's, or the end of the log.
 
         Raises OpenError if a log can't be opened.
         """
@@ -261,7 +261,7 @@ class StoredRecords:
         return pieces_of(self.ranges, self.mends)
 
     def are_there(self) -> bool:
-        """Return whether the same batches are still there and intact, by position and offset. Raises OpenError."""
+        """Return True if the same batches are still there and intact, by position and offset. Raises OpenError."""
         bounds = FetchBounds(self.first_offset, self.next_offset, len(self), takes_any_first=True)
         with LogFile(self.log.path, buffer_size=READ_AT_ONCE) as log_file:
             plan = next(plan_fetches(readable_batches(log_file.runs(self.ranges[0].position)), bounds))
@@ -273,7 +273,7 @@ _WHOLE = ("", 0)
 
 
 class _Place(NamedTuple):
-    """The place of the first batch at or after some offset: a segment's base offset, and a position in its log."""
+    """The place of the first batch at or after some offset: the base offset of a segment, and a position in its log."""
 
     base_offset: int
     position: int
@@ -297,7 +297,7 @@ class ServedPartition:
         settings: ServeSettings,
         plans: KnownPlans,
     ) -> None:
-        """Take the partition's name and directory.
+        """Take the partition name and directory.
 
         Args:
             topic: the topic's name for clients.

@@ -49,7 +49,7 @@ class ServeError(KsegError):
 
 
 class ServerTalk(NamedTuple):
-    """Receivers of a server's messages: `note` takes a line per request, `say` problems of the server."""
+    """Receivers of the messages of a server: `note` takes a line per request, `say` problems of the server."""
 
     note: Callable[[str], None]
     say: Callable[[str], None]

@@ -147,7 +147,7 @@ class Asker(Protocol):
     usage: Usage
 
     def is_gone(self) -> bool:
-        """Return whether nobody waits for the result."""
+        """Return True if nobody waits for the result."""
 
     async def hold(self, size: int) -> None:
         """Count the bytes that the work holds, at each interruption; wait until there is room."""
@@ -196,7 +196,7 @@ class Turns:
                 place.leave()
 
     def _next_place(self, place: _Gate | None, seconds: float) -> _Gate | None:
-        """Return the gate of work after some seconds, for short or for long work; None if it is full."""
+        """Return the gate of work after some seconds, for short or for long work, or None if it is full."""
         wanted = self._long if seconds >= SHORT_SECONDS else self._short
         if place is wanted or place is self._long:
             return place
@@ -253,7 +253,7 @@ class Room:
         self._waiting: list[_Waiting] = []
 
     async def take(self, holder: Holder, size: int) -> None:
-        """Set a holder's bytes, once there is room."""
+        """Set the bytes of a holder, once there is room."""
         if not size:
             self._free(holder)
             return

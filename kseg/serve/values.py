@@ -174,7 +174,7 @@ def address_text(address: Address) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Return True if only this machine can reach an address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -254,7 +254,7 @@ def stored_log(path: Path) -> StoredLog:
 
 @contextmanager
 def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
-    """Open the log's file, or its range in a store. Raises OpenError if it is gone or replaced."""
+    """Open the log file, or its range in a store. Raises OpenError if it is gone or replaced."""
     descriptor, _, source = open_ranged(log.path)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         found = os.fstat(descriptor)

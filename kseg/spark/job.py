@@ -153,7 +153,7 @@ def _own_variables() -> Iterator[None]:
 
 
 def _spark_home(archive: ClassArchive | None, scratch: Path) -> Path | None:
-    """Return a home with the files that Spark's start needs; None if the user has set one.
+    """Return a home with the files that Spark's start needs, or None if the user has set one.
 
     It lacks the zipped pyspark of Spark's own home, so that local workers import this process's pyspark. Otherwise each
     of them would compile the zipped one again, which costs three CPU seconds per start.
@@ -291,7 +291,7 @@ _Run = Callable[[Round, int, TaskProgress | None], list[Result]]
 
 
 def by_context(context: "SparkContext", parallelism: int, progress: ByteProgress | None = None) -> Execute:
-    """Execute orders in the tasks of a job, the largest first. Raises KsegError with the task's own message.
+    """Execute orders in the tasks of a job, largest first. Raises KsegError with the task's own message.
 
     No session is needed: Spark's SQL takes longer to load than everything else, here and in each Python worker. Of a
     task's attempts, one passes its results to the job; the results and files of the others are dropped.

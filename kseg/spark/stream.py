@@ -54,11 +54,11 @@ class Progress:
         return cls(_by_key(offsets), ids, _by_key(gone))
 
     def offset_of(self, key: Key) -> int | None:
-        """Return the next offset of a partition; None if it is new."""
+        """Return the next offset of a partition, or None if it is new."""
         return self.offsets.get(key, self.gone.get(key))
 
     def is_of_another(self, topic: str, topic_id: str | None) -> bool:
-        """Return whether the topic was recreated since, as far as ids are known."""
+        """Return True if the topic was recreated since, as far as ids are known."""
         known = self.topic_ids.get(topic)
         return known is not None and topic_id is not None and known != topic_id
 
@@ -122,7 +122,7 @@ def topic_ids(logs: Iterable[HeldLog]) -> dict[str, str]:
 
 
 def begin_of(start: Progress, key: Key, log: HeldLog) -> int:
-    """Return the first offset to read: the end of earlier reading, or the log's start if that is higher."""
+    """Return the first offset to read: the end of earlier reading, or the start of the log if that is higher."""
     known = start.offset_of(key)
     if known is None or start.is_of_another(key[0], log.replica.topic_id):
         return log.first
@@ -130,7 +130,7 @@ def begin_of(start: Progress, key: Key, log: HeldLog) -> int:
 
 
 def continue_from(start: Progress, held: HeldLogs, target: Progress | None) -> Progress:
-    """Return the progress that a stream can make from `start`, up to a target if there is one."""
+    """Return the progress that a stream can make from `start`, up to a target if it exists."""
     ends: dict[Key, int] = {}
     for key, log in held.items():
         if target is None:
@@ -319,7 +319,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
             talk("kseg: pyspark before 4.2 can't limit batches, so each reads all available records; update pyspark")
 
     def _must_wait(self, begin: Progress, ends: Progress, held: HeldLogs, limit: Any) -> bool:
-        """Return whether a batch would be too small, and not enough time has passed."""
+        """Return True if a batch would be too small, and not enough time has passed."""
         least = self.request.number("minOffsetsPerTrigger")
         if least is None or limit is None or type(limit).__name__ == "ReadAllAvailable":
             return False

@@ -261,7 +261,7 @@ DRIVER_STATUS = re.compile(r"User application exited with (?:status )?(\d+)")
 
 
 def cause_in(said: str, master: str) -> str | None:
-    """Return the cause of a failure, from all of Spark's lines; None if it is unknown."""
+    """Return the cause of a failure, from all of Spark's lines, or None if it is unknown."""
     for cause in CAUSES:
         found = cause.pattern.search(said)
         if found is not None:
@@ -270,7 +270,7 @@ def cause_in(said: str, master: str) -> str | None:
 
 
 def end_in(said: str) -> str | None:
-    """Return the words of spark-submit's own failure; None if it ended as the driver did."""
+    """Return the words of spark-submit's own failure, or None if it ended as the driver did."""
     found = [match[1] for pattern in _ENDS for match in pattern.finditer(said)]
     return found[-1] if found else None
 

@@ -213,7 +213,7 @@ class TaskOrder(NamedTuple):
         return cls(**{**members, "order": WorkOrder.from_json(members["order"])})
 
     def has_disorder(self) -> bool:
-        """Return whether the headers of its batches have offsets that don't rise."""
+        """Return True if the headers of its batches have offsets that don't rise."""
         fold = kernel.load().HeaderFold(Event.FALL)
         fold.passes_legacy = True
         for part in self.order.ranges:
@@ -226,7 +226,7 @@ class TaskOrder(NamedTuple):
         return False
 
     def next_offset(self) -> int | None:
-        """Return the first offset of the next order; None if there is none, or its header can't be read."""
+        """Return the first offset of the next order, or None if it doesn't exist, or its header can't be read."""
         if self.next is None:
             return None
         start, size = self.next.start, self.next.size

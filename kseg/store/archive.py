@@ -389,7 +389,7 @@ def _innermost(directory: str) -> str:
 
 
 def _has_directory(path: str) -> bool:
-    """Return whether a directory has another one in it, as no partition's has."""
+    """Return True if a directory has another one in it, as no partition's has."""
     with os.scandir(path) as entries:
         return any(entry.is_dir(follow_symlinks=False) for entry in entries)
 
@@ -407,7 +407,7 @@ def _needed_directory(inner: str) -> str:
 
 
 def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> bool:
-    """Return whether a member is one of Kafka's files, or next to them, below a needed directory.
+    """Return True if a member is one of Kafka's files, or next to them, below a needed directory.
 
     The checkpoints of the disk and the partition `beside` are needed too.
     """
@@ -425,7 +425,7 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
 
 
 def _inner_path(member: str, archive: str) -> str | None:
-    """Return a member's path without `.`; None for the archive's own directory.
+    """Return a member's path without `.`, or None for the archive's own directory.
 
     Raises ArchiveError if the path leads out of the archive.
     """

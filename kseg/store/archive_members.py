@@ -47,12 +47,12 @@ class Member(NamedTuple):
 
 
 def is_archive(first: bytes) -> bool:
-    """Return whether some bytes begin an archive; Kafka's logs begin differently."""
+    """Return True if some bytes begin an archive; Kafka's logs begin differently."""
     return first.startswith((_GZIP, _ZSTD, *_ZIP)) or first[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
 
 
 def is_zip(first: bytes) -> bool:
-    """Return whether some bytes begin a .zip, whose list of members is at its end."""
+    """Return True if some bytes begin a .zip, whose list of members is at its end."""
     return first.startswith(_ZIP)
 
 
@@ -101,7 +101,7 @@ def opened_compressed(file: BinaryIO) -> IO[bytes]:
 
 
 def compressed_start(first: bytes) -> bytes | None:
-    """Return the first decompressed bytes; None if the input isn't gzip or zstd, or if it contains a tar."""
+    """Return the first decompressed bytes, or None if the input isn't gzip or zstd, or if it contains a tar."""
     if not first.startswith((_GZIP, _ZSTD)):
         return None
     try:
@@ -167,7 +167,7 @@ class _ZstdStream:
 
 
 class _MeteredStream:
-    """A stream that limits how many bytes a tar's headers can read at once, whatever sizes they claim."""
+    """A stream that limits how many bytes the headers of a tar can read at once, whatever sizes they claim."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -191,7 +191,7 @@ class _MeteredStream:
         return piece
 
     def is_end(self, position: int) -> bool:
-        """Return whether the block of zeros that ends a tar is at a position."""
+        """Return True if the block of zeros that ends a tar is at a position."""
         tail = b"".join(self._tail)
         at = position - self._total + len(tail)
         block = tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""

@@ -40,7 +40,7 @@ class FilesOfHdfs:
 
     @cached_property
     def _web(self) -> Any:
-        """The WebHDFS client of fsspec, which offers more than pyarrow's interface; None for libhdfs."""
+        """The WebHDFS client of fsspec, which offers more than pyarrow's interface, or None for libhdfs."""
         return getattr(getattr(self._system, "handler", None), "fs", None)
 
     def _path(self, key: str) -> str:
@@ -68,7 +68,7 @@ class FilesOfHdfs:
             yield found
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return a file; None if there is none. Raises OpenError."""
+        """Return a file, or None if it doesn't exist. Raises OpenError."""
         from pyarrow import fs
 
         with self._errors("looked at", key):

@@ -26,14 +26,14 @@ SHARE_OF_FREE = 0.25
 
 
 def leads_inside(path: str) -> bool:
-    """Return whether the name of a path is `-`, a compressed file, or may lead into an archive; opens nothing."""
+    """Return True if the name of a path is `-`, a compressed file, or may lead into an archive; opens nothing."""
     if path == STANDARD_INPUT or is_compressed_file(path):
         return True
     return any(part.lower().endswith(ENDINGS) for part in path.split("/"))
 
 
 def is_compressed_file(path: str) -> bool:
-    """Return whether a path names one of Kafka's files, compressed."""
+    """Return True if a path names one of Kafka's files, compressed."""
     name, ending = os.path.splitext(path)  # noqa: PTH122
     return ending in COMPRESSED and parse_file_name(name).kind is not FileKind.UNKNOWN
 
@@ -49,7 +49,7 @@ def split_path(path: str) -> tuple[str | None, str]:
 
 
 def is_pattern(path: str) -> bool:
-    """Return whether a path has characters that are special in a shell's globs; a URL never has."""
+    """Return True if a path has characters that are special in a shell's globs; a URL never has."""
     return "://" not in path and not set(path).isdisjoint("*?[")
 
 
@@ -186,7 +186,7 @@ def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
 
 
 def is_host(text: str) -> bool:
-    """Return whether a text can precede a URL's path: a host, perhaps with a user and a port."""
+    """Return True if a text can precede a URL path: a host, perhaps with a user and a port."""
     found = re.fullmatch(_HOST, text, re.IGNORECASE)
     if found is None or int(found[2] or 0) > _LARGEST_PORT:
         return False
@@ -200,7 +200,7 @@ def is_host(text: str) -> bool:
 
 
 def is_remote(path: str) -> bool:
-    """Return whether a path is a URL."""
+    """Return True if a path is a URL."""
     return "://" in path
 
 

@@ -208,7 +208,7 @@ class ObjectsOfStore:
             skipped = max(skipped - len(found), 0)
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return an object; None if there is none. Raises OpenError, or ClusterError if the store fails."""
+        """Return an object, or None if it doesn't exist. Raises OpenError, or ClusterError if the store fails."""
         try:
             found = self._answer(lambda: self._store.head(self._prefix + key), f"{self.name}/{key}")
         except FileNotFoundError:
@@ -337,7 +337,7 @@ def library_errors() -> tuple[type[Exception], ...]:
 
 
 def _is_librarys(error: BaseException) -> bool:
-    """Return whether obstore raised an error or panicked."""
+    """Return True if obstore raised an error or panicked."""
     return isinstance(error, library_errors()) or type(error).__name__ in _PANICS
 
 

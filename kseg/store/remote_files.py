@@ -42,7 +42,7 @@ class Store(ObjectStore, Protocol):
     """A store that can be written to. Errors are KsegErrors, unless a method names others."""
 
     def stat(self, key: str) -> StoredObject | None:
-        """Return an object; None if there is none."""
+        """Return an object, or None if it doesn't exist."""
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
         """Write an object completely; with `if_absent`, return False if one exists."""
@@ -83,7 +83,7 @@ def _store_and_key(url: str) -> tuple[Store, str]:
 
 
 def is_hdfs(url: str) -> bool:
-    """Return whether a URL is one of HDFS, which renames files as disks do."""
+    """Return True if a URL is one of HDFS, which renames files as disks do."""
     return is_remote(url) and parse_url(url).kind is StoreKind.HDFS
 
 

@@ -169,7 +169,7 @@ def _s3(bucket: str) -> StoreSettings:
 
 
 def _has_profile() -> bool:
-    """Return whether a profile is named or profile files exist: only then is botocore imported.
+    """Return True if a profile is named or profile files exist: only then is botocore imported.
 
     botocore is also needed for credentials of a container's role that object_store can't request.
     """

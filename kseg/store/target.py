@@ -75,7 +75,7 @@ def _directories_read(path: Path) -> Iterator[Path]:
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Return a directory's device and inode; None if it doesn't exist."""
+    """Return a directory's device and inode, or None if it doesn't exist."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:

@@ -79,15 +79,15 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
         yield from super().walk(path, *arguments, **options, on_error=_raise_unless_gone)
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Return whether a path exists."""
+        """Return True if a path exists."""
         return self._type(path) is not None
 
     def isfile(self, path: str) -> bool:
-        """Return whether a path is a file."""
+        """Return True if a path is a file."""
         return self._type(path) == "file"
 
     def isdir(self, path: str) -> bool:
-        """Return whether a path is a folder."""
+        """Return True if a path is a folder."""
         return self._type(path) == "directory"
 
     def _connect(self) -> None:

@@ -42,6 +42,6 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def find_settled_ns(directory: Path) -> int:
-    """Return the last change of a directory's names, as `DirectoryNames.settled_ns`."""
+    """Return the last change of the names of a directory, as `DirectoryNames.settled_ns`."""
     changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
     return changed if time.time_ns() - changed > 1_000_000_000 else 0

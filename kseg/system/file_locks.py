@@ -9,7 +9,7 @@ _FLOCK = "hhqqi4x"
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds a file's lock, as the JVM takes it. Queries the kernel, and takes no lock.
+    """Return True if a process holds a file's lock, as the JVM takes it. Queries the kernel, and takes no lock.
 
     Only on Linux: other systems have another structure, and trying a lock could keep a broker from starting.
     """

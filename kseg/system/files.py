@@ -77,7 +77,7 @@ def _seek(descriptor: int, position: int, end: int, whence: int | None, *, after
 
 
 def cache_directory() -> Path | None:
-    """Return `kseg` in XDG_CACHE_HOME, else in `~/.cache`; None without a home. It need not exist.
+    """Return `kseg` in XDG_CACHE_HOME, else in `~/.cache`, or None if there is no home. It need not exist.
 
     Source: the XDG Base Directory Specification, by which a relative path is ignored.
     """

@@ -115,7 +115,7 @@ class HeldDirectory:
         return descriptor
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return the status of a name itself, not of its target; None if it doesn't exist."""
+        """Return the status of a name itself, not of its target, or None if it doesn't exist."""
         try:
             with self.place(name) as (descriptor, last):
                 return os.stat(last, dir_fd=descriptor, follow_symlinks=False)

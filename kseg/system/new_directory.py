@@ -32,7 +32,7 @@ class Processes:
         }
 
     def is_over(self, process: Mapping[str, Any]) -> bool | None:
-        """Return whether a process that `own` described has ended; None if it can't be determined here."""
+        """Return True if a process that `own` described has ended; None if it can't be determined here."""
         own = self.own()
         if own["boot"] is None or any(own[name] != process[name] for name in ("boot", "namespace")):
             return None
@@ -153,7 +153,7 @@ def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a directory, and return the descriptor; None without locks, as on some network file systems.
+    """Lock a directory, and return the descriptor, or None without locks, as on some network file systems.
 
     Raises BlockingIOError if another process holds the lock; OSError if it isn't a directory.
     """
@@ -172,7 +172,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _is_still(path: Path, lock: int) -> bool:
-    """Return whether the path still leads to the locked directory."""
+    """Return True if the path still leads to the locked directory."""
     with suppress(OSError):
         found, own = path.lstat(), os.fstat(lock)
         return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)

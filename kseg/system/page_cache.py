@@ -94,7 +94,7 @@ def resident_pages(descriptor: int, size: int) -> "array[int] | None":
 
 
 def _pages_of(descriptor: int, position: int, size: int) -> bytes | None:
-    """Return a byte per page, 1 if it is in memory; None if the system can't tell."""
+    """Return a byte per page, 1 if it is in memory, or None if the system can't tell."""
     library = _io_priority_library()
     address = library.mmap(None, size, _READABLE, _SHARED_MAPPING, descriptor, position)
     if address in (None, _FAILED):
@@ -132,12 +132,12 @@ _CACHESTAT = 451
 
 
 def tells_cache() -> bool:
-    """Return whether the system reports the page cache's contents: only Linux does."""
+    """Return True if the system reports the page cache's contents: only Linux does."""
     return sys.platform == "linux"
 
 
 def cached_size(path: Path) -> int | None:
-    """Return the bytes of a file in memory, in complete pages; None if the system can't tell, or the file is gone.
+    """Return the bytes of a file in memory, in complete pages, or None if the system can't tell, or the file is gone.
 
     Reads nothing. Returns None for files that the user neither owns nor may write.
     """

@@ -117,7 +117,7 @@ class PlacedPath(PosixPath):
 
     @property
     def source(self) -> RangedBytes | None:
-        """The remote bytes of the file; None if it has its own."""
+        """The remote bytes of the file, or None if it has its own."""
         return self.placement.sources.get(os.fspath(self))
 
     def let_stand_for(self, source: RangedBytes) -> None:
@@ -223,7 +223,7 @@ def path_of_name(name: str) -> Path:
 
 
 def is_far(path: StrPath) -> bool:
-    """Return whether reading at a path waits for a store."""
+    """Return True if reading at a path waits for a store."""
     return isinstance(path, PlacedPath) and path.placement.is_far
 
 

@@ -159,7 +159,7 @@ def _begin_turns(
 
 
 def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:
-    """Send a process the next item, if there is one; return it."""
+    """Send a process the next item, if it exists; return it."""
     following = next(waiting, None)
     if following is not None:
         try:

@@ -69,7 +69,7 @@ def processors() -> int:
 
 
 def are_worth_processes(costs: Collection[int]) -> bool:
-    """Return whether processes gain more than they cost to start, for parts of work with these bytes to read."""
+    """Return True if processes gain more than they cost to start, for parts of work with these bytes to read."""
     return len(costs) > 1 and sum(costs) >= WORTH_PROCESSES
 
 

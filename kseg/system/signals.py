@@ -50,7 +50,7 @@ def interrupted_status() -> int:
 
 
 def was_asked_to_end() -> bool:
-    """Return whether the signal was meant for kseg, unlike Ctrl-C, which a terminal sends to all its processes."""
+    """Return True if the signal was meant for kseg, unlike Ctrl-C, which a terminal sends to all its processes."""
     return _Ended.number not in (None, signal.SIGINT)
 
 

@@ -112,7 +112,7 @@ def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator
 
 
 def _trouble_of(cause: NamedCause, found: CheckUp | None) -> Trouble | None:
-    """Return the doctor's finding about a cause at the place that the line names; None if there is none."""
+    """Return the doctor's finding about a cause at the place that the line names, or None if it doesn't exist."""
     fitting = [
         each for each in (found.troubles if found else ()) if each.id in cause.ids and _is_there(cause.place, each)
     ]
@@ -120,7 +120,7 @@ def _trouble_of(cause: NamedCause, found: CheckUp | None) -> Trouble | None:
 
 
 def _is_there(place: str, trouble: Trouble) -> bool:
-    """Return whether a finding is at a place of the broker: in this partition, or in a file of this name.
+    """Return True if a finding is at a place of the broker: in this partition, or in a file of this name.
 
     The given directories may be copies, so only the ends of paths are compared.
     """

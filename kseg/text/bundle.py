@@ -144,7 +144,7 @@ class _Objects:
         return found
 
     def _safe(self, name: str, value: object, kept: frozenset[str]) -> object:
-        """Return a value without names; None for an unknown value, and for one that must not be shown."""
+        """Return a value without names, or None for an unknown value, and for one that must not be shown."""
         if value is None or isinstance(value, int | float) or name in kept:
             return value
         if isinstance(value, str):

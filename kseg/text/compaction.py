@@ -151,7 +151,7 @@ class RetainedSum:
     _seen: set[tuple[str | None, int | None]] = field(default_factory=set)
 
     def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
-        """Add a partition's directory."""
+        """Add a partition directory."""
         going = [each.segment.size for each in retained if not each.is_kept]
         self.partitions += 1
         if partition.name is not None:

@@ -293,7 +293,7 @@ def _verdict_text(diff: PartitionDiff) -> str:
 
 
 def _is_worth_telling(diff: PartitionDiff, copy: ComparedCopy) -> bool:
-    """Return whether an identical copy has parts that aren't compared.
+    """Return True if an identical copy has parts that aren't compared.
 
     Such parts are records below the other copies' start, and records that have been removed.
     """

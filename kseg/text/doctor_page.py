@@ -142,7 +142,7 @@ def _title(alike: list[Trouble]) -> StyledLine:
 
 
 def _home(each: Trouble) -> object:
-    """Return the partition of a trouble; None if it concerns no partition."""
+    """Return the partition of a trouble, or None if it concerns no partition."""
     if each.topic is not None:
         return each.topic, each.partition
     named = (parse_partition_directory(path) for path in (each.file, each.file.parent))

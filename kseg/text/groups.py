@@ -28,7 +28,7 @@ Lagging = TypeVar("Lagging", OffsetCommit, SharePartition)
 
 
 def unless_negative(number: int) -> int | None:
-    """Return a number; None for a negative number, which means none."""
+    """Return a number, or None for a negative number, which means none."""
     return None if number < 0 else number
 
 
@@ -45,17 +45,17 @@ class MemberRow(NamedTuple):
 
 
 def member_rows(groups: Iterable[Group]) -> Iterator[MemberRow]:
-    """Yield the members of some groups."""
+    """Yield the members of the given groups."""
     return (MemberRow(group, member) for group in groups for member in group.members)
 
 
 def commit_rows(groups: Iterable[Group]) -> list[OffsetCommit]:
-    """Return the commits of some groups, largest lag first."""
+    """Return the commits of the given groups, largest lag first."""
     return _largest_lag_first(commit for group in groups for commit in (*group.commits, *group.pending_commits))
 
 
 def share_partition_rows(groups: Iterable[Group]) -> list[SharePartition]:
-    """Return the share-partitions of some groups, largest lag first."""
+    """Return the share-partitions of the given groups, largest lag first."""
     return _largest_lag_first(partition for group in groups for partition in group.share_partitions)
 
 
@@ -143,7 +143,7 @@ def _task_object(tasks: AssignedTasks) -> dict[str, object]:
 
 
 def _assignment(member: GroupMember) -> list[dict[str, object]] | None:
-    """Return the assignment of a member: topics, or tasks of a streams application; None if unknown."""
+    """Return the assignment of a member: topics, or tasks of a streams application, or None if unknown."""
     return _format_assigned(member.assignment, member.tasks)
 
 
@@ -286,7 +286,7 @@ MEMBERS: Section[MemberRow] = Section(
 
 
 class _LagRow(NamedTuple):
-    """A partition that a group reads, and its lag; None if unknown."""
+    """A partition that a group reads, and its lag, or None if unknown."""
 
     partition: str
     lag: int | None

@@ -93,7 +93,7 @@ class SentRecord(NamedTuple):
         return MEANINGS[_content(self.key), _content(self.value)]
 
     def refusal(self) -> str | None:
-        """Return why kcat can't send the record; None if it can."""
+        """Return why kcat can't send the record, or None if it can."""
         if not self.meanings:
             return "it has no key and an empty value: kcat skips it"
         if self.size > LARGEST_RECORD:

@@ -11,7 +11,7 @@ from kseg.times import duration_text, time_text
 
 
 def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | None:
-    """Return why a commit or share-partition lags, most important reason first; None if there is no reason.
+    """Return why a commit or share-partition lags, most important reason first, or None if there is no reason.
 
     A lag that isn't known has the reason for that. No time in it is a producer's.
     """

@@ -428,7 +428,7 @@ def _time_text(timestamp: object, zone: tzinfo) -> str:
 
 
 def _is_shown(column: Column[Any]) -> bool:
-    """Return whether people see a column; a bar has no title, since it belongs to the preceding column."""
+    """Return True if people see a column; a bar has no title, since it belongs to the preceding column."""
     return column.title != NOT_SHOWN or not column.name
 
 

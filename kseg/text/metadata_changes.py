@@ -109,7 +109,7 @@ _LABELS: Mapping[str, str] = MappingProxyType(
 
 
 def changed_kind(show: str | None) -> str | None:
-    """Return the kind of changes for a kind of rows, as --show names it; None for all.
+    """Return the kind of changes for a kind of rows, as --show names it, or None for all.
 
     Raises UsageError for one that changes only as part of another.
     """
@@ -185,7 +185,7 @@ def _describe(change: Change, texts: Mapping[str, str]) -> str:
 
 
 def _label(member: str) -> str:
-    """A member's name in words."""
+    """A member name in words."""
     words = re.sub("([A-Z])", r" \1", member).lower()
     return _LABELS.get(member, words.removeprefix("is ").removesuffix(" timestamp"))
 

@@ -131,7 +131,7 @@ def _command(lowered: LoweredTopic, bootstrap_server: str) -> str:
 
 
 def _undo(lowered: LoweredTopic, bootstrap_server: str) -> str | None:
-    """Return the command that restores the settings; None if the former settings are unknown."""
+    """Return the command that restores the settings, or None if the former settings are unknown."""
     if lowered.own_value is not None:
         value = shlex.quote(f"{lowered.setting}={lowered.own_value}")
         return f"{_alter(lowered, bootstrap_server)} --add-config {value}"
@@ -144,7 +144,7 @@ def _alter(lowered: LoweredTopic, bootstrap_server: str) -> str:
 
 
 def cleaning_text(cleaning: Cleaning) -> str:
-    """Return whether the cleaner would take the partition, and why not."""
+    """Return True if the cleaner would take the partition, and why not."""
     return _TEXTS[cleaning.verdict](cleaning)
 
 

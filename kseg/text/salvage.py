@@ -59,7 +59,7 @@ def advice_on_loss(topic: str) -> str:
 
 
 def reset_command(topic: str | None, partition: int | None, offset: int, group: str = "--group GROUP") -> str | None:
-    """Return the command that moves a consumer group to an offset; None for an internal topic.
+    """Return the command that moves a consumer group to an offset, or None for an internal topic.
 
     Source: ConsumerGroupCommand. group: the option that names it.
     """
@@ -72,7 +72,7 @@ def reset_command(topic: str | None, partition: int | None, offset: int, group: 
 
 
 def _hole_command(salvage: Salvage, hole: Hole) -> str | None:
-    """Return the command that moves a consumer group past a hole; None if there is no log."""
+    """Return the command that moves a consumer group past a hole, or None if there is no log."""
     offset = hole.first if hole.next_good is None else hole.next_good
     return None if salvage.is_foreign else reset_command(salvage.topic, salvage.partition, offset)
 
@@ -326,7 +326,7 @@ def write_report(report: SalvageReport, form: Form) -> None:
 
 
 def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterator[str]:
-    """Yield each segment's file, offsets, batches and bytes, and Kafka's rule for the roll, if one applied."""
+    """Yield each segment file, offsets, batches and bytes, and Kafka's rule for the roll, if one applied."""
     for segment in segments:
         offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
         rolled = "" if segment.rolled in (RollReason.ACTIVE, RollReason.UNKNOWN) else f", rolled by {segment.rolled}"
@@ -347,7 +347,7 @@ def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
 
 
 def left_open_line(sliced: Sliced) -> str | None:
-    """Return a line about the transactions that a piece leaves open; None if there are none."""
+    """Return a line about the transactions that a piece leaves open, or None if there are none."""
     opened = sliced.open_transactions
     if not opened:
         return None

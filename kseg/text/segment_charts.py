@@ -56,7 +56,7 @@ def _by_partition(found: Iterator[Row]) -> Iterator[Row]:
 def segment_chart(
     rows: Sequence[SegmentRow], canvas: Canvas, size: Callable[[int], str], zone: tzinfo = UTC
 ) -> Iterator[str]:
-    """Draw a partition's segments as bars along time, or along offsets if a segment with records has no time."""
+    """Draw the segments of a partition as bars along time, or along offsets if a segment with records has no time."""
     yield partition_line(rows[0].partition, size, zone)
     spans = _times(rows)
     is_of_time = spans is not None
@@ -82,7 +82,7 @@ def segment_chart(
 
 
 def _times(rows: Sequence[SegmentRow]) -> list[Span | None] | None:
-    """Return the span of times of each segment; None if a segment with records has no time."""
+    """Return the span of times of each segment, or None if a segment with records has no time."""
     spans: list[Span | None] = []
     for row in rows:
         first, largest = row.segment.first_timestamp, row.segment.largest_timestamp

@@ -57,12 +57,12 @@ class TransactionRow(NamedTuple):
 
     @property
     def is_hanging(self) -> bool | None:
-        """True if nobody will end the transaction; None if unknown."""
+        """True if nobody will end the transaction, or None if unknown."""
         return False if self.verdict is None else self.verdict.is_hanging
 
     @property
     def coordinator(self) -> CoordinatorTransaction | None:
-        """The coordinator's entry that ends an open transaction; None if there is none or it is unknown."""
+        """The coordinator's entry that ends an open transaction, or None if it doesn't exist or it is unknown."""
         return self.verdict.coordinator if self.verdict is not None and self.verdict.is_coordinated else None
 
     @property
@@ -155,7 +155,7 @@ class StableRow(NamedTuple):
 
 
 class TransactionRows:
-    """Rows of transactions, read from partitions one after another.
+    """Rows of transactions, read from partitions in order.
 
     age_ms: the time that coordinators' times are counted to; by default the given time. zone: time zone of times in
     lines. After all rows: has_ages: whether any row has an age. found_bad: whether a transaction hangs or is overdue.
@@ -270,7 +270,7 @@ class TransactionRows:
                 self._sooner.append((True, *lines))
 
     def _sooner_text(self, coordinator: CoordinatorTransaction) -> str | None:
-        """Return when a transaction ends without the abort command; None if that text isn't needed."""
+        """Return when a transaction ends without the abort command, or None if that text isn't needed."""
         ends = end_text(coordinator, self.zone) if self._only_open else None
         return None if ends is None else f"{_state_text(coordinator)}; ends {ends}, or now with this command"
 

@@ -1,1 +1,1 @@
-"""Tiered storage: remote objects as a segment's files, read by ranges."""
+"""Tiered storage: remote objects as the files of a segment, read by ranges."""

@@ -123,7 +123,7 @@ def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int 
 
 
 def _standing_alone(segment: RemoteSegment, usable: int, local_start: int | None) -> Standing | None:
-    """Return the reason why a segment isn't used, regardless of the others; None if it may be used."""
+    """Return the reason why a segment isn't used, regardless of the others, or None if it may be used."""
     if segment.is_unfinished:
         return Standing.UNFINISHED
     if segment.log is None:
@@ -163,7 +163,7 @@ class PlacedPartition:
         return [choice for choice in self.choices if choice.is_used]
 
     def used_at(self, base_offset: int) -> Choice | None:
-        """Return the used segment with a base offset; None if the tier doesn't have one."""
+        """Return the used segment with a base offset, or None if the tier doesn't have one."""
         return next((choice for choice in self.used if choice.segment.base_offset == base_offset), None)
 
     def place_of(self, segment: RemoteSegment) -> str:
@@ -172,12 +172,12 @@ class PlacedPartition:
 
 
 def are_of_tiers(paths: Iterable[Path]) -> bool:
-    """Return whether any path leads to a directory that represents partitions of a tier."""
+    """Return True if any path leads to a directory that represents partitions of a tier."""
     return any(isinstance(path, PlacedPath) and any(path.placement.partitions) for path in paths)
 
 
 def placed_at(directory: Path) -> PlacedPartition | None:
-    """Return the partition of a tier that a directory represents; None for an ordinary directory."""
+    """Return the partition of a tier that a directory represents, or None for an ordinary directory."""
     if not isinstance(directory, PlacedPath):
         return None
     placement = directory.placement

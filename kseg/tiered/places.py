@@ -97,7 +97,7 @@ whose code isn't public; SegmentUtils of Pinterest's uploader.
 
 
 class ObjectName(NamedTuple):
-    """The parts of an object's key.
+    """The parts of an object key.
 
     folder: the prefix that all objects of a partition share. base_offset, epoch: None if the key has none. suffix: of a
     segment's file, or the name of a file next to the segments.
@@ -156,7 +156,7 @@ _FIRST_OBJECTS = 1000
 
 
 def begins_as_tier(url: str) -> bool:
-    """Return whether the first objects at a URL have names of a remote tier, rather than of a broker's own files.
+    """Return True if the first objects at a URL have names of a remote tier, rather than of a broker's own files.
 
     Makes one request. Returns False, too, if the objects can't be listed.
     """
@@ -194,7 +194,7 @@ def url_of(path: str) -> str:
 
 
 def tier_at(path: str) -> tuple[str, str] | None:
-    """Return the root of the tier that a path leads to, and the path below it; None if it leads to no tier.
+    """Return the root of the tier that a path leads to, and the path below it, or None if it leads to no tier.
 
     A root is a URL or a directory. The path below it names a partition as a broker would, or one of its files.
     """
@@ -224,7 +224,7 @@ def _of_file(path: str) -> tuple[str, str] | None:
 
 
 def is_tier(directory: str) -> bool:
-    """Return whether a directory holds a remote tier, and no broker's partitions near its top."""
+    """Return True if a directory holds a remote tier, and no broker's partitions near its top."""
     root = os.path.abspath(directory)  # noqa: PTH100
     near, deep = _folders(root, _ORDINARY_LEVELS), _folders(root, DEEPEST)
     for folder, names in chain(islice(near, MOST_FOLDERS), islice(deep, MOST_FOLDERS)):

@@ -10,7 +10,7 @@ from kseg.tiered.segment_bytes import StoredPart
 
 
 class ObjectProblem(NamedTuple):
-    """A problem of an object: a finding's id, the object's key, and a description."""
+    """A problem of an object: a finding's id, the object key, and a description."""
 
     finding: str
     key: str
@@ -44,7 +44,7 @@ class RemoteSegment:
 
     @property
     def log(self) -> StoredPart | None:
-        """The stored log; None if it is missing."""
+        """The stored log, or None if it is missing."""
         return self.files.get(FileKind.LOG)
 
     @property
@@ -54,7 +54,7 @@ class RemoteSegment:
 
     @property
     def key_id(self) -> str | None:
-        """The id of the key pair that encrypts it; None if it isn't encrypted."""
+        """The id of the key pair that encrypts it, or None if it isn't encrypted."""
         return None if self.log is None or self.log.seal is None else self.log.seal.key_id
 
 
@@ -71,5 +71,5 @@ class RemotePartition:
 
     @property
     def directory_name(self) -> str:
-        """The name of the partition's directory on a broker."""
+        """The name of the partition directory on a broker."""
         return f"{self.topic}-{self.partition}"

@@ -127,7 +127,7 @@ class PrivateKeys:
         return PrivateKeys, (self._files,)
 
     def has(self, key_id: str) -> bool:
-        """Return whether the private key of a pair was given."""
+        """Return True if the private key of a pair was given."""
         return key_id in self._files
 
     def segment_key(self, seal: Seal) -> bytes:

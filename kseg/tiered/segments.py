@@ -75,7 +75,7 @@ def _any_name(uploads: dict[tuple[int | None, str | None], Upload]) -> ObjectNam
 
 
 def _is_wanted(name: ObjectName, takes: Callable[[str, int], bool]) -> bool:
-    """Return whether a partition may be wanted.
+    """Return True if a partition may be wanted.
 
     A key's prefix needn't end in a slash, so the topic may be any suffix of the name.
     """
@@ -93,7 +93,7 @@ class _FoundSegment(NamedTuple):
 def _topic(
     store: ObjectStore, name: ObjectName, by_manifests: list[str | None], beside: Upload
 ) -> tuple[str, str | None]:
-    """Return a topic's name and id, from a manifest if one has them: a key's prefix needn't end in a slash."""
+    """Return a topic name and id, from a manifest if one has them: a key's prefix needn't end in a slash."""
     topic = next((each for each in by_manifests if each is not None and name.topic.endswith(each)), name.topic)
     topic_id = name.topic_id
     if topic_id is None and SIDE_FILES[1] in beside:
@@ -167,7 +167,7 @@ def _missing_files(layout: TierLayout, key: str, files: dict[FileKind, StoredPar
 
 
 def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
-    """Return the offset of a log's first batch; None if there is none."""
+    """Return the offset of a log's first batch, or None if it doesn't exist."""
     try:
         first = store.read(log.key, 0, min(log.size, _OFFSET_SIZE))
     except OSError:

@@ -74,7 +74,7 @@ def offsets_problem(batch: CheckedBatch) -> str | None:
 
 
 def _rise_within(offsets: list[int], first: int, last: int) -> bool:
-    """Return whether offsets increase strictly, from at least first to at most last."""
+    """Return True if offsets increase strictly, from at least first to at most last."""
     if offsets[0] < first or offsets[-1] > last:
         return False
     if len(offsets) == last - first + 1 and offsets[0] == first and offsets == list(range(first, last + 1)):
@@ -83,7 +83,7 @@ def _rise_within(offsets: list[int], first: int, last: int) -> bool:
 
 
 def checked_rows(log_file: LogFile, piece: Slice, first: int, last: int) -> Iterator[CheckedBatch | Damage]:
-    """Yield the batches of a slice's rows first … last - 1; one with a wrong CRC is a damage of its size."""
+    """Yield the batches of the rows of a slice first … last - 1; one with a wrong CRC is a damage of its size."""
     run, bodies = piece.run, piece.bodies
     columns = kernel.load().columns(run.buffer, run.rows, first, last, run.position, bodies, first_body=piece.first)
     records = _RecordColumns(columns, piece)
@@ -154,7 +154,7 @@ class _RecordColumns:
         )
 
     def _inner_damage(self, header: BatchHeader, start: int, end: int) -> Damage | None:
-        """Return the damage of a wrapper's messages, which have CRCs of their own."""
+        """Return the damage of the messages of a wrapper, which have CRCs of their own."""
         if header.magic >= 2 or all(self._valid[start:end]):
             return None
         detail = f"the CRC of inner message {bytes(self._valid[start:end]).index(0)} is wrong"
@@ -203,11 +203,11 @@ class SelectedScope:
         return bool(self._positions)
 
     def takes(self, segment: SegmentFiles) -> bool:
-        """Return whether to check a segment: it may have selected records, or damage instead of them."""
+        """Return True if to check a segment: it may have selected records, or damage instead of them."""
         return segment.base_offset in self._segments
 
     def covers(self, finding: Finding) -> bool:
-        """Return whether a finding is about a batch with a selected record, a possible one, or their indexes.
+        """Return True if a finding is about a batch with a selected record, a possible one, or their indexes.
 
         Damage has no key, no producer and no timestamp: it counts wherever offsets don't exclude it.
         """
@@ -246,7 +246,7 @@ def _offsets_around(path: Path, position: int) -> tuple[int | None, int | None]:
 
 
 def _next_offset(fold: HeaderFold) -> int | None:
-    """Return the offset after the last batch passed; None if there is none."""
+    """Return the offset after the last batch passed, or None if it doesn't exist."""
     return fold.last_offset + 1 if fold.batches else None
 
 

@@ -51,7 +51,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
 def _compare_epochs(
     partition: PartitionLog, path: Path, entries: Sequence[tuple[int, int]], log: LogChecks, findings: Findings
 ) -> None:
-    """Compare the file's entries with the epochs of the batches, and with the log's end."""
+    """Compare the file's entries with the epochs of the batches, and with the end of the log."""
     cleared = []
     for found in log.epochs:
         stored = stored_epoch(entries, found.offset)
@@ -69,7 +69,7 @@ def _compare_epochs(
 
 
 def _is_copy_of_segments(partition: PartitionLog) -> bool:
-    """Return whether segments were copied without a broker's other files."""
+    """Return True if segments were copied without a broker's other files."""
     return not partition.snapshots and not (partition.path / PARTITION_METADATA).exists()
 
 
@@ -90,7 +90,7 @@ def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], 
 
 
 def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
-    """Compare the partition's entries in the log directory's checkpoints with the log's end."""
+    """Compare the partition's entries in the log directory's checkpoints with the end of the log."""
     checkpoints = partition.checkpoints()
     end = end or 0
     for field in ("recovery_point", "high_watermark"):
@@ -115,7 +115,7 @@ def _add_checkpoint(
     *,
     lost_from: int | None = None,
 ) -> None:
-    """Report a checkpoint. lost_from: the log's first offset if the log itself is lost, not only its end."""
+    """Report a checkpoint. lost_from: the first offset of the log if the log itself is lost, not only its end."""
     offset, end = offsets
     path = partition.path.absolute()
     sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
@@ -143,7 +143,7 @@ def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
 
 
 def _has_records(partition: PartitionLog, slot: int | None, base: int) -> bool:
-    """Return whether the log continues after an offset; in a compacted one any later offset is enough."""
+    """Return True if the log continues after an offset; in a compacted one any later offset is enough."""
     try:
         if partition.was_compacted():
             return partition.read_log_end_offset() > base
@@ -154,7 +154,7 @@ def _has_records(partition: PartitionLog, slot: int | None, base: int) -> bool:
 
 
 def check_directory(partition: PartitionLog, findings: Findings) -> None:
-    """Check the partition's directory: its name, its id, files that shouldn't stay."""
+    """Check the partition directory: its name, its id, files that shouldn't stay."""
     if partition.state is not None:
         findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
     leftovers = [file.name for file in partition.leftovers]
@@ -217,7 +217,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_offset(stem: str) -> bool:
-    """Return whether a broker can read a name as an offset. Source: Long.parseLong."""
+    """Return True if a broker can read a name as an offset. Source: Long.parseLong."""
     return stem.isdecimal() and int(stem) <= MAXIMUM_OFFSET
 
 
@@ -245,7 +245,7 @@ _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)
 
 
 def check_tier(partition: PartitionLog, findings: Findings) -> None:
-    """Report problems of the objects with a partition's segments; nothing for a local one."""
+    """Report problems of the objects with the segments of a partition; nothing for a local one."""
     placed = placed_at(partition.path)
     if placed is None:
         return

@@ -96,22 +96,22 @@ def _identity_problem(identity: DirectoryIdentity) -> str | None:
 
 
 def _is_of_kraft(log_dir: Path) -> bool:
-    """Return whether a directory has files that only a KRaft node writes."""
+    """Return True if a directory has files that only a KRaft node writes."""
     return any((log_dir / name).exists() for name in (BOOTSTRAP_CHECKPOINT, _OWN_METADATA))
 
 
 def _is_of_node(log_dir: LogDir) -> bool:
-    """Return whether a directory has files that only a node writes, outside of partitions' directories."""
+    """Return True if a directory has files that only a node writes, outside of partitions' directories."""
     return any(parse_file_name(name).kind in KINDS_OF_LOG_DIR for name in log_dir.names.files)
 
 
 def _has_topics(log_dir: LogDir) -> bool:
-    """Return whether a broker uses it: a controller reads only its own partition."""
+    """Return True if a broker uses it: a controller reads only its own partition."""
     return any(path.name != _OWN_METADATA for path in log_dir.directories)
 
 
 def _is_partitions(name: str) -> bool:
-    """Return whether a broker starts with a directory of this name. Source: UnifiedLog.parseTopicPartitionName."""
+    """Return True if a broker starts with a directory of this name. Source: UnifiedLog.parseTopicPartitionName."""
     if name in _ALLOWED or parse_partition_directory(name) is not None:
         return True
     topic, dash, number = name.rpartition("-")
@@ -136,7 +136,7 @@ def _paths_read(log_dir: LogDir) -> Iterator[Path]:
 
 
 def _is_read(name: str) -> bool:
-    """Return whether a node reads a file or directory of a log directory, and needs it."""
+    """Return True if a node reads a file or directory of a log directory, and needs it."""
     if parse_partition_directory(name) is not None or name == BOOTSTRAP_CHECKPOINT:
         return True
     kind = parse_file_name(name).kind
@@ -155,7 +155,7 @@ def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) 
 
 
 def _find_emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
-    """Return directories without any log, of partitions that had records by the checkpoints."""
+    """Return directories without any log, of partitions that had records according to the checkpoints."""
     found: dict[Path, Checkpoints] = {}
     for path in log_dir.directories:
         name = parse_partition_directory(path)
@@ -171,12 +171,12 @@ def _find_emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
 
 
 def _is_empty(names: DirectoryNames | None) -> bool:
-    """Return whether a partition's directory certainly has no file with an offset in its name."""
+    """Return True if a partition directory certainly has no file with an offset in its name."""
     return names is not None and not any(parse_file_name(name).base_offset is not None for name in names.files)
 
 
 def _is_written(name: str) -> bool:
-    """Return whether a broker writes to a file in place; others it only reads, and replaces by new ones."""
+    """Return True if a broker writes to a file in place; others it only reads, and replaces by new ones."""
     return parse_file_name(name).kind in _WRITTEN
 
 
@@ -226,7 +226,7 @@ def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
 
 
 def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
-    """Compare log directories with one node's id.
+    """Compare log directories with one node id.
 
     With metadata of their own, they may be nodes of different clusters.
     """
@@ -252,7 +252,7 @@ def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
 
 
 def _has_metadata(log_dir: LogDir) -> bool:
-    """Return whether there is any metadata: a log or a checkpoint."""
+    """Return True if there is any metadata: a log or a checkpoint."""
     return any(
         parse_file_name(path).kind in LOG_KINDS
         for path in (log_dir.path / _OWN_METADATA).glob("[0-9]*")
@@ -261,7 +261,7 @@ def _has_metadata(log_dir: LogDir) -> bool:
 
 
 def _is_whole(log_dir: LogDir) -> bool:
-    """Return whether it is a node's own disk, not a skeleton, by files that nobody copies with a partition."""
+    """Return True if it is a node's own disk, not a skeleton, by files that nobody copies with a partition."""
     has_sign = any((log_dir.path / str(kind)).exists() for kind in (FileKind.CLEAN_SHUTDOWN, FileKind.LOCK))
     return has_sign and 2 * len(_find_emptied(log_dir)) <= len(log_dir.directories)
 
@@ -279,7 +279,7 @@ def _size(directory: Path) -> int:
 
 
 def check_against_metadata(cluster: Cluster, findings: Findings, choice: PartitionChoice, largest: int | None) -> None:
-    """Compare each KRaft node's log directories with its cluster's metadata: topic ids, and missing partitions."""
+    """Compare each KRaft node's log directories with its cluster metadata: topic ids, and missing partitions."""
     nodes: dict[tuple[str | None, int | None], list[LogDir]] = defaultdict(list)
     for each in cluster.log_dirs:
         if each.identity.version == KRAFT_VERSION:
@@ -335,7 +335,7 @@ def _as_of(metadata: "ClusterMetadata") -> str:
 
 
 def _directories_of(cluster: Cluster, expected: "ClusterPartition") -> Iterator[str]:
-    """Yield the places of a partition's directories, in use or set aside, and their owners."""
+    """Yield the places of the directories of a partition, in use or set aside, and their owners."""
     for log_dir in cluster.log_dirs:
         for path in log_dir.directories:
             found = parse_partition_directory(path)
@@ -347,7 +347,7 @@ def _directories_of(cluster: Cluster, expected: "ClusterPartition") -> Iterator[
 def _check_topics(
     metadata: "ClusterMetadata | None", own: Sequence[LogDir], findings: Findings, choice: PartitionChoice
 ) -> set[tuple[str, int]]:
-    """Check directories' topics by the metadata; return the partitions that a start uses."""
+    """Check directories' topics according to the metadata; return the partitions that a start uses."""
     ids = {} if metadata is None else {topic.name: topic.topic_id for topic in metadata.topics}
     others = _others_here(metadata, own[0].identity.broker)
     existing: set[tuple[str, int]] = set()
@@ -364,7 +364,7 @@ def _check_topics(
 
 
 def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int, findings: Findings) -> None:
-    """Compare a log directory's id with the ids in its broker's registration.
+    """Compare a log directory id with the ids in its broker's registration.
 
     count: the number of given log directories.
     """
@@ -389,7 +389,7 @@ def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int
 
 
 def _others_here(metadata: "ClusterMetadata | None", node: int | None) -> dict[tuple[str, int], str]:
-    """Return the topics of a node's partitions by the metadata, by their topic's id and their number."""
+    """Return the topics of the partitions of a node according to the metadata, by their topic id and their number."""
     partitions = () if metadata is None else metadata.partitions
     return {(each.topic_id, each.partition): each.topic for each in partitions if node in each.replicas}
 

@@ -95,7 +95,7 @@ class OffsetIndexCheck:
         return None if state.passed_offset < 0 else OffsetIndexEntry(state.passed_offset, state.last_position)
 
     def _entry(self) -> OffsetIndexEntry | None:
-        """Return the next entry; None after the last comparable one: then the fold is done with them, too."""
+        """Return the next entry, or None after the last comparable one: then the fold is done with them, too."""
         entry = self._entries.at(self._state.next)
         if entry is None:
             self._state.next = max(self._state.next, self._entries.held)
@@ -177,7 +177,7 @@ class TimeIndexCheck:
             self._findings.add("time-index-ends-early", self._path, sentence)
 
     def _entry(self) -> TimeIndexEntry | None:
-        """Return the next entry; None after the last comparable one: then the fold is done with them, too."""
+        """Return the next entry, or None after the last comparable one: then the fold is done with them, too."""
         entry = self._entries.at(self._state.next)
         if entry is None:
             self._state.next = max(self._state.next, self._entries.held)
@@ -219,7 +219,7 @@ class _IndexEntries(Generic[Entry]):
         self.count = self.held if self.content else index.count
 
     def at(self, number: int) -> Entry | None:
-        """Return an entry; None after the last one, or where the file was cut meanwhile.
+        """Return an entry, or None after the last one, or where the file was cut meanwhile.
 
         Reports the first that isn't above its predecessor: the comparison ends there.
         """

@@ -42,7 +42,7 @@ class SeenEpoch(NamedTuple):
 
 
 class LogChecks:
-    """Checks of a partition's batches, taken in order; `findings` collects the problems.
+    """Checks of the batches of a partition, taken in order; `findings` collects the problems.
 
     fold: passes the batches without events, and has the facts from earlier batches. epochs: starts of leader epochs in
     the batches, none below the log start offset. ends_with_epoch: the last batch has one. is_damaged: bytes of the log
@@ -81,7 +81,7 @@ class LogChecks:
 
     @property
     def next_offset(self) -> int | None:
-        """The offset after the largest so far; None if unknown."""
+        """The offset after the largest so far, or None if unknown."""
         return self.fold.next_offset if self._is_end_known else None
 
     @property
@@ -562,7 +562,7 @@ class ProducerChecks:
 
 
 def _has_grown(log: Path, size: int) -> bool:
-    """Return whether a log has grown; False if it was deleted."""
+    """Return True if a log has grown; False if it was deleted."""
     try:
         return log.stat().st_size > size
     except OSError:

@@ -19,7 +19,7 @@ from kseg.reading.log_file import LogFile
 
 
 def check_quorum(partition: PartitionLog, findings: Findings) -> None:
-    """Check the quorum's state and the topic's id. Source: FileQuorumStateStore, KafkaMetadataLog."""
+    """Check the quorum's state and the topic id. Source: FileQuorumStateStore, KafkaMetadataLog."""
     try:
         read_quorum_state(partition)
     except FileError as error:
@@ -52,7 +52,7 @@ def check_metadata_checkpoints(partition: PartitionLog, findings: Findings) -> i
 
 
 def bootstrap_problem(path: Path) -> str | None:
-    """Return the reason why a controller can't start with a `bootstrap.checkpoint`; None if it can.
+    """Return the reason why a controller can't start with a `bootstrap.checkpoint`, or None if it can.
 
     It ignores the CRC. Source: BootstrapDirectory.read.
     """

@@ -100,7 +100,7 @@ class _Losses:
 
     @cached_property
     def _end(self) -> int | None:
-        """The log's end; None if damage hides it."""
+        """The log's end, or None if damage hides it."""
         end = self._partition.read_end()
         is_known = end.damage is None or (end.last is not None and end.last.position > end.damage.position)
         return end.offset if is_known else None
@@ -131,7 +131,7 @@ class NodeStart:
 
     @property
     def is_well(self) -> bool:
-        """Return whether the node starts well, and no records were lost before."""
+        """Return True if the node starts well, and no records were lost before."""
         return self.consequence is AtStart.WELL and not self.lost_before
 
     def take(self, effect: StartEffect) -> None:
@@ -152,13 +152,13 @@ def _add(places: dict[Path, list[Lost]], effect: StartEffect) -> None:
 
 
 def most_records(places: Mapping[Path, Sequence[Lost]]) -> int | None:
-    """The most records that are lost in some partitions; None if that can't be told."""
+    """The most records that are lost in the given partitions, or None if that can't be told."""
     counts = [_count(found) for found in places.values()]
     return None if None in counts else sum(each for each in counts if each is not None)
 
 
 def _count(lost: Sequence[Lost]) -> int | None:
-    """Return the number of lost offsets; None if unknown. A loss without end is known if another one includes it."""
+    """Return the number of lost offsets, or None if unknown. A loss without end is known if another one includes it."""
     known = sorted((first, last) for first, last in lost if first is not None and last is not None)
     for first, last in lost:
         if last is None and (first is None or not any(start <= first <= end for start, end in known)):
@@ -192,7 +192,7 @@ class StartForecast:
 
     @property
     def nodes(self) -> list[NodeStart]:
-        """All nodes, the most severe first."""
+        """All nodes, most severe first."""
         return sorted(self._by_node.values(), key=lambda each: each.consequence.rank)
 
     @property

@@ -54,7 +54,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
 
 
 def _unclean(partition: PartitionLog, finding: Finding) -> str:
-    """Return the id of the finding about a log's end after a clean stop."""
+    """Return the id of the finding about the end of a log after a clean stop."""
     size = partition.active_segment.size if partition.active_segment else 0
     is_read = size - (finding.position or 0) > _UNREAD_END
     return "unclean-zeros" if finding.id == "zero-tail" and is_read else "unclean-tail"
@@ -75,7 +75,7 @@ def _empty_logs(partition: PartitionLog) -> set[Path]:
 
 
 def recovered_from(partition: PartitionLog) -> int | None:
-    """Return the base offset of the first segment that a start recovers; None if it trusts the log.
+    """Return the base offset of the first segment that a start recovers, or None if it trusts the log.
 
     Source: LogLoader.recoverLog.
     """
@@ -119,7 +119,7 @@ def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int
 
 
 def _misleads(segment: SegmentFiles, *, is_appended: bool) -> bool:
-    """Return whether a lookup by the offset index misses the batch at or before the one that has the offset.
+    """Return True if a lookup by the offset index misses the batch at or before the one that has the offset.
 
     is_appended: the broker will append to the segment, and look up the appended offsets.
     """

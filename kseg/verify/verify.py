@@ -116,7 +116,7 @@ class NothingToVerifyError(OpenError):
 def plan_verification(
     paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
 ) -> VerificationPlan:
-    """Return the plan for some paths: partition directories or files in them, log directories, parents of these.
+    """Return the plan for the given paths: partition directories or files in them, log directories, parents of these.
 
     `refuse`, `choice` and errors are as for `Cluster.directories`; also NothingToVerifyError if a path holds nothing.
     """
@@ -143,7 +143,7 @@ class _Planner:
         self.passed_over: list[PassedOver] = []
 
     def add(self, found: FoundAt) -> None:
-        """Add a path's contents; raise OpenError if it can't be listed, or is empty."""
+        """Add the contents of a path; raise OpenError if it can't be listed, or is empty."""
         here = found.here
         if found.is_partition and not self._choice.takes_directory(here):
             return
@@ -188,12 +188,12 @@ class _Planner:
 
 
 def _foreign_files(partition: PartitionLog) -> list[str]:
-    """Return the files of a partition's directory that aren't read."""
+    """Return the files of a partition directory that aren't read."""
     return sorted(file.name for file in partition.others if not is_of_partition(file.name))
 
 
 def _foreign_entries(directory: LogDir, taken: Container[Path]) -> Iterator[str]:
-    """Yield a directory's entries besides partitions, log directories and a broker's own files, by name."""
+    """Yield the entries of a directory besides partitions, log directories and a broker's own files, by name."""
     for name in sorted((*directory.names.files, *directory.names.directories)):
         path = directory.path / name
         if path in taken or is_of_log_dir(name) or (name == LOST_AND_FOUND and _is_empty(path)):
@@ -202,7 +202,7 @@ def _foreign_entries(directory: LogDir, taken: Container[Path]) -> Iterator[str]
 
 
 def _is_empty(directory: Path) -> bool:
-    """Return whether a directory shows no entries."""
+    """Return True if a directory shows no entries."""
     try:
         return not any(directory.iterdir())
     except OSError:
@@ -305,7 +305,7 @@ def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
 
 
 def _end_of(partition: PartitionLog, log: LogChecks) -> int | None:
-    """Return the log's end: an empty last segment begins there, whatever came before it."""
+    """Return the end of the log: an empty last segment begins there, whatever came before it."""
     last = partition.active_segment
     return last.base_offset if last is not None and last.size == 0 else log.next_offset
 
@@ -337,7 +337,7 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
 
 
 class _PartitionChecks(NamedTuple):
-    """The checks of a partition's batches, which share a fold over them, and the findings in its segments."""
+    """The checks of the batches of a partition, which share a fold over them, and the findings in its segments."""
 
     partition: PartitionLog
     log: LogChecks
@@ -353,7 +353,7 @@ def _checks(partition: PartitionLog, findings: Findings, findings_of_producers: 
 
 
 class _SegmentChecks:
-    """All checks of a segment's batches; the fold passes batches that no check judges."""
+    """All checks of the batches of a segment; the fold passes batches that no check judges."""
 
     def __init__(self, log: LogChecks, producers: ProducerChecks, indexes: list[IndexCheck]) -> None:
         self._log, self._producers, self._indexes = log, producers, indexes

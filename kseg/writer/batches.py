@@ -210,7 +210,7 @@ LARGEST_OFFSET = 2**63 - 2
 
 
 class RecordsBuilder:
-    """A builder of a log's bytes from records, which get offsets.
+    """A builder of the bytes of a log from records, which get offsets.
 
     Magic 2 gives one batch; magic 0 or 1 gives a message per record or, with a codec, one wrapper. The arguments are
     per batch:
@@ -305,7 +305,7 @@ class RecordsBuilder:
     def has_room_for(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Sequence[HeaderPair] = ()
     ) -> bool:
-        """Return whether a record fits below the write limit; the first one always does."""
+        """Return True if a record fits below the write limit; the first one always does."""
         if len(self._encoded) == 0:
             return True
         if self.magic < 2:
@@ -531,7 +531,7 @@ def without_records(batch: Batch, offsets: Collection[int]) -> bytes:
 
 
 def cleaned_batch(batch: Batch, offsets: Collection[int], delete_horizon_ms: int | None = None) -> bytes:
-    """Return the batch's bytes with only the records at some offsets, as the log cleaner writes them.
+    """Return the bytes of the batch with only the records at some offsets, as the log cleaner writes them.
 
     A v2 batch's base timestamp becomes the delete horizon or, without one, its first record's; an empty one keeps its
     header. A v0 or v1 wrapper keeps its format, and gaps inside, as cleaners before 4.0 left it; a wrapper without

@@ -335,7 +335,7 @@ class RecordForm:
     redaction: "Redaction | None" = None
 
     def items(self, lines: Iterator[bytes]) -> Iterator[SourceItem]:
-        """Yield the contents of some lines, in order. Raises SourceError for a wrong line."""
+        """Yield the contents of the given lines, in order. Raises SourceError for a wrong line."""
         if self.name == "json":
             items = read_json_lines(lines)
         else:

@@ -117,7 +117,7 @@ _HEADERS = {0: LOG_ENTRY_HEADER_V0_FIELDS.struct, 1: LOG_ENTRY_HEADER_V1_FIELDS.
 
 
 def attributes_of(magic: int, codec: int, timestamp_type: TimestampType) -> int:
-    """Return a message's attributes. Source: LegacyRecord.computeAttributes."""
+    """Return the attributes of a message. Source: LegacyRecord.computeAttributes."""
     is_append_time = magic > 0 and timestamp_type is TimestampType.LOG_APPEND_TIME
     return codec | (TIMESTAMP_TYPE_MASK if is_append_time else 0)
 
@@ -260,17 +260,17 @@ class Message:
 
     @property
     def timestamp(self) -> int:
-        """Milliseconds since 1970; -1 for none."""
+        """Milliseconds since 1970, or -1 for none."""
         return _TIMESTAMP.read(self.raw) if self.magic > 0 else NO_TIMESTAMP
 
     @cached_property
     def key(self) -> bytes | None:
-        """The key; None for a null key."""
+        """The key, or None for a null key."""
         return self._read_sized(_KEY_LENGTH[self.magic].position)
 
     @cached_property
     def value(self) -> bytes | None:
-        """The value; a wrapper's is its compressed entries; None for a null value."""
+        """The value; a wrapper's is its compressed entries, or None for a null value."""
         return self._read_sized(self._value_position)
 
     def _read_sized(self, position: int) -> bytes | None:
@@ -285,12 +285,12 @@ class Message:
 
     @property
     def key_size(self) -> int:
-        """The size of the key; -1 for a null key."""
+        """The size of the key, or -1 for a null key."""
         return _KEY_LENGTH[self.magic].read(self.raw)
 
     @property
     def value_size(self) -> int:
-        """The size of the value; -1 for a null value."""
+        """The size of the value, or -1 for a null value."""
         return LENGTH.read(self.raw, self._value_position)
 
     @property

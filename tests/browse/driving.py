@@ -35,7 +35,7 @@ class Driver:
         self.strokes = 0
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after another, and wait until all work is done."""
+        """Press keys, in order, and wait until all work is done."""
         for key in keys:
             self.hit(key)
             self.strokes += 1

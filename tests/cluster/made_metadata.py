@@ -38,5 +38,5 @@ def write_metadata(
 
 
 def write_id(directory: Path, topic_id: str) -> None:
-    """Give a partition's directory a topic's id."""
+    """Give a partition directory a topic id."""
     (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")

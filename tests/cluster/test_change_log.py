@@ -66,7 +66,7 @@ def base_of(path: Path, changes: MetadataChanges) -> ClusterMetadata:
 
 
 def check(path: Path) -> int:
-    """Compares the states that changes lead to with those that the metadata have."""
+    """Compares the states that changes lead to with those that the metadata has."""
     changes = read_changes(path)
     found = list(changes)
     assert changes.end_state.missing_before is None

@@ -84,7 +84,7 @@ def test_settings_are_those_of_the_broker_whose_partitions_are_given(tmp_path: P
 def test_topic_id_of_given_directories_is_that_of_their_files(
     ids: tuple[str | None, ...], topic_id: str, tmp_path: Path
 ) -> None:
-    """The metadata have another id for this name; only a directory without its own id gets that one."""
+    """The metadata has another id for this name; only a directory without its own id gets that one."""
     for number, own in enumerate(ids):
         write_segment(tmp_path / f"x-{number}", [NewBatch([NewRecord(b"k", b"v", 1000)])])
         if own is not None:
@@ -170,7 +170,7 @@ def test_metadata_that_are_older_than_the_directories_leave_no_partition_out(tmp
 
 @pytest.mark.parametrize("noted", [None, "0\n1\n3 0\n", "0\n2\n3 0\n6 2\n", "0\n2\n3 0\n9 7\n"])
 def test_leader_epoch_is_the_latest_that_a_log_or_its_checkpoint_has(noted: str | None, tmp_path: Path) -> None:
-    """An epoch begins before its first batch; one that begins after the log's end isn't the log's."""
+    """An epoch begins before its first batch; one that begins after the end of the log isn't the log's."""
     for broker, epoch in (("b1", 3), ("b2", 5)):
         batches = [NewBatch([NewRecord(b"k", b"v", 1000)], at, partition_leader_epoch=epoch) for at in (0, 1)]
         write_segment(tmp_path / broker / "x-0", batches)
@@ -218,7 +218,7 @@ def test_served_transactional_ids_are_those_of_all_directories(choice: Partition
 
 
 def test_copy_whose_logs_are_gone_does_not_answer(tmp_path: Path) -> None:
-    """It is in sync by the metadata, but has no records."""
+    """It is in sync according to the metadata, but has no records."""
     for node_id in (1, 2):
         identity(tmp_path / f"b{node_id}", node_id)
         write_segment(tmp_path / f"b{node_id}" / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 3)])

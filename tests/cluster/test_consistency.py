@@ -315,7 +315,7 @@ AS_JSON_NOW = ("-o", "json", "--now", "now")
 
 @pytest.fixture
 def three_nodes(tmp_path: Path) -> Path:
-    """Two brokers and a controller; its metadata have only the second broker in sync; a tier's records on it."""
+    """Two brokers and a controller; its metadata has only the second broker in sync; the records of a tier on it."""
     root = tmp_path / "bundle" / "disks"
     kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 10, "led")
     for number, (broker, parts) in enumerate({"b1": (kept, new), "b2": (kept, lost), "ctl": ()}.items(), 1):
@@ -351,7 +351,7 @@ def write_metadata(log_dir: Path, *, epoch: int = 0, settings: int = 1, **of_par
 def test_metadata_of_the_latest_epoch_decide_wherever_they_are(
     three_nodes: Path, *, is_abandoned_in_store: bool
 ) -> None:
-    """The other metadata are longer, but no controller continues them."""
+    """The other metadata is longer, but no controller continues them."""
     abandoned, right = ("store", "ctl") if is_abandoned_in_store else ("ctl", "store")
     write_metadata(three_nodes / right, epoch=2, isr=[2])
     write_metadata(three_nodes / abandoned, epoch=1, settings=9, isr=[1])
@@ -393,7 +393,7 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
 
 
 def in_sync_finding(told: Path, *paths: str) -> bool:
-    """Return whether `verify --cluster` reports that no copy of an in-sync replica is in some paths."""
+    """Return True if `verify --cluster` reports that no copy of an in-sync replica is in the given paths."""
     findings = lines(told, ["verify", "--cluster", "-o", "json", "--topic", "orders"], paths, ())
     return "no-in-sync-copy" in {row.get("id") for row in findings}
 
@@ -537,7 +537,7 @@ def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Se
 
 
 def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Path) -> None:
-    """The metadata have a topic of the same name with another id."""
+    """The metadata has a topic of the same name with another id."""
     compacted = "AAAAAAAAAAAAAAAAAAAABw"
     for name, topic_id in (("t-0", CURRENT), ("t-1", BEFORE), ("c-0", compacted), ("c-1", BEFORE)):
         for base in (0, 1):

@@ -16,7 +16,7 @@ EVERY_WAY = pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__
 
 
 def copy_of(root: Path, broker: int, segments: Sequence[Sequence[Part]]) -> Path:
-    """Create a broker's disk with a copy of a partition in some segments."""
+    """Create a broker's disk with a copy of a partition in the given segments."""
     disk = root / f"b{broker}"
     directory = disk / "orders-0"
     epochs: dict[int, int] = {}

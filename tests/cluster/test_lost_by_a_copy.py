@@ -111,7 +111,7 @@ def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask:
 
 
 def without_topic_id(root: Path, place: str) -> list[str]:
-    """Return disks without a topic's id on `b1`, and with the id in another place: a copy, or metadata."""
+    """Return disks without a topic id on `b1`, and with the id in another place: a copy, or metadata."""
     for broker, parts in (("b1", [Part(0, 0, 9)]), ("b2", [Part(0, 0, 5)])):
         replica(root / broker, parts)
     if place == "copies":

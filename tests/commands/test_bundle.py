@@ -22,7 +22,7 @@ RELEASES = ("3.9.1", "4.3.1")
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Yield a log directory below a directory with a user's name."""
+    """Yield a log directory below a directory with a user name."""
     place = tmp_path / "margarete" / "kafka-logs"
     shutil.copytree(golden.ROOT / "logs" / "4.3.1", place)
     return place

@@ -93,7 +93,7 @@ def test_get_prints_what_is_below_the_log_start_offset_with_a_note(tmp_path: Pat
 
 
 def test_diff_of_partitions_with_one_copy_does_not_call_them_identical(tmp_path: Path) -> None:
-    """The cluster's metadata say that only one broker has it."""
+    """The cluster metadata says that only one broker has it."""
     machine = make_sandbox(tmp_path)
     ran = kseg(["diff", "data1", "kafka-logs"], machine)
     assert ran.status in (0, 1)

@@ -56,7 +56,7 @@ def test_help_has_examples(tmp_path: Path) -> None:
 
 
 def built(directory: Path, interval: int, size: int = 300) -> None:
-    """Write a partition `kafka-logs/t-0` of some segments, with plain batches of about `size` bytes."""
+    """Write a partition `kafka-logs/t-0` of the given segments, with plain batches of about `size` bytes."""
     lines = b"".join(b"%0*d\n" % (size - 70, number) for number in range(300))
     (directory / "lines").write_bytes(lines)
     options = ["--batch-records", "1", "--segment-bytes", str(100 * size), "--index-interval-bytes", str(interval)]

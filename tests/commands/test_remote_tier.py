@@ -265,7 +265,7 @@ def test_local_retention_is_that_of_topics_with_a_tier(
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: bool, tmp_path: Path) -> None:
-    """By the topic's settings, and only by the checkpoint."""
+    """By the topic settings, and only by the checkpoint."""
     for disk in ("a", "b"):
         write_partition(tmp_path / disk)
         if is_known:

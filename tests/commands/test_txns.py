@@ -333,7 +333,7 @@ def test_transaction_hangs_in_its_cluster_whichever_others_are_checked_too(tmp_p
 def test_without_a_time_the_newest_that_brokers_wrote_decides(
     written_at: int, partition_at: int, is_hanging: bool | None, tmp_path: Path
 ) -> None:
-    """If disks were copied one after another, a coordinator's copy may be newer."""
+    """If disks were copied in order, a coordinator's copy may be newer."""
     begun = NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)
     other = NewBatch([NewRecord(b"k", b"v", 3000)], 1, 9, 1, True)
     write_segment(tmp_path / "orders-4", [begun, other, marker(COMMIT, other, partition_at)])
@@ -487,7 +487,7 @@ def test_verify_warns_of_a_long_one_unless_its_coordinator_is_known(
 
 
 def with_log_append_time(batch: NewBatch, timestamp: int) -> bytes:
-    """Return the batch's bytes with the broker's time."""
+    """Return the bytes of the batch with the broker's time."""
     data = bytearray(batch_bytes(batch))
     data[22] |= 0x08
     data[35:43] = timestamp.to_bytes(8, "big")

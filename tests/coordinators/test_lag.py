@@ -143,7 +143,7 @@ def test_a_log_whose_end_is_damaged_has_none(name: str, lag: int | None, tmp_pat
 
 @pytest.mark.parametrize(("broker", "lag"), [(1, 3), (2, None)])
 def test_a_replica_that_is_not_in_sync_tells_nothing(broker: int, lag: int | None, tmp_path: Path) -> None:
-    """Only broker 1 is in sync by the cluster's metadata."""
+    """Only broker 1 is in sync by the cluster metadata."""
     shutil.copytree(LOGS / "4.4.0-made" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     (tmp_path / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=x\n")
     write_commits(tmp_path, commit("gzip", 2), commit("deleted", 2))

@@ -31,7 +31,7 @@ ASSIGNED = bytes.fromhex("0000 00000001 000174 00000002 00000000 00000001 000000
 
 
 def printed_parts(case: GoldenCase) -> list[bytes]:
-    """The parts of the case's records as they stand in a line, one after another."""
+    """The parts of the case's records as they stand in a line, in order."""
     option = next(option[2:] for option in case.arguments if option[2:] in DECODERS)
     decode = decoder_for(option, tuple(map(int, case.printer.split("."))))
     shown = []

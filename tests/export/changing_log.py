@@ -1,4 +1,4 @@
-"""A partition's directory that changes as on a broker: appends, rolls, cleaning, retention, deletion, re-creation."""
+"""A partition directory that changes as on a broker: appends, rolls, cleaning, retention, deletion, re-creation."""
 
 import shutil
 from base64 import urlsafe_b64encode

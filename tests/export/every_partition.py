@@ -62,7 +62,7 @@ def link_partitions(directory: Path) -> dict[Key, Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Return whether a golden partition, or one of its files, was damaged on purpose."""
+    """Return True if a golden partition, or one of its files, was damaged on purpose."""
     return golden.ROOT / DAMAGED in path.parents
 
 
@@ -235,7 +235,7 @@ TABLES: dict[str, Callable[[Path], pa.Table]] = {
 
 
 def rows_by_partition(table: pa.Table) -> dict[Key, list[Row]]:
-    """Return a table's rows in the order of offsets, by topic and partition."""
+    """Return the rows of a table in the order of offsets, by topic and partition."""
     found: dict[Key, list[Row]] = defaultdict(list)
     times = table.column("timestamp").cast(pa.int64()).to_pylist()
     names = ("topic", "partition", "offset", "key", "value", "headers")

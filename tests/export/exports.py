@@ -101,7 +101,7 @@ def row_of(record: Record) -> tuple[Any, ...]:
 
 
 def records_of(directory: Path) -> list[Record]:
-    """Return all records of a partition's segments, in order."""
+    """Return all records of the segments of a partition, in order."""
     found = []
     for path in sorted(directory.glob("*.log")):
         with kseg.open_segment(path) as segment:

@@ -107,7 +107,7 @@ def test_two_runs_over_damaged_logs_that_grow_make_what_one_does(
 
 
 def cut_in_the_middle(log: Path) -> None:
-    """Keep the first half of a log's batches."""
+    """Keep the first half of the batches of a log."""
     with kseg.open_segment(log) as segment:
         starts = [item.position for item in segment.scan()] or [0]
     os.truncate(log, starts[len(starts) // 2])

@@ -49,7 +49,7 @@ PLACES = {
 
 @pytest.fixture(scope="module")
 def sources() -> Iterator[list[str]]:
-    """Yield partitions of some topics, each with its own values."""
+    """Yield partitions of the given topics, each with its own values."""
     with TemporaryDirectory() as folder:
         for topic in range(TOPICS):
             exports.write_log(Path(folder, f"topic{topic}-0"), 0, RECORDS, per_batch=2, value=b"of topic %d" % topic)

@@ -1,4 +1,4 @@
-"""Topics that were deleted, recreated, or moved between two runs: their records stay, each once, told apart."""
+"""Topics that were deleted, recreated, or moved between two runs: their records stay, each once, distinguished."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAA
 
 
 def topic(log: Path, topic_id: str | None, count: int, value: bytes, first: int = 0) -> Path:
-    """Write the partition's directory as a broker makes it for a new topic."""
+    """Write the partition directory as a broker makes it for a new topic."""
     shutil.rmtree(log, ignore_errors=True)
     exports.write_log(log, first, count, value=value)
     if topic_id is not None:

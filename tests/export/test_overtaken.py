@@ -166,7 +166,7 @@ def test_what_a_run_elsewhere_wrote_goes_once_it_has_lost(sources: list[Path], t
 
 
 class WithoutLinks(LocalDestination):
-    """A directory on a file system without hard links, where concurrent claims can't be told apart."""
+    """A directory on a file system without hard links, where concurrent claims can't be distinguished."""
 
     def claim(self, name: str, content: bytes) -> bool:
         self.claims_safely = False

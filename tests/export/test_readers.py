@@ -34,7 +34,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def readers(*arguments: str, cwd: Path) -> dict[str, str]:
-    """Return the last lines of an export's report, by the reader's name."""
+    """Return the last lines of an export report, by the reader's name."""
     ran = run.kseg(["export", *arguments], cwd)
     assert (ran.status, ran.stderr) == (0, b"")
     lines = ran.stdout.decode().splitlines()[-2:]

@@ -68,7 +68,7 @@ def listings(store: CountingStore) -> int:
 
 
 def is_of_a_range(request: Request) -> bool:
-    """Return whether a request lists from some key on."""
+    """Return True if a request lists from some key on."""
     return "start-after" in request.query and "delimiter" not in request.query
 
 
@@ -124,7 +124,7 @@ def log(tmp_path: Path, system: fs.FileSystem) -> Path:
 
 
 def read_of(store: CountingStore, ending: str) -> list[int]:
-    """Return the requested positions of a file's bytes."""
+    """Return the requested positions of the bytes of a file."""
     return list(chain.from_iterable(request.bytes for request in store.requests if request.path.endswith(ending)))
 
 

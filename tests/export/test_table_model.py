@@ -104,7 +104,7 @@ class SteppedPlace:
 
 
 class SteppedLog:
-    """The table's log with waiting reads and commits: a kseg.export.commit.table_log.TableLog."""
+    """The table log with waiting reads and commits: a kseg.export.commit.table_log.TableLog."""
 
     def __init__(self, log: TableLog, exporter: Exporter) -> None:
         self._log, self._exporter = log, exporter

@@ -54,7 +54,7 @@ class Fault:
         return "".join(own)
 
     def follow(self, root: Path) -> "Fault | None":
-        """Return the fault for the one file below kseg/ that its lines are in now; None if it isn't exactly one."""
+        """Return the fault for the one file below kseg/ that its lines are in now, or None if it isn't exactly one."""
         others = [path for path in sorted((root / "kseg").rglob("*.p*")) if path.suffix in (".py", ".pyx", ".pxi")]
         moved = [Fault(self.name, self.prose, str(path.relative_to(root)), self.lines) for path in others]
         fitting = [each for each in moved if each.fits(root)]

@@ -1,4 +1,4 @@
-"""A copy of the tree in which faults are put one after another, and its tests run."""
+"""A copy of the tree in which faults are put in order, and its tests run."""
 
 import os
 import shutil

@@ -18,5 +18,5 @@ def check_grammar(grammar: Construct, value: dict[str, Any], content: bytes, *, 
 
 
 def field_names(grammar: Construct) -> list[str]:
-    """Names of a Struct's fields without the hidden ones."""
+    """Names of the fields of a Struct without the hidden ones."""
     return [field.name for field in grammar.subcons if field.name and not field.name.startswith("_")]

@@ -40,7 +40,7 @@ def place(path: Path) -> str:
 
 
 def batches(content: bytes) -> Iterator[bytes]:
-    """The batches and log entries of a log one after another, by their size field, to the file's end."""
+    """The batches and log entries of a log in order, by their size field, to the end of the file."""
     position = 0
     while position < len(content):
         size = LOG_OVERHEAD + int.from_bytes(content[position + 8 : position + LOG_OVERHEAD], "big")

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: starts workers one after another, each where the last one died, and prints their results."""
+"""`python -m tests.fuzz`: starts workers in order, each where the last one died, and prints their results."""
 
 import json
 import subprocess
@@ -91,7 +91,7 @@ def _watch(worker: "subprocess.Popen[bytes]", progress: Path) -> int:
 
 
 def _tally(progress: Path) -> Tally | None:
-    """Return a worker's last report; None if it hasn't begun, or is writing one."""
+    """Return a worker's last report, or None if it hasn't begun, or is writing one."""
     try:
         return Tally(**json.loads(progress.read_text()))
     except (FileNotFoundError, ValueError):

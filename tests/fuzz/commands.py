@@ -1,4 +1,4 @@
-"""Command lines that read a case's files, and their results, which are the same with both kernels."""
+"""Command lines that read the files of a case, and their results, which are the same with both kernels."""
 
 import os
 import re
@@ -247,7 +247,7 @@ class Outcome(NamedTuple):
 
 
 def lines_of(case: Case) -> tuple[str, ...]:
-    """Return the command lines that fit a case's files."""
+    """Return the command lines that fit the files of a case."""
     for lines, begin in _BY_FOLDER:
         if any(path.startswith(begin) for path in case.files):
             return lines
@@ -305,7 +305,7 @@ def _numbers(case: Case, random: Random) -> dict[str, str]:
 
 
 def _name(case: Case) -> str:
-    """Return a topic's name from a case, or another one."""
+    """Return a topic name from a case, or another one."""
     topics = [path.split("/")[1].rpartition("-")[0] for path in case.files if path.count("/") > 1]
     return next((topic for topic in topics if not topic.startswith("_")), "orders")
 

@@ -77,7 +77,7 @@ AVRO_ID, PROTOBUF_ID, COMPILED_ID, JSON_ID, LONG_ID = 1, 3, 5, 6, 7
 
 
 class Sent(NamedTuple):
-    """A message with a serializer's prefix: its schema's id, and for Protobuf the message's index in the file."""
+    """A message with a serializer's prefix: its schema id, and for Protobuf the message's index in the file."""
 
     schema_id: int
     body: bytes

@@ -39,7 +39,7 @@ def name(random: Random) -> str:
 
 
 def _file_name(random: Random) -> str:
-    """Return the same as a directory's name: a byte that isn't UTF-8 stays, as in os.fsdecode."""
+    """Return the same as a directory name: a byte that isn't UTF-8 stays, as in os.fsdecode."""
     text = name(random).replace("/", "").replace("\0", "")[:40] or "t"
     return "t" if text.startswith(".") else text
 
@@ -176,7 +176,7 @@ def _log(records: Sequence[Record]) -> bytes:
 
 @cache
 def _golden_disks() -> list[dict[str, bytes]]:
-    """Return golden log directories that have the cluster's metadata: contents by path."""
+    """Return golden log directories that have the cluster metadata: contents by path."""
     folders = sorted(path.parent for path in (golden.ROOT / "logs").glob(f"*/{METADATA}"))
     return [_files(folder) for folder in folders]
 
@@ -187,7 +187,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def disk_files(random: Random, others: Sequence[bytes]) -> dict[str, bytes]:
-    """Return two disks of a broker and one of another, with changes in some files.
+    """Return two disks of a broker and one of another, with changes in the given files.
 
     `others`: pieces to splice in.
     """
@@ -215,7 +215,7 @@ def disk_files(random: Random, others: Sequence[bytes]) -> dict[str, bytes]:
 
 
 def _properties(disk: dict[str, bytes], place: str) -> bytes:
-    """Return `meta.properties` of a disk: with another directory's id on the second, another node's on the third."""
+    """Return `meta.properties` of a disk: with another directory id on the second, another node's on the third."""
     lines = disk.get("meta.properties", b"version=1\nnode.id=1\n").splitlines()
     kept = [line for line in lines if not line.startswith((b"directory.id", b"node.id", b"broker.id"))]
     own = [f"node.id={2 if place == DISKS[2] else 1}", f"directory.id={IDS[DISKS.index(place)]}"]

@@ -37,7 +37,7 @@ MOST_DECOMPRESSED = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A v2 batch: its header's fields, and its records' bytes, decompressed if `codec` is one."""
+    """A v2 batch: its header fields, and its records' bytes, decompressed if `codec` is one."""
 
     fields: dict[str, int]
     body: bytes

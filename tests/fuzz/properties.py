@@ -140,7 +140,7 @@ def read_log(path: Path, wanted: Sequence[Rendering]) -> LogRead:
 
 
 def _whole(items: Iterator[Run | Damage], size: int) -> Iterator[Run | Damage]:
-    """Yield the items of a log, which must be adjacent up to the file's end."""
+    """Yield the items of a log, which must be adjacent up to the end of the file."""
     position = 0
     for item in items:
         for start, length in _extents(item):
@@ -223,7 +223,7 @@ def _batches(log_file: LogFile) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_grammar(batch: Batch) -> None:
-    """Check a batch's records against the grammar's, or its problem against the grammar's failure."""
+    """Check the records of a batch against the grammar's, or its problem against the grammar's failure."""
     if batch.magic not in (0, 1, 2):
         return
     problem = batch.problem()

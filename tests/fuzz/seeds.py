@@ -19,7 +19,7 @@ LARGEST_PIECE = 20_000
 
 
 class Partition(NamedTuple):
-    """A partition's directory with its files and its log directory's: contents by path."""
+    """A partition directory with its files and its log directory's: contents by path."""
 
     name: str
     files: dict[str, bytes]

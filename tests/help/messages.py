@@ -101,7 +101,7 @@ def collect(source: Source) -> list[Message]:
 
 
 def has_words(text: str, least: int = 2) -> bool:
-    """Return whether a text has words besides its variable parts."""
+    """Return True if a text has words besides its variable parts."""
     return sum(sum(map(str.isalpha, word)) >= 2 for word in text.replace(VARIES, " ").split()) >= least
 
 

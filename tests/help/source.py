@@ -102,12 +102,12 @@ def parameters(function: Function) -> dict[str, ast.expr | None]:
 
 
 def holds_text(annotation: ast.expr | None) -> bool:
-    """Return whether a type contains text."""
+    """Return True if a type contains text."""
     return annotation is None or any(isinstance(node, ast.Name) and node.id == "str" for node in ast.walk(annotation))
 
 
 def has_decorator(function: Function, *names: str) -> bool:
-    """Return whether one of these decorates a function."""
+    """Return True if one of these decorates a function."""
     return any(last_name(each) in names for each in function.decorator_list)
 
 

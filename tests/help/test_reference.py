@@ -29,7 +29,7 @@ def test_each_option_of_a_command_has_its_row(name: str) -> None:
 
 
 def has_row(option: str, text: str) -> bool:
-    """Return whether a line of a table, or of a command's help, begins with an option."""
+    """Return True if a line of a table, or of a command's help, begins with an option."""
     return re.search(rf"^[ |`]*(?:-\w[ ,/|`]+)?{option}(?![\w-])", text, re.MULTILINE) is not None
 
 
@@ -85,7 +85,7 @@ def test_each_public_name_says_what_it_is(name: str) -> None:
 
 
 def is_own(name: str, value: object) -> bool:
-    """Return whether a member is public and kseg's own, and not a field or value."""
+    """Return True if a member is public and kseg's own, and not a field or value."""
     is_code = isinstance(value, property) or inspect.isfunction(value) or inspect.ismethod(value)
     module = getattr(value.fget if isinstance(value, property) else value, "__module__", "")
     return is_code and not name.startswith("_") and str(module).startswith("kseg")

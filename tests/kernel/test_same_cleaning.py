@@ -114,12 +114,12 @@ def test_golden_logs_are_cleaned_equally(files: Callable[[str], list[Path]]) -> 
 
 
 def _fits(run: Run) -> bool:
-    """Return whether all of its batches are readable: one with a wrong CRC may be too short."""
+    """Return True if all of its batches are readable: one with a wrong CRC may be too short."""
     return all(run.rows[row * ROW + VALID] for row in range(run.row_count))
 
 
 def _bodies(kernel: Any, run: Run) -> Any:
-    """Return the bodies of a run's rows, with any codec."""
+    """Return the bodies of the rows of a run, with any codec."""
     bodies = kernel.Bodies(run.row_count)
     for row in range(run.row_count):
         start, size = run.rows[row * ROW + START], run.rows[row * ROW + SIZE]

@@ -105,7 +105,7 @@ class Cluster:
         process.wait()
 
     def stop(self) -> None:
-        """Stop all brokers cleanly, one after another."""
+        """Stop all brokers cleanly, in order."""
         for process in self._running.values():
             process.terminate()
             process.wait()

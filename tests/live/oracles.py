@@ -74,13 +74,13 @@ class Oracles:
         return list(_table(self._ask(TRANSACTIONS, "find-hanging", "--broker-id", str(broker))))
 
     def offsets(self, time: str) -> dict[tuple[str, int], int | None]:
-        """Return kafka-get-offsets.sh's offset at a time, by topic and partition; None if there is none."""
+        """Return kafka-get-offsets.sh's offset at a time, by topic and partition, or None if it doesn't exist."""
         lines = self._ask(f"{_TOOLS}GetOffsetShell", "--time", time).splitlines()
         split = [line.rsplit(":", 2) for line in lines]
         return {(topic, int(partition)): int(offset) if offset else None for topic, partition, offset in split}
 
     def sizes(self) -> dict[tuple[int, str, str], int]:
-        """Return kafka-log-dirs.sh's bytes by broker, log directory, and partition's directory."""
+        """Return kafka-log-dirs.sh's bytes by broker, log directory, and partition directory."""
         answer = json.loads(self._ask(f"{_TOOLS}LogDirsCommand", "--describe").splitlines()[-1])
         return {
             (broker["broker"], log_dir["logDir"], partition["partition"]): partition["size"]

@@ -91,7 +91,7 @@ class ReplicatedTopic:
         return found
 
     def copy(self, number: int, name: str) -> None:
-        """Copy a broker's files and the topic's directories into the directory `name` next to the nodes'."""
+        """Copy the files of a broker and the topic's directories into the directory `name` next to the nodes'."""
         for log_dir in self._cluster.nodes[number].log_dirs:
             copy = log_dir.parents[1] / name / log_dir.name
             copy.mkdir(parents=True)

@@ -67,13 +67,13 @@ class SentRecords:
             return dict(self._sent)
 
     def latest(self, topics: Collection[str]) -> list[Sent]:
-        """Return the last record of each key in some topics: no cleaner may remove them."""
+        """Return the last record of each key in the given topics: no cleaner may remove them."""
         with self._lock:
             numbers = [number for (log, _), number in self._latest.items() if log.topic in topics]
             return [self._sent[number] for number in numbers if number in self._sent]
 
     def is_committed(self, record: Sent) -> bool | None:
-        """Return whether a record counts for readers of committed records; None while its transaction is open."""
+        """Return True if a record counts for readers of committed records, or None while its transaction is open."""
         with self._lock:
             return True if record.transaction is None else self._outcomes.get(record.transaction)
 
@@ -110,7 +110,7 @@ class Owed:
         return owed
 
     def is_wanted(self, record: Sent) -> bool:
-        """Return whether a record may be in the table at all."""
+        """Return True if a record may be in the table at all."""
         return not self.is_committed_only or self._sent.is_committed(record) is True
 
 

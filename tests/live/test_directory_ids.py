@@ -60,7 +60,7 @@ def change_ids(disks: Sequence[Path], changed: Sequence[bool]) -> set[str]:
 
 
 def count_unknown(disks: Sequence[Path], work: Path) -> int:
-    """Return the number of directories whose id the metadata lack, by kseg."""
+    """Return the number of directories whose id the metadata lacks, by kseg."""
     ran = kseg(["verify", *map(str, disks), "-o", "json", "-q"], work)
     return [json.loads(line).get("id") for line in ran.stdout.splitlines()].count("directory-unknown")
 
@@ -91,7 +91,7 @@ def test_a_node_in_combined_mode_leads_all_partitions_after_another_start(
 
 
 def assigned_ids(disks: Sequence[Path], work: Path) -> set[str]:
-    """Return the ids of log directories that the metadata have for replicas."""
+    """Return the ids of log directories that the metadata has for replicas."""
     ran = kseg(["metadata", *map(str, disks[:1]), "--show", "directories", "-o", "json"], work)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     return {row["directoryId"] for row in rows if row["replicaCount"]}

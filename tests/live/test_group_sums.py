@@ -77,7 +77,7 @@ def classes_of_tools(broker: Broker, work: Path) -> "KafkaClasses":
 
 
 def is_committed(live: OneBroker) -> bool:
-    """Return whether each group could commit: the partitions of 48 get their coordinators one by one."""
+    """Return True if each group could commit: the partitions of 48 get their coordinators one by one."""
     from confluent_kafka import KafkaException
 
     try:

@@ -232,7 +232,7 @@ def _find_owed(traffic: Traffic, isolation: str) -> Owed:
 
 
 def _names(part: dict[str, Any] | None, offset: int) -> bool:
-    """Return whether a report has an offset as missed, before the first run, or deleted with its topic."""
+    """Return True if a report has an offset as missed, before the first run, or deleted with its topic."""
     if part is None or (part["isGone"] and offset >= part["toOffset"]):
         return True
     return offset < part["fromOffset"] or any(first <= offset < end for first, end in part["missedOffsets"])

@@ -31,7 +31,7 @@ class Transaction(NamedTuple):
 
 
 class Traffic:
-    """A writer to a broker's topics in a thread of its own, until it is stopped."""
+    """A writer to the topics of a broker in a thread of its own, until it is stopped."""
 
     def __init__(self, server: str, topics: Mapping[str, tuple[int, dict[str, str]]], seed: int) -> None:
         """Create the topics. `topics`: the number of partitions, and the settings, by name."""

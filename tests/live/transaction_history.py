@@ -56,7 +56,7 @@ class History:
         self.forgotten: dict[str, int] = {}
 
     def committed_records(self, partition: int) -> Records:
-        """Return a partition's records that were committed, or sent outside of transactions."""
+        """Return the records of a partition that were committed, or sent outside of transactions."""
         return frozenset(
             record
             for sent in self.sent
@@ -65,7 +65,7 @@ class History:
         )
 
     def last_stable_offset(self, partition: int) -> int | None:
-        """Return the first offset of the oldest open transaction; None if all have ended."""
+        """Return the first offset of the oldest open transaction, or None if all have ended."""
         opened = (
             offset
             for sent in self.sent
@@ -211,7 +211,7 @@ class Writer:
             self._end_one(name, is_committed=is_committed)
 
     def _has_ended(self) -> bool:
-        """Return whether the coordinators have written all markers."""
+        """Return True if the coordinators have written all markers."""
         states = coordinator_states(self._broker.port)
         return all(known.state.startswith("Complete") for name, known in states.items() if not name.startswith("left-"))
 

@@ -27,7 +27,7 @@ HOLES = frozenset({"offsets-lost", "sequence-gap"})
 
 
 class Place(NamedTuple):
-    """A damaged partition, its copy from before, the log directory's name for it, and a scratch directory."""
+    """A damaged partition, its copy from before, the log directory name for it, and a scratch directory."""
 
     partition: Path
     intact: Path

@@ -119,7 +119,7 @@ def zookeeper_broker_properties(port: int, zookeeper_port: int, logs: Path) -> s
 
 
 def served_records(port: int, topic: str, isolation_level: str = "read_uncommitted") -> list[ServedRecord]:
-    """Return a consumer's records of a topic's only partition; aborted ones too with read_uncommitted."""
+    """Return the records of a consumer of a topic's only partition; aborted ones too with read_uncommitted."""
     return [
         (message.offset(), message.timestamp()[1], message.key(), message.value())
         for message in served_messages(port, topic, isolation_level)

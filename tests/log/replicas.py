@@ -53,7 +53,7 @@ def write_high_watermark(side: Path, offset: int) -> None:
 
 
 def copy_partition(source: Path, side: Path) -> Path:
-    """Copy a partition's directory to another side."""
+    """Copy a partition directory to another side."""
     side.mkdir(parents=True, exist_ok=True)
     return shutil.copytree(source, side / source.name)
 

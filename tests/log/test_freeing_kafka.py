@@ -52,7 +52,7 @@ def run_line(broker: Broker, line: str) -> None:
 
 
 def are_whole(broker: Broker, topics: Iterable[str]) -> bool:
-    """Return whether the broker's checkpoint has all records: it deletes nothing beyond it."""
+    """Return True if the broker's checkpoint has all records: it deletes nothing beyond it."""
     places = [PartitionLog(broker.logs / f"{topic}-0") for topic in topics]
     return all(place.checkpoints().high_watermark == place.read_log_end_offset() for place in places)
 

@@ -52,7 +52,7 @@ class Fetched(NamedTuple):
 
 
 class Connection:
-    """A client of partition 0 of a broker's topics: request headers and bodies as in Kafka's protocol guide."""
+    """A client of partition 0 of the topics of a broker: request headers and bodies as in Kafka's protocol guide."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
@@ -71,7 +71,7 @@ class Connection:
         return Listed(error, offset, found_timestamp)
 
     def fetch(self, topic: str, offset: int) -> Fetched:
-        """Return the records at an offset, at least a batch if there is one, with Fetch, version 4."""
+        """Return the records at an offset, at least a batch if it exists, with Fetch, version 4."""
         name = topic.encode()
         partition = pack(">iiqi", 1, 0, offset, 1)
         asked = pack(">iiiib", -1, 0, 0, 1, 0) + pack(">ih", 1, len(name)) + name + partition

@@ -26,7 +26,7 @@ COMMANDS = [
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """A log directory with a partition, and the cluster's metadata."""
+    """A log directory with a partition, and the cluster metadata."""
     return copied_disk(tmp_path)
 
 

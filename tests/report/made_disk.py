@@ -22,7 +22,7 @@ def record(number: int, time: int, key: str | None, value: str | None) -> Record
 
 
 def build(directory: Path, records: Iterable[Record], *options: str) -> None:
-    """Build a partition's directory with some records."""
+    """Build a partition directory with some records."""
     source = directory.parent / f"{directory.name}.jsonl"
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")

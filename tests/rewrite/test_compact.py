@@ -62,7 +62,7 @@ def offsets(partition: PartitionLog) -> list[int]:
 
 
 def is_well(partition: PartitionLog) -> bool:
-    """Return whether verify finds no error and no warning; gaps from compaction are notes."""
+    """Return True if verify finds no error and no warning; gaps from compaction are notes."""
     return run.kseg(["verify", str(cleaned_of(partition))], golden.ROOT).status == 0
 
 

@@ -101,7 +101,7 @@ def golden_partitions() -> Iterator[Path]:
 
 
 def ends_with_old_record_that_goes(source: PartitionLog, done: Compacted) -> bool:
-    """Return whether brokers from 4.0 on can't clean it.
+    """Return True if brokers from 4.0 on can't clean it.
 
     They would need an empty v0 or v1 entry, which doesn't exist.
     """

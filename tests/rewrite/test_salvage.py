@@ -332,7 +332,7 @@ def test_extents_are_what_their_batches_are(
 
 
 def is_bad_inside(raw: bytes) -> bool:
-    """Return whether some records are unreadable, or don't increase within the header's offsets."""
+    """Return True if some records are unreadable, or don't increase within the header's offsets."""
     read = Batch.parse(raw, 0, is_valid=True)
     if read.problem() is not None:
         return True

@@ -1,4 +1,4 @@
-"""Requests that real clients sent to a broker, adapted to a server's topics."""
+"""Requests that real clients sent to a broker, adapted to the topics of a server."""
 
 from collections import defaultdict
 from typing import Any

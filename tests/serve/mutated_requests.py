@@ -123,7 +123,7 @@ def _change(random: Random, value: Any) -> None:
 
 
 def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
-    """Return the problem of a request's answer; None if it is right, or its connection would be closed."""
+    """Return the problem of a request's answer, or None if it is right, or its connection would be closed."""
     try:
         answered = run_at_once(answer_request(frame, served, Asking(("127.0.0.1", 9092))))
     except RefusedError as error:

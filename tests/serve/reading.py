@@ -35,7 +35,7 @@ ODD_NULLS = {
 
 
 def on_disk(directory: Path) -> list[Got]:
-    """Return a partition's records for consumers: intact, without control records, from the log start on."""
+    """Return the records of a partition for consumers: intact, without control records, from the log start on."""
     partition = PartitionLog(directory)
     start, lost = partition.log_start_offset(), ODD_NULLS.get(directory.name, ())
     found = (got for segment in partition.segments for got in _in_log(segment.path))

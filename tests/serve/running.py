@@ -45,7 +45,7 @@ def serving(
     choice: PartitionChoice = EVERY_PARTITION,
     **options: Any,
 ) -> Iterator[Running]:
-    """Run a server of some directories until the context ends; options are Server's."""
+    """Run a server of the given directories until the context ends; options are Server's."""
     said: list[str] = []
     static = {} if server_properties is None else read_server_properties(server_properties)
     served = serve_partitions(Cluster(paths), settings, said.append, choice, server_properties=static)

@@ -210,7 +210,7 @@ def commit(bootstrap: str) -> None:
 
 
 def capture_clients(site: Site, through: Recording, work: Path) -> Captures:
-    """Run all clients, one after another."""
+    """Run all clients, in order."""
     found = {}
     through.write_to(work / "before.pcap")
     for name, run in CLIENTS.items():

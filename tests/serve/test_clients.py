@@ -39,7 +39,7 @@ def expected_records(running: Running) -> dict[str, list[Got]]:
 
 
 def read_by_librdkafka(*paths: Path) -> tuple[dict[str, list[Got]], dict[str, list[Got]]]:
-    """Return confluent-kafka's records of some directories, and the expected ones."""
+    """Return confluent-kafka's records of the given directories, and the expected ones."""
     with serving(*paths) as running:
         wanted = {
             name: [as_librdkafka(each) for each in records] for name, records in expected_records(running).items()

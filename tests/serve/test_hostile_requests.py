@@ -58,7 +58,7 @@ SHORT = 0.05
 
 
 def closes(limits: Limits, sent: bytes) -> bool:
-    """Return whether a server with these limits closes a connection that sends this and then nothing."""
+    """Return True if a server with these limits closes a connection that sends this and then nothing."""
     with serving(SERVED, limits=limits) as running, open_connection(running) as client:
         client.socket.sendall(sent)
         return client.is_closed()
@@ -100,7 +100,7 @@ def test_who_takes_no_answers_is_closed() -> None:
 
 
 def has_hung_up(sock: socket.socket) -> bool:
-    """Return whether the other side has closed a connection, without reading sent bytes."""
+    """Return True if the other side has closed a connection, without reading sent bytes."""
     poll = select.poll()
     poll.register(sock, 0)
     return bool(poll.poll(0))

@@ -43,7 +43,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def is_ready(broker: Broker, api: str, body: Fields) -> bool:
-    """Return whether the coordinator for a request is ready."""
+    """Return True if the coordinator for a request is ready."""
     (one,) = next(
         each
         for each in ask(broker, KEYS[api], version_range(REQUESTS[KEYS[api]].versions).last, body).values()
@@ -107,7 +107,7 @@ def answered_names(answer: Any) -> Any:
 
 
 def can_be_asked(api_key: int, version: int, body: Fields) -> bool:
-    """Return whether a version allows null names."""
+    """Return True if a version allows null names."""
     try:
         return bool(request(api_key, version, body))
     except MessageError:

@@ -229,7 +229,7 @@ def in_order(value: Any, left_out: Set[str] = frozenset()) -> Any:
 
 
 def is_metadata(value: Any) -> bool:
-    """Return whether it describes the metadata log."""
+    """Return True if it describes the metadata log."""
     return isinstance(value, dict) and METADATA in str(value.get("name") or value.get("partition"))
 
 

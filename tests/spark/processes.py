@@ -20,7 +20,7 @@ def free_port() -> int:
 
 
 def is_listening(port: int, host: str = "127.0.0.1") -> bool:
-    """Return whether a process accepts connections at a port."""
+    """Return True if a process accepts connections at a port."""
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0
 

@@ -37,7 +37,7 @@ FAULTS_IF_ASKED = f"import os\nif 'TEST_KSEG_FAULTS' in os.environ:\n    exec({F
 
 @pytest.fixture(scope="module")
 def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
-    """Yield HDFS and YARN, with golden's files of 4.3.1 below /golden and a log of some partitions below /logs."""
+    """Yield HDFS and YARN, with golden's files of 4.3.1 below /golden and a log of the given partitions below /logs."""
     work = tmp_path_factory.mktemp("hadoop")
     with mini_hadoop(work) as made:
         for partition in range(PARTITIONS):

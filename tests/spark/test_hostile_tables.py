@@ -70,7 +70,7 @@ def by_duckdb(table: Table) -> pa.Table:
 
 
 def _files(table: Table) -> list[str]:
-    """Return the files that a table's log names."""
+    """Return the files that a table log names."""
     if table.way.table_format == "delta":
         from deltalake import DeltaTable
 

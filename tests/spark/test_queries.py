@@ -24,7 +24,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def reader(path: Path, columns: str = "offset", **options: Any) -> "KsegReader":
-    """Return a batch query's reader, without Spark; __ in an option's name stands for a dot."""
+    """Return a batch query's reader, without Spark; __ in an option name stands for a dot."""
     from kseg.spark.data_source import KsegReader
     from kseg.spark.options import Request
 

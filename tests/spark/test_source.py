@@ -25,7 +25,7 @@ CONNECTOR_SCHEMA = (
 
 
 def read(spark: "SparkSession", path: Path, **options: Any) -> "DataFrame":
-    """Read a table; __ in an option's name stands for a dot."""
+    """Read a table; __ in an option name stands for a dot."""
     named = {name.replace("__", "."): str(value) for name, value in options.items()}
     return spark.read.format("kseg").options(**named).load(str(path))
 
@@ -78,7 +78,7 @@ def records_read(partition: Path, isolation: str) -> set[tuple[Any, ...]]:
 
 
 def _micros(record: kseg.Record) -> int | None:
-    """Return Spark's form of a time, even after the year 9999; None if its microseconds exceed 64 bits."""
+    """Return Spark's form of a time, even after the year 9999, or None if its microseconds exceed 64 bits."""
     micros = record.timestamp * 1000
     return micros if -(1 << 63) <= micros < 1 << 63 else None
 

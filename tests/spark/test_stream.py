@@ -23,7 +23,7 @@ FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 def reader(path: Path, **options: Any) -> "KsegStreamReader":
-    """Return a stream's reader, without Spark; __ in an option's name stands for a dot."""
+    """Return a stream's reader, without Spark; __ in an option name stands for a dot."""
     from kseg.spark.options import Request
     from kseg.spark.stream import KsegStreamReader
 
@@ -295,7 +295,7 @@ def take(spark: "SparkSession", logs: Path, **options: Any) -> list[int]:
 
 
 def planned_ends(logs: Path) -> list[int]:
-    """Return the ends of a query's batches, from its checkpoint."""
+    """Return the ends of the batches of a query, from its checkpoint."""
     files = sorted((logs.parent / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     return [json.loads(path.read_text().splitlines()[-1])["orders"]["0"] for path in files]
 

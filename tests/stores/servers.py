@@ -162,7 +162,7 @@ class S3:
         return {role.access_key_id for role in sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles}
 
     def _is_signed(self, request: Request, authorization: str) -> bool:
-        """Return whether a signature is right. Source: botocore, which signs the same request."""
+        """Return True if a signature is right. Source: botocore, which signs the same request."""
         names, key, signature, region = _parse(authorization)
         roles = sts_backends[_ACCOUNT_OF_MOTO]["aws"].assumed_roles
         of_roles = {role.access_key_id: (role.secret_access_key, role.session_token) for role in roles}
@@ -181,7 +181,7 @@ class S3:
 
 
 def _parse(authorization: str) -> tuple[list[str], str, str, str]:
-    """Return the signed headers' names, access key, signature and region in a request's header."""
+    """Return the signed headers' names, access key, signature and region in a request header."""
     parts = dict(part.strip().split("=", 1) for part in authorization.partition(" ")[2].split(","))
     key, _, region, *_ = parts["Credential"].split("/")
     return parts["SignedHeaders"].split(";"), key, parts["Signature"], region
@@ -331,7 +331,7 @@ def _xml(name: str, fields: Mapping[str, str]) -> Response:
 
 
 def _is_signed_by(key: rsa.RSAPublicKey, token: str) -> bool:
-    """Return whether a token is a JSON Web Token with a key's signature."""
+    """Return True if a token is a JSON Web Token with a key's signature."""
     signed, _, signature = token.rpartition(".")
     try:
         key.verify(base64.urlsafe_b64decode(f"{signature}=="), signed.encode(), padding.PKCS1v15(), hashes.SHA256())

@@ -1,4 +1,4 @@
-"""The matrix: a user's settings, the commands, and impossible cells.
+"""The matrix: the settings of a user, the commands, and impossible cells.
 
 In values and files, `$name` stands for values of a run: a server's URL, a folder.
 """

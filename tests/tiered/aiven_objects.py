@@ -70,7 +70,7 @@ class Segment:
 
 
 def segments_of(directory: Path) -> list[Segment]:
-    """Return the segments of a partition's directory, as a broker passes them to the plugin."""
+    """Return the segments of a partition directory, as a broker passes them to the plugin."""
     partition = PartitionLog(directory)
     ends = [*partition.base_offsets[1:], partition.read_log_end_offset()]
     epochs = dict(partition.read_leader_epochs() or ((0, 0),))

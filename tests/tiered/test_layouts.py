@@ -1,4 +1,4 @@
-"""Tiers whose objects are a broker's files under other names: Apache's, Pinterest's, Confluent's."""
+"""Tiers whose objects are the files of a broker under other names: Apache's, Pinterest's, Confluent's."""
 
 import json
 import shutil

@@ -98,7 +98,7 @@ def stopped_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 
 def settings_of(topic: Topic) -> dict[str, str]:
-    """Return a topic's settings: with any, it has a tier."""
+    """Return the settings of a topic: with any, it has a tier."""
     own = {"segment.bytes": str(SEGMENT), "file.delete.delay.ms": "100", "retention.ms": "-1"}
     return own if topic.settings is None else {**own, "remote.storage.enable": "true", **topic.settings}
 

@@ -57,7 +57,7 @@ def _fetch(artifact: str, directory: Path) -> None:
 
 
 def change_topic(port: int, topic: str, settings: Mapping[str, str]) -> None:
-    """Set some of a topic's settings."""
+    """Set some of the settings of a topic."""
     from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
     entries = [

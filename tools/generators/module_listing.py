@@ -33,7 +33,7 @@ def page() -> str:
 
 
 def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
-    """Yield a folder's lines: its own module, then files and folders, the top ones in the order of the layers."""
+    """Yield the lines of a folder: its own module, then files and folders, the top ones in the order of the layers."""
     places = [path for path in folder.iterdir() if is_listed(path)]
     for path in sorted(places, key=lambda path: rank(path, layers)):
         if path.is_dir():
@@ -45,7 +45,7 @@ def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
 
 
 def is_listed(path: Path) -> bool:
-    """Return whether a module or folder has a line of its own."""
+    """Return True if a module or folder has a line of its own."""
     if path.is_dir():
         return path.name in OTHER_FILES or (path / "__init__.py").exists()
     if path.name == "__init__.py":

@@ -54,7 +54,7 @@ def segment_setting(release: str) -> str:
 
 
 def make_topics(port: int, release: str) -> None:
-    """Create all topics, one after another, so that the metadata grows by several batches."""
+    """Create all topics, in order, so that the metadata grows by several batches."""
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
     for kind in COPIES:
         own = COMPACTED if kind == "compacted" else {}

@@ -39,7 +39,7 @@ class Target(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A file with a fault. kind: of the file's topic; None for files of the log directory and the metadata."""
+    """A file with a fault. kind: of the file's topic, or None for files of the log directory and the metadata."""
 
     file: str
     fault: str
@@ -192,7 +192,7 @@ def disk_cells() -> Iterator[Cell]:
 
 
 def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
-    """Put a cell's fault into a disk, for a topic's file into this topic's; return the file's path in the disk.
+    """Put a cell's fault into a disk, for a topic's file into this topic's; return the file path in the disk.
 
     Raises NotApplicable if the file doesn't exist, or can't have the fault.
     """
@@ -207,7 +207,7 @@ def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
 
 
 def find_other(cell: Cell, target: Target, disk: Path) -> Path | None:
-    """Return the file that replaces a cell's file, if there is one."""
+    """Return the file that replaces a cell's file, if it exists."""
     try:
         if cell.kind:
             return target.find(disk / f"{donor(DONOR_KIND[cell.kind])}-0")

@@ -20,7 +20,7 @@ NOTHING = Served({level: {} for level in LEVELS}, {}, {}, is_appended=False)
 
 
 class Files(NamedTuple):
-    """Changes to the files of some directories, by their former names."""
+    """Changes to the files of the given directories, by their former names."""
 
     renamed: list[str]
     deleted: list[str]
@@ -46,7 +46,7 @@ def became(before: Mapping[str, str], after: Mapping[str, str], usual: Collectio
 
 
 def class_of(topics: Iterable[str], seen: Seen, healthy: Seen, *, is_touched: bool) -> str:
-    """Return the gravest consequence for some topics.
+    """Return the gravest consequence for the given topics.
 
     is_touched: whether the broker repaired something, or complained.
     """
@@ -69,18 +69,18 @@ def class_of(topics: Iterable[str], seen: Seen, healthy: Seen, *, is_touched: bo
 
 
 def is_harmed(topic: str, seen: Seen, healthy: Seen) -> bool:
-    """Return whether a topic isn't served as it is without faults."""
+    """Return True if a topic isn't served as it is without faults."""
     after, before = seen.answers.served.get(topic, NOTHING), healthy.answers.served[topic]
     return is_stray(topic, seen) or after != before
 
 
 def is_stray(topic: str, seen: Seen) -> bool:
-    """Return whether the start renamed the topic's directory to be a stray."""
+    """Return True if the start renamed the topic's directory to be a stray."""
     return any(name.startswith(f"{topic}-0.") and name.endswith(STRAY) for name in seen.made)
 
 
 def _is_wrong(after: Served, before: Served) -> bool:
-    """Return whether wrong records are served, or an offset or time leads elsewhere."""
+    """Return True if wrong records are served, or an offset or time leads elsewhere."""
     extra = any(after.records[level].items() - before.records[level].items() for level in LEVELS)
     is_complete = after.records == before.records
     return extra or (is_complete and (after.sought != before.sought or after.times != before.times))
@@ -91,6 +91,6 @@ def _lacks(after: Served, before: Served) -> bool:
 
 
 def counts(topics: Iterable[str], seen: Seen) -> dict[str, int]:
-    """Return the numbers of records of some topics by isolation level."""
+    """Return the numbers of records of the given topics by isolation level."""
     served = [seen.answers.served.get(topic, NOTHING) for topic in topics]
     return {level: sum(len(each.records[level]) for each in served) for level in LEVELS}

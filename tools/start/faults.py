@@ -48,7 +48,7 @@ def apply(recipe: Recipe, place: Place) -> None:
 
 
 def _state(place: Place) -> object:
-    """Return everything that a recipe may change: a file's bytes and mode, and names in the folders around it."""
+    """Return everything that a recipe may change: the bytes of a file and mode, and names in the folders around it."""
     folders = [folder for folder in (place.disk.parent, place.path.parent, place.path) if folder.is_dir()]
     names = [sorted(path.name for path in folder.iterdir()) for folder in folders]
     is_there = place.path.exists()
@@ -85,7 +85,7 @@ def cut_in_body(place: Place) -> None:
 
 
 def take_from_donor(place: Place) -> None:
-    """Put the donor's content under the file's name."""
+    """Put the donor's content under the file name."""
     if place.donor is None or place.donor == place.path or not place.donor.exists():
         raise NotApplicable(ALONE)
     place.path.write_bytes(place.donor.read_bytes())

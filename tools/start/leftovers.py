@@ -39,12 +39,12 @@ def segment_to(suffix: str, change: Change, *, recipe: Recipe | None = None) -> 
 
 
 def folder_to(suffix: str, change: Change) -> Recipe:
-    """Return a recipe that gives a partition's folder, or a copy of it, another name next to the old one."""
+    """Return a recipe that gives a partition folder, or a copy of it, another name next to the old one."""
     return lambda place: _void(change(place.path, place.path.with_name(f"{place.path.name}.{TOKEN}-{suffix}")))
 
 
 def folder_to_second(change: Change, suffix: str = "") -> Recipe:
-    """Return a recipe that moves or copies a partition's folder to a second log directory."""
+    """Return a recipe that moves or copies a partition folder to a second log directory."""
 
     def put(place: Place) -> None:
         add_second(OTHER_DIRECTORY)(place)
@@ -87,7 +87,7 @@ def with_folder(name: str) -> Recipe:
 
 
 def with_copy(name: str, topic_id: str | None = None) -> Recipe:
-    """Return a recipe that copies a partition's folder to another name, and can change the topic's id in it."""
+    """Return a recipe that copies a partition folder to another name, and can change the topic id in it."""
 
     def put(place: Place) -> None:
         source = min(place.disk.glob("plain-*-0"), default=None)

@@ -87,7 +87,7 @@ class Node(NamedTuple):
         return self.work / f"{name}-{process.role}.txt"
 
     def is_listening(self) -> bool:
-        """Return whether all processes accept connections."""
+        """Return True if all processes accept connections."""
         return all(tools.is_listening(process.port) for process in self.processes)
 
     def format(self) -> None:
@@ -163,7 +163,7 @@ def new_node(kafka: AsNobody, release: str, role: str, work: Path, shared: Path)
 
 
 def is_kraft(release: str) -> bool:
-    """Return whether a release's brokers run without ZooKeeper here."""
+    """Return True if a release's brokers run without ZooKeeper here."""
     return tools.store.release_order(release) >= FIRST_WITHOUT_ZOOKEEPER
 
 
@@ -212,14 +212,14 @@ def _write(path: Path, settings: Mapping[str, str]) -> Path:
 
 
 def offer_directories(process: Process) -> None:
-    """Configure the second log directory if there is one."""
+    """Configure the second log directory if it exists."""
     dirs = [str(path) for path in (process.disk, second_directory(process.disk)) if path.exists()]
     text = process.properties.read_text()
     process.properties.write_text(re.sub(r"(?m)^log\.dirs=.*", f"log.dirs={','.join(dirs)}", text))
 
 
 def is_root() -> bool:
-    """Return whether processes can run as another user than the files' owner."""
+    """Return True if processes can run as another user than the files' owner."""
     return os.geteuid() == 0
 
 

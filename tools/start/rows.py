@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 def rows_path(release: str, role: str) -> Path:
-    """Return the file of a node's rows."""
+    """Return the file of the rows of a node."""
     return ROWS / f"{release}-{role}.jsonl"
 
 

@@ -122,7 +122,7 @@ def digests(disk: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """Return a digest of a file's bytes, without zeros at its end, and of whether it is a link."""
+    """Return a digest of the bytes of a file, without zeros at its end, and of whether it is a link."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -100,5 +100,5 @@ def verdict(found: Findings, usual: Findings) -> Verdict:
 
 
 def contradicts(row: Row, worst: str) -> bool:
-    """Return whether a severity contradicts the consequence: an error without harm, or harm without an error."""
+    """Return True if a severity contradicts the consequence: an error without harm, or harm without an error."""
     return (row["class"] in HARMLESS) == (worst == "error")

@@ -200,7 +200,7 @@ class Browser(App[None]):
             self.fields.refit(number)
 
     def _show_fields(self) -> None:
-        """Show the fields and bytes of the row's contents."""
+        """Show the fields and bytes of the contents of the row."""
         room = self.fields.scrollable_content_region.width - _NOTE_INDENT
         lines: list[FieldLine] = []
         try:
@@ -478,7 +478,7 @@ class Browser(App[None]):
         return self.query_one(QuestionLine)
 
     def on_question_line_closed(self, message: QuestionLine.Closed) -> None:
-        """Act on an answer, if there is one."""
+        """Act on an answer, if it exists."""
         self.query_one("#says").display = True
         self.rows.focus()
         if message.text is not None:

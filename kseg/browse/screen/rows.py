@@ -377,7 +377,7 @@ class PlaceLines:
 
 
 class FieldPane:
-    """The lines of a row's fields."""
+    """The lines of the fields of a row."""
 
     def __init__(self, lines: list[FieldLine], room: int = 0) -> None:
         """Take the lines, and the pane's width in characters; names get at most half of it."""
@@ -401,7 +401,7 @@ class FieldPane:
         return [LinePart(name, WRONG if line.is_wrong else NAME), LinePart(line.value)]
 
     def line_at(self, position: int) -> int | None:
-        """Return the line of the smallest field that holds a byte; None if none does."""
+        """Return the line of the smallest field that holds a byte, or None if none does."""
         holding = [
             (line.field.size, number)
             for number, line in enumerate(self.lines)

@@ -173,7 +173,7 @@ def values_of(kind: type[Values], given: Mapping[str, Any]) -> Values:
 
 
 def is_given(name: str) -> bool:
-    """Return whether an option was given, on the command line or in the environment."""
+    """Return True if an option was given, on the command line or in the environment."""
     return source_of(name) is not ParameterSource.DEFAULT
 
 

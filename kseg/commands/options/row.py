@@ -54,7 +54,7 @@ class Option(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The field of a command's values that gets the option."""
+        """The field of the values of a command that gets the option."""
         return self.name or self.flags.split("/")[0].split()[-1].lstrip("-").replace("-", "_")
 
 
@@ -62,13 +62,13 @@ class TableOption(click.Option):
     """An option whose help has one space before [default: …], as rows have it that name a default in words."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the flags and the help of the option; None if it is hidden."""
+        """Return the flags and the help of the option, or None if it is hidden."""
         record = super().get_help_record(ctx)
         return record and (record[0], record[1].replace("  [", " ["))
 
 
 def takes(row: Option, command: str) -> bool:
-    """Return whether a command has the row."""
+    """Return True if a command has the row."""
     return row.commands == EVERY_COMMAND or command in row.commands.split()
 
 

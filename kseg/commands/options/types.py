@@ -228,7 +228,7 @@ class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
     name = "ID=FILE"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
-        """Return the id and the file's path."""
+        """Return the id and the file path."""
         if isinstance(value, tuple):
             return value
         key_id, equals, path = str(value).partition("=")
@@ -258,7 +258,7 @@ class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore
 
 
 def all_matching(_: object, __: object, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths that some paths or globs match. Raises UsageError for a wrong URL."""
+    """Return the paths that the given paths or globs match. Raises UsageError for a wrong URL."""
     return tuple(path for text in texts for path in matching_paths(checked_path(text)))
 
 

@@ -225,7 +225,7 @@ def _json_text(value: object) -> str:
 
 
 def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
-    """Return the fix that changes a record's fields in place; None if no field needs one."""
+    """Return the fix that changes the fields of a record in place, or None if no field needs one."""
     fixes = [(name, branch.fix) for name, branch in branches.items() if branch.fix is not None]
     if not fixes:
         return None
@@ -241,7 +241,7 @@ def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
 
 
 def _is_decimal(schema: Any) -> bool:
-    """Return whether bytes are decimals: Avro ignores an invalid logical type."""
+    """Return True if bytes are decimals: Avro ignores an invalid logical type."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     is_whole = type(precision) is int and type(scale) is int
     return schema.get("logicalType") == "decimal" and is_whole and 0 <= scale <= precision <= _MOST_DIGITS

@@ -359,7 +359,7 @@ def place_in(union: UnionType, own: ColumnType) -> int | None:
 
 
 def holds(wide: ColumnType, own: ColumnType) -> bool:
-    """Return whether a type can hold all values of another one."""
+    """Return True if a type can hold all values of another one."""
     try:
         return unify(wide, own) == wide
     except MismatchError:
@@ -367,7 +367,7 @@ def holds(wide: ColumnType, own: ColumnType) -> bool:
 
 
 def unlike(written: ColumnType, wanted: ColumnType, field: str = "") -> MismatchError | None:
-    """Return the reason why files of two types can't be read as one table; None if they can.
+    """Return the reason why files of two types can't be read as one table, or None if they can.
 
     Added fields and wider floats and decimals are allowed: readers and table formats support them.
     """
@@ -471,7 +471,7 @@ def _in_years(array: pa.Array) -> pa.Array:
 
 
 def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:
-    """Return whether rounding is allowed: Avro reads longs as doubles, and table formats have no nanoseconds."""
+    """Return True if rounding is allowed: Avro reads longs as doubles, and table formats have no nanoseconds."""
     return bool(pa.types.is_floating(wide) or (pa.types.is_timestamp(own) and own.unit == "ns"))
 
 

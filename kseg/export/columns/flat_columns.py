@@ -18,7 +18,7 @@ _RESERVED = frozenset(name.lower() for name in _OWN | _DECODED)
 
 
 def is_decoded(name: str) -> bool:
-    """Return whether a table's column comes from decoded keys or values."""
+    """Return True if a table's column comes from decoded keys or values."""
     return name not in _OWN
 
 
@@ -28,7 +28,7 @@ def flat_name(part: "Part", field: str) -> str:
 
 
 def flat_fields(part: "Part", record: pa.StructType) -> list[pa.Field]:
-    """Return the columns of a record's fields."""
+    """Return the columns of the fields of a record."""
     return [field.with_name(flat_name(part, field.name)) for field in record]
 
 
@@ -44,7 +44,7 @@ def require_distinct_columns(fields: Iterable[tuple["Part", str]]) -> None:
 
 
 def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows of an earlier file with a schema's columns, with nulls for fields that didn't exist then."""
+    """Return rows of an earlier file with the columns of a schema, with nulls for fields that didn't exist then."""
     for field in schema:
         if field.name not in rows.schema.names and is_decoded(field.name):
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))

@@ -69,7 +69,7 @@ class ColumnReader(Protocol):
 
 
 def column_reader(schema: WriterSchema) -> ColumnReader:
-    """Return the reader of a schema's values.
+    """Return the reader of the values of a schema.
 
     Raises NotDecodable if the schema can't be used, UsageError without its library.
     """
@@ -285,7 +285,7 @@ def _first_that_reads(route: _Route, bodies: Sequence[bytes]) -> object:
 
 
 def headers_with_ids(headers: pa.Array | None, part: Part) -> list[Headers] | None:
-    """Return each record's headers if any has a schema's id; else None."""
+    """Return each record headers if any has a schema id; else None."""
     from kseg.kernel.record import Header
 
     if headers is None:

@@ -75,7 +75,7 @@ def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.Fil
 
 
 def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
-    """Return whether all files have an export's columns. Equal schemas are compared once."""
+    """Return True if all files have an export's columns. Equal schemas are compared once."""
     kinds: list[pq.ParquetSchema] = []
     for footer in footers:
         if not any(footer.schema.equals(kind) for kind in kinds):
@@ -93,7 +93,7 @@ def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:
 
 
 def check_contents(found: TableContents, written: Mapping[str, int], total: int | None, table: str) -> None:
-    """Compare a table with a run's files, and with the report's total; None if others may have added rows.
+    """Compare a table with the files of a run, and with the report's total, or None if others may have added rows.
 
     Raises TableDiffersError.
     """

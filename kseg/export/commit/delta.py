@@ -68,7 +68,7 @@ def open_commits(place: Destination, files: FileOptions, _: TableName, processes
 
 
 class DeltaLog:
-    """The log of the Delta table at an export's destination."""
+    """The log of the Delta table at an export destination."""
 
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
@@ -90,7 +90,7 @@ class DeltaLog:
         return settings.of_delta()
 
     def _open(self) -> Any:
-        """Return the table as it is now; None if there is none."""
+        """Return the table as it is now, or None if it doesn't exist."""
         self._place.require_in_place()
         self._place.require_plain(LOG)
         with self._errors("read"):
@@ -152,7 +152,7 @@ class DeltaLog:
         return [entry for entry in entries if APPLICATION not in entry]
 
     def is_buried(self) -> bool:
-        """Return whether kseg's last commit is old, or many commits of others follow it."""
+        """Return True if kseg's last commit is old, or many commits of others follow it."""
         table = self._open()
         entries = [] if table is None else self._entries(table, self._number_in(table))
         if len(entries) < 2:
@@ -161,7 +161,7 @@ class DeltaLog:
         return len(entries) > COMMITS_AFTER or age > timedelta(days=DAYS_AFTER)
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Return whether any commit still in the log is that run's."""
+        """Return True if any commit still in the log is that run's."""
         table = self._open()
         with self._errors("read"):
             entries = [] if table is None else table.history()
@@ -208,7 +208,7 @@ class DeltaLog:
         return [{**row, "name": self._name_of(row["path"])} for row in found]
 
     def _name_of(self, path: str) -> str:
-        """Return a data file's name in the destination. Raises KsegError if the log names a file elsewhere."""
+        """Return a data file name in the destination. Raises KsegError if the log names a file elsewhere."""
         name = unquote(path)
         if _SCHEME.match(path) or any(part in ("", ".", "..") for part in name.split("/")):
             why = f"the Delta log names {name}, which isn't in the table; choose another destination"
@@ -259,7 +259,7 @@ class DeltaLog:
             raise SwappedError(f"{self.location}/{LOG}")
 
     def _is_conflict(self, error: Exception, before: Any) -> bool:
-        """Return whether another writer has committed since."""
+        """Return True if another writer has committed since."""
         after = self._open()
         return after is not None and (before is None or after.version() != before.version())
 
@@ -330,7 +330,7 @@ class DeltaLog:
     def _rewrite(
         self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
     ) -> Any:
-        """Write the file's other rows to a new file, and return its action; None if there are none."""
+        """Write the file's other rows to a new file, and return its action, or None if there are none."""
         folder = name.rpartition("/")[0]
         target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
         writing = schema_of_files(manifest.read, self._files), self._files
@@ -402,7 +402,7 @@ def _own_metadata(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _may_hold(row: Mapping[str, Any], part: RowRange) -> bool:
-    """Return whether a file may have rows of a range, according to its folder and statistics."""
+    """Return True if a file may have rows of a range, according to its folder and statistics."""
     if not _is_within(row, "partition", part.partition):
         return False
     topic = row.get("partition.topic", row.get("min.topic"))
@@ -421,7 +421,7 @@ def _is_within(row: Mapping[str, Any], name: str, value: Any) -> bool:
 
 
 def _holds_only(row: Mapping[str, Any], part: RowRange) -> bool:
-    """Return whether all rows of a file are known to be in a range."""
+    """Return True if all rows of a file are known to be in a range."""
     for name, value in (("topic", part.topic), ("partition", part.partition)):
         if f"partition.{name}" not in row and not row.get(f"min.{name}") == row.get(f"max.{name}") == value:
             return False

@@ -78,7 +78,7 @@ def open_commits(place: Destination, files: FileOptions, table: TableName, proce
 
 
 class IcebergLog:
-    """The metadata of an Iceberg table at an export's destination."""
+    """The metadata of an Iceberg table at an export destination."""
 
     def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
         self._place, self._files, self._table = place, files, table
@@ -110,7 +110,7 @@ class IcebergLog:
 
     @cached_property
     def _catalog(self) -> Any:
-        """The catalog; None if it is the destination's and doesn't exist yet."""
+        """The catalog, or None if it is the destination's and doesn't exist yet."""
         from pyiceberg.catalog import load_catalog
 
         from kseg.export.commit.iceberg_files import catalog_in, with_files_of
@@ -140,7 +140,7 @@ class IcebergLog:
             raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
     def _open(self) -> Any:
-        """Return the table as it is now; None if there is none."""
+        """Return the table as it is now, or None if it doesn't exist."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         if self._table.catalog is None and self._place.size(CATALOG_FILE) is None:
@@ -154,7 +154,7 @@ class IcebergLog:
         return table
 
     def _check_names(self, table: Any) -> None:
-        """Raise KsegError if the table's metadata name code, or files elsewhere that a commit reads or removes."""
+        """Raise KsegError if the table's metadata names code, or files elsewhere that a commit reads or removes."""
         from kseg.export.commit.iceberg_files import name_in
 
         for name in _NAMES_CODE:
@@ -167,14 +167,14 @@ class IcebergLog:
                 name_in(location, self._url)
 
     def _name_of(self, file: Any) -> str:
-        """Return a data file's name in the destination. Raises KsegError if it is elsewhere."""
+        """Return a data file name in the destination. Raises KsegError if it is elsewhere."""
         from kseg.export.commit.iceberg_files import name_in
 
         return name_in(file.file_path, self._url)
 
     @property
     def location(self) -> str:
-        """The newest metadata file: a table's name means nothing without its catalog."""
+        """The newest metadata file: a table name means nothing without its catalog."""
         table = self._open()
         return "" if table is None else str(table.metadata_location).removeprefix("file://")
 
@@ -220,7 +220,7 @@ class IcebergLog:
         return False
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Return whether the last commit, or that of an existing snapshot, is that run's."""
+        """Return True if the last commit, or that of an existing snapshot, is that run's."""
         table = self._open()
         if table is None:
             return False
@@ -400,7 +400,7 @@ class IcebergLog:
         return replace(read, decode=replace(read.decode, field_ids=self._field_ids(evolved, read)))
 
     def _evolve(self, transaction: Any, read: ReadOptions) -> Any:
-        """Return an update of the table's schema that adds the export's new columns, by name."""
+        """Return an update of the table schema that adds the export's new columns, by name."""
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
         return transaction.update_schema().union_by_name(pyarrow_to_schema(with_field_ids(read.schema())))
@@ -458,7 +458,7 @@ def _line(error: Exception) -> str:
 
 
 def _own_entry(snapshot: Any, name: str) -> str | None:
-    """Return kseg's entry in a snapshot's summary; None if another writer made the snapshot."""
+    """Return kseg's entry in a snapshot's summary, or None if another writer made the snapshot."""
     found: str | None = None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
     return found
 
@@ -509,7 +509,7 @@ def _values(record: Any) -> list[Any]:
 
 
 def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bool:
-    """Return whether all rows of a file are known to be in a range; topic: the topic of all rows, if known."""
+    """Return True if all rows of a file are known to be in a range; topic: the topic of all rows, if known."""
     offsets, numbers = _bounds(file, schema, "offset"), _bounds(file, schema, "partition")
     topics = _bounds(file, schema, "topic") if topic is None else (topic, topic)
     is_its = numbers == (part.partition, part.partition) and topics == (part.topic, part.topic)
@@ -536,7 +536,7 @@ def _data_file(io: Any, metadata: Any, path: str) -> Any:
 
 
 def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:
-    """Yield groups of a partition's files that together have about the target size, with similar contents."""
+    """Yield groups of the files of a partition that together have about the target size, with similar contents."""
     by_partition: dict[Any, list[Any]] = defaultdict(list)
     for task in tasks:
         if not task.delete_files and task.file.file_size_in_bytes < target_size:

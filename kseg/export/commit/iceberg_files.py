@@ -75,7 +75,7 @@ class PlaceFile(InputFile, OutputFile):
         return self._place.size(self._name) or 0
 
     def exists(self) -> bool:
-        """Return whether the file exists."""
+        """Return True if the file exists."""
         return self._place.size(self._name) is not None
 
     def open(self, seekable: bool = True) -> Any:

@@ -137,7 +137,7 @@ def latest_number(place: Destination) -> int:
 
 
 def read_manifest(place: Destination) -> Manifest | None:
-    """Return the valid manifest; None if there is none.
+    """Return the valid manifest, or None if it doesn't exist.
 
     Raises KsegError if it is damaged, has an unknown version, or names files that can't be an export's.
     """
@@ -159,7 +159,7 @@ def read_manifest(place: Destination) -> Manifest | None:
 
 
 def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
-    """Return the manifest with a number, or its stub; None if it is missing."""
+    """Return the manifest with a number, or its stub, or None if it is missing."""
     content = place.read(manifest_name(number), MOST_BYTES + 1)
     return None if content is None else Manifest.from_bytes(content, manifest_name(number))
 

@@ -44,7 +44,7 @@ class FilePart(NamedTuple):
         return (self.topic, -1 if self.partition is None else self.partition, self.file.first_offset, self.result)
 
     def precedes(self, other: "FilePart") -> bool:
-        """Return whether it belongs to another partition, or all its offsets are below those of another part."""
+        """Return True if it belongs to another partition, or all its offsets are below those of another part."""
         is_same = (self.topic, self.partition) == (other.topic, other.partition)
         return not is_same or self.file.last_offset < other.file.first_offset
 
@@ -211,7 +211,7 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
 
 
 def _is_sorted(joining: Joining) -> bool:
-    """Return whether the rows rise by topic, partition and offset."""
+    """Return True if the rows rise by topic, partition and offset."""
     rises = all(one.precedes(other) for one, other in pairwise(joining))
     return rises and all(part.is_sorted for part in joining)
 
@@ -253,7 +253,7 @@ def _first(result: Result) -> int:
 
 
 def _continues(one: Result, other: Result) -> bool:
-    """Return whether a result continues another one, in the same segment or with none remaining."""
+    """Return True if a result continues another one, in the same segment or with none remaining."""
     tallies = one.tally, other.tally
     if not one.tally.goes_on_in(other.tally) or other.tally.missed:
         return False

@@ -108,7 +108,7 @@ def _null_times(batch: pa.RecordBatch) -> int:
 
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
-    """Execute orders in this process one after another; orders that mostly wait for a store run concurrently."""
+    """Execute orders in this process in order; orders that mostly wait for a store run concurrently."""
     place = open_destination(job.destination, job.identity)
     yield from (execute_order(order, job, place) for order in orders if not _is_waiting(order))
     yield from in_threads(
@@ -117,12 +117,12 @@ def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
 
 
 def _is_waiting(order: WorkOrder) -> bool:
-    """Return whether an order mostly waits for a store's answers."""
+    """Return True if an order mostly waits for a store's answers."""
     return order.size <= remote.PIECE and is_remote(order.replica)
 
 
 def in_processes(count: int) -> Execute:
-    """Return a function that executes orders in a pool of processes, the largest first; small jobs run in this one."""
+    """Return a function that executes orders in a pool of processes, largest first; small jobs run in this one."""
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
         if count < 2 or not are_worth_processes([order.size for order in orders]):

@@ -312,7 +312,7 @@ def _finish(manifest: Manifest, place: Destination) -> None:
 
 
 def _run_of(name: str, place: Destination) -> str | None:
-    """Return the id of the run that wrote a file for its own use; None for other files."""
+    """Return the id of the run that wrote a file for its own use, or None for other files."""
     match = _OF_JOB.fullmatch(name)
     if match is None and (name.startswith(f"{ATTEMPTS}/") or not place.renames):
         match = ATTEMPT.fullmatch(name)

@@ -80,7 +80,7 @@ class CommittedTable(Protocol):
         """The path or URL that readers open."""
 
     def contents(self, names: Collection[str]) -> TableContents | None:
-        """Return the contents of the table; None if others have committed since, and their commits hide them.
+        """Return the contents of the table, or None if others have committed since, and their commits hide them.
 
         names: the names under which the run wrote the files whose rows are wanted.
         """
@@ -89,7 +89,7 @@ class CommittedTable(Protocol):
         """Read all rows of all columns, and return the number of each partition's rows."""
 
     def merge_files(self, target_size: int) -> tuple[int, int] | None:
-        """Join small files, and return the number of files before and after; None if that precedes the commit."""
+        """Join small files, and return the number of files before and after, or None if that precedes the commit."""
 
 
 class Committed(NamedTuple):
@@ -113,7 +113,7 @@ class Commits(Protocol):
         """Return the state that a run continues from. Changes nothing. Raises UsageError if a run mustn't write."""
 
     def begin(self, plan: ExportPlan) -> AbstractContextManager[ExportRun | None]:
-        """Mark a run that executes a plan as running; None if another run has committed since the plan was made.
+        """Mark a run that executes a plan as running, or None if another run has committed since the plan was made.
 
         First finishes an interrupted commit, and resumes the finished orders of dead runs. If the context ends with an
         exception, it removes the run's files, except valid files and those of resumable orders.
@@ -139,7 +139,7 @@ def report_of(manifest: Manifest, own: Report) -> Report:
 
 
 def is_unchanged(plan: ExportPlan, joined: Joined) -> bool:
-    """Return whether the results are the valid ones, in any order, in the same files."""
+    """Return True if the results are the valid ones, in any order, in the same files."""
     previous = plan.previous
     if plan.overwrites or joined.is_changed or joined.new or not previous.number:
         return False

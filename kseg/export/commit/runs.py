@@ -55,7 +55,7 @@ class ExportRun(NamedTuple):
 
 
 def marker_name(run_id: str) -> str:
-    """Return the name of a run's marker."""
+    """Return the name of a run marker."""
     return f"{RUNS}/{run_id}.json"
 
 
@@ -65,7 +65,7 @@ def new_run(base: int) -> ExportRun:
 
 
 def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
-    """Write a run's marker, after which no other run removes its files. Return False if the id is taken.
+    """Write a run marker, after which no other run removes its files. Return False if the id is taken.
 
     A failed write leaves nothing.
     """
@@ -76,7 +76,7 @@ def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A run's marker, as another run reads it. base: None if the marker is unreadable."""
+    """A run marker, as another run reads it. base: None if the marker is unreadable."""
 
     run_id: str
     base: int | None
@@ -85,7 +85,7 @@ class Marker:
     is_over: bool | None
 
     def is_left_alone(self, latest: int) -> bool:
-        """Return whether the run may still commit or is working; `latest` is the highest number in use.
+        """Return True if the run may still commit or is working; `latest` is the highest number in use.
 
         If nothing is known about its process, numbers decide: a run whose number is taken has committed or lost.
         """
@@ -122,7 +122,7 @@ def _read_marker(name: str, place: Destination, processes: Processes) -> Marker 
 
 @contextmanager
 def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
-    """Remove a run's marker if the context fails."""
+    """Remove a run marker if the context fails."""
     try:
         yield
     except BaseException:
@@ -201,7 +201,7 @@ class FinishedOrders:
         return match[1] not in self._under_way
 
     def _move(self, result: Result, run: ExportRun) -> Result | None:
-        """Return the result with its files under the run's names; None if they are missing or incomplete."""
+        """Return the result with its files under the run's names, or None if they are missing or incomplete."""
         moved: list[ExportedFile] = []
         for file in result.files:
             match = ATTEMPT.fullmatch(file.attempt)
@@ -216,7 +216,7 @@ class FinishedOrders:
 
 
 def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> Result | None:
-    """Return a finished order's result; None if it is invalid or has other options."""
+    """Return a finished order's result, or None if it is invalid or has other options."""
     try:
         content = place.read(name, MOST_ORDER_BYTES + 1) if _NAME.fullmatch(name) else None
         if content is None:

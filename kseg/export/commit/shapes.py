@@ -65,7 +65,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def text(value: Any) -> None:
-    """Require a text that a file's name or a table can hold."""
+    """Require a text that a file name or a table can hold."""
     if not isinstance(value, str) or "\0" in value:
         raise UnfitError("a text", value)
     if not value.isascii():

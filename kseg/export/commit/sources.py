@@ -22,7 +22,7 @@ TopicKey = tuple[str, int | None, str | None]
 
 
 def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
-    """Return the copies; one without a topic's id gets that of the partition's newest result, which is the last.
+    """Return the copies; one without a topic id gets that of the partition's newest result, which is the last.
 
     Empty directories keep none: a broker writes `partition.metadata` before the first record.
     """
@@ -54,7 +54,7 @@ def split_by_presence(results: Iterable[Result], copies: Copies) -> tuple[list[R
 
 
 def find_deleted_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
-    """Return the deleted partitions by topic, partition and topic's id; other sources may still have the rest.
+    """Return the deleted partitions by topic, partition and topic id; other sources may still have the rest.
 
     A partition is deleted if its topic was recreated, or if none of its former directories has it.
     """
@@ -68,7 +68,7 @@ def find_deleted_topics(absent: Iterable[Result], copies: Copies, sources: Itera
 
 
 def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
-    """Return whether a directory is missing; one in an object store, whether it would have been listed."""
+    """Return True if a directory is missing; one in an object store, whether it would have been listed."""
     return replica.startswith(sources) if is_remote(replica) else not Path(replica).exists()
 
 
@@ -89,14 +89,14 @@ def find_unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies)
 
 
 def is_outdated(copies: Copies, results: Iterable[Result]) -> bool:
-    """Return whether results have read more of a log than was listed, and the log isn't as it was listed either."""
+    """Return True if results have read more of a log than was listed, and the log isn't as it was listed either."""
     sizes = {each.log: each.size for known in copies.values() for copy in known for each in copy.segments}
     read = {each.path: each.end for result in results for each in result.sources if not each.is_cleaned}
     return any(sizes.get(path, end) < end and _size_now(path) != sizes[path] for path, end in read.items())
 
 
 def _size_now(log: str) -> int | None:
-    """Return a local log's size; None if it is missing, or in a store, where asking costs as much as listing."""
+    """Return a local log's size, or None if it is missing, or in a store, where asking costs as much as listing."""
     try:
         return None if is_remote(log) else Path(log).stat().st_size
     except OSError:
@@ -147,7 +147,7 @@ def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
 
 
 def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
-    """Return whether a changed log is a compacted one of the same topic, and not the active segment."""
+    """Return True if a changed log is a compacted one of the same topic, and not the active segment."""
     if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
         return False
     with suppress(OpenError):

@@ -1,4 +1,4 @@
-"""Commits of tables: one commit of the table's log adds files, removes rows, and records the export's progress."""
+"""Commits of tables: one commit of the table log adds files, removes rows, and records the export's progress."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -108,7 +108,7 @@ class TableCommits:
             number = manifest.number
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
-        """Remove the files and markers of runs that ended without a commit; then this run's marker.
+        """Remove the files and markers of runs that ended without a commit; then this run marker.
 
         Files of unknown origin are left: removing unreferenced files is a maintenance task of the table's format.
         """
@@ -204,7 +204,7 @@ def _find_uncovered(results: Iterable[Result], kept: list[Result]) -> Coverage:
 
 
 def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
-    """Return the results of a topic's id, or all if it is None; and the results of other topics of its name."""
+    """Return the results of a topic id, or all if it is None; and the results of other topics of its name."""
     known = list(results)
     others = [result for result in known if topic_id not in (None, result.topic_id)]
     return [result for result in known if topic_id in (None, result.topic_id)], others

@@ -51,7 +51,7 @@ class TableChange:
 
 
 class TableLog(Protocol):
-    """A table's log. All methods raise KsegError if it can't be read or written."""
+    """A table log. All methods raise KsegError if it can't be read or written."""
 
     @property
     def location(self) -> str:
@@ -67,7 +67,7 @@ class TableLog(Protocol):
         """Return the progress from kseg's last commit, which has the commit's number."""
 
     def is_buried(self) -> bool:
-        """Return whether so many commits follow kseg's last one that the log may soon forget it."""
+        """Return True if so many commits follow kseg's last one that the log may soon forget it."""
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
         """Return the options with the ids that the table has for its columns, or will have after the commit.
@@ -91,7 +91,7 @@ class TableLog(Protocol):
         """Return the names of the valid files, as the export chose them."""
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Return whether a run has committed, as far as the log remembers."""
+        """Return True if a run has committed, as far as the log remembers."""
 
     def merge(self, target_size: int) -> dict[str, Any]:
         """Join small files, and return the numbers of files `removed` and `added`.
@@ -212,7 +212,7 @@ def _row_groups(place: Destination, name: str) -> Iterable[pa.Table]:
 
 
 def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
-    """Return the lowest and the highest value of a column, from the footer; None if unknown."""
+    """Return the lowest and the highest value of a column, from the footer, or None if unknown."""
     found = _statistics_of(metadata, name)
     if not found or not all(each.has_min_max for each in found):
         return None

@@ -45,12 +45,12 @@ class OffsetSet:
         self._firsts[low:high], self._lasts[low:high] = array("q", [first]), array("q", [last])
 
     def meets(self, first: int, last: int) -> bool:
-        """Return whether the set contains any of the offsets."""
+        """Return True if the set contains any of the offsets."""
         place = bisect_left(self._lasts, first)
         return place < len(self._firsts) and self._firsts[place] <= last
 
     def next_after_run_below(self, offset: int) -> int | None:
-        """Return the offset after the last member below the given one; None without such a member."""
+        """Return the offset after the last member below the given one, or None without such a member."""
         place = bisect_left(self._firsts, offset) - 1
         return None if place < 0 else min(self._lasts[place] + 1, offset)
 
@@ -102,7 +102,7 @@ class LeaderEpochs:
         return self._lasts[-1] + 1 == first and self._epochs[-1] == epoch
 
     def highest(self, offset: int) -> int:
-        """Return the highest epoch of an offset; -1 if unknown."""
+        """Return the highest epoch of an offset, or -1 if unknown."""
         place = bisect_left(self._lasts, offset)
         is_there = place < len(self._firsts) and self._firsts[place] <= offset
         return self._epochs[place] if is_there else -1
@@ -125,7 +125,7 @@ class EachOnce:
             self._epochs.add(first, last, epoch)
 
     def take(self, offset: int, epoch: int) -> bool:
-        """Return whether a record is the chosen one of its offset, and mark the offset as taken."""
+        """Return True if a record is the chosen one of its offset, and mark the offset as taken."""
         if epoch < self._epochs.highest(offset) or offset in self.taken:
             return False
         self.taken.add(offset, offset)
@@ -192,7 +192,7 @@ def _correct_start(result: Result, readers: dict[str, list[tuple[int, int, Resul
 
 
 def _is_read_by_another(loss: LostOffsets, readers: list[tuple[int, int, Result]]) -> bool:
-    """Return whether the damage begins at an order's start, and the previous order has read the same bytes."""
+    """Return True if the damage begins at an order's start, and the previous order has read the same bytes."""
     start, end = loss.position, loss.position + loss.size
     if loss.size == 0 or all(first != start for first, _, _ in readers):
         return False
@@ -439,7 +439,7 @@ class Accounts:
         return mask
 
     def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
-        """Add a batch with a wrong CRC; a wrapper's messages with their own CRCs may be intact."""
+        """Add a batch with a wrong CRC; the messages of a wrapper with their own CRCs may be intact."""
         damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the CRC is wrong")
         mask = [False] * len(valid)
         if any(valid):
@@ -449,7 +449,7 @@ class Accounts:
         return mask
 
     def _add_records(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
-        """Add a batch's records, and return a mask of the counted ones; each invalid record is damage."""
+        """Add the records of a batch, and return a mask of the counted ones; each invalid record is damage."""
         mask = [False] * len(offsets)
         for place, (offset, is_valid) in enumerate(zip(offsets, valid, strict=True)):
             if offset < self.first:

@@ -75,7 +75,7 @@ class ChangedError(OpenError):
 
 
 def has_gone(error: OpenError) -> bool:
-    """Return whether the error means that a listed file is missing or replaced."""
+    """Return True if the error means that a listed file is missing or replaced."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ChangedError | FileNotFoundError):
         cause = cause.__cause__
@@ -83,7 +83,7 @@ def has_gone(error: OpenError) -> bool:
 
 
 def _inode(path: StrPath) -> int | None:
-    """Return a file's inode; None if unavailable, in which case reading it reports the reason."""
+    """Return a file's inode, or None if unavailable, in which case reading it reports the reason."""
     try:
         return os.stat(path).st_ino  # noqa: PTH116  faster
     except OSError:
@@ -202,7 +202,7 @@ class RangeReader:
 
 
 def crc_of_range(segment: SegmentSource, start: int, end: int) -> int | None:
-    """Return the CRC-32C of bytes of a segment's log; None if they are missing or unreadable.
+    """Return the CRC-32C of bytes of a segment's log, or None if they are missing or unreadable.
 
     Raises OpenError if the log is missing, ChangedError if it was replaced since it was listed.
     """
@@ -266,7 +266,7 @@ class OrderReader:
 
     @property
     def progress(self) -> float:
-        """The part of the order's bytes that was read so far, from 0 to 1."""
+        """The part of the bytes of the order that was read so far, from 0 to 1."""
         reading = 0 if self._reading is None else self._reading.end - self._reading.start
         return min((self._finished + reading) / max(self.order.size, 1), 1.0)
 
@@ -415,7 +415,7 @@ class OrderReader:
     # --- choice of records --------------------------------------------------------------------------------------------
 
     def _wanted_mask(self, columns: Columns, piece: Slice, counted: pa.Array | None) -> Any:
-        """Return a mask of the records to yield; None for all of them. counted: the accounts' mask."""
+        """Return a mask of the records to yield, or None for all of them. counted: the accounts' mask."""
         count = columns.count
         mask = counted
         if not self.options.control and b"\1" in bytes(columns.control):
@@ -447,7 +447,7 @@ class OrderReader:
         return pa.array(mask, pa.bool_())
 
     def _is_of_wanted_batch(self, taken: Columns, piece: Slice) -> pa.Array | None:
-        """Return a mask of the records whose batch headers match the selection; None for all of them."""
+        """Return a mask of the records whose batch headers match the selection, or None for all of them."""
         wanted = self.options.selected
         if wanted.producer_id is None and not wanted.transactional_only and wanted.is_control is None:
             return None
@@ -541,7 +541,7 @@ def _digest(key: bytes) -> bytes:
 
 
 def is_cleaned(result: Result, segment: SegmentSource) -> bool:
-    """Return whether an inactive segment holds the compacted remains of a result's records.
+    """Return True if an inactive segment holds the compacted remains of the records of a result.
 
     Its log belongs to the same topic. Returns False if the log was truncated and rewritten since, if that is unknown,
     or if damage was met, which may have been repaired. Raises OpenError if the log is missing.
@@ -565,7 +565,7 @@ def _epoch_of(offset: int, tally: Tally) -> int:
 
 
 def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
-    """Return the header of the last intact batch that begins below an offset; None if there is none."""
+    """Return the header of the last intact batch that begins below an offset, or None if it doesn't exist."""
     whole = ByteRange(
         segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms, None, 0, segment.directory
     )

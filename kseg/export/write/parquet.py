@@ -39,7 +39,7 @@ def with_field_ids(schema: pa.Schema, ids: Iterable[int] = ()) -> pa.Schema:
 
 
 def field_ids(schema: pa.Schema, table: pa.Schema) -> tuple[int, ...]:
-    """Return the ids in a table's schema for the fields of another one, in the order of `with_field_ids`.
+    """Return the ids in a table schema for the fields of another one, in the order of `with_field_ids`.
 
     The table has all fields. Returns an empty tuple if the ids are those of a new table.
     """
@@ -317,7 +317,7 @@ class NewFile:
 
     @property
     def _row_group_size(self) -> int:
-        """Bytes of records in the next row group: fewer in the first one, if a small file's size isn't known yet."""
+        """Bytes of records in the next row group: fewer in the first one, if a small file size isn't known yet."""
         options = self._layout.options
         return min(options.row_group_size, options.target_size // 4) if self.density is None else options.row_group_size
 
@@ -340,7 +340,7 @@ class NewFile:
 
     @contextmanager
     def _named_on_error(self) -> Iterator[None]:
-        """Add the file's name to the system's errors: pyarrow doesn't know it."""
+        """Add the file name to the system's errors: pyarrow doesn't know it."""
         try:
             yield
         except OSError as error:
@@ -399,7 +399,7 @@ def stem_of(topic: str, *partitions: int | None) -> str:
 
 
 def _short(topic: str) -> str:
-    """Return a topic's name, truncated and extended by a digest if it is too long for a file's name."""
+    """Return a topic name, truncated and extended by a digest if it is too long for a file name."""
     if len(os.fsencode(topic)) <= MOST_OF_A_TOPIC:
         return topic
     start = os.fsencode(topic)[: MOST_OF_A_TOPIC - DIGEST - 1].decode(errors="ignore")
@@ -485,7 +485,7 @@ class ExportedFiles:
 
 
 class _ExportedRows:
-    """A forward reader of a file's rows."""
+    """A forward reader of the rows of a file."""
 
     def __init__(self, name: str, place: Destination, schema: pa.Schema) -> None:
         self._where = f"{place.url}/{name}"
@@ -540,7 +540,7 @@ class _ExportedRows:
             yield with_all_columns(batch.slice(0, taken), self._schema)
 
     def _rows_from(self, first: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows from one on, to the file's end."""
+        """Yield the rows from one on, to the end of the file."""
         for number in range(self._file.num_row_groups):
             group = self._file.metadata.row_group(number)
             if first >= group.num_rows:
@@ -554,6 +554,6 @@ class _ExportedRows:
 
 
 def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
-    """Return whether a file's schema matches, or differs only in decoded columns, which are planned to allow this."""
+    """Return True if a file's schema matches, or differs only in decoded columns, which are planned to allow this."""
     own, there = ([field for field in each if not is_decoded(field.name)] for each in (schema, written))
     return own == there and set(written.names) <= set(schema.names)

@@ -52,7 +52,7 @@ UsedIds = Callable[[str, Callable[[SchemaId], bool]], Iterable[tuple[SchemaId, t
 
 @dataclass(frozen=True, slots=True)
 class KnownSchema:
-    """A schema, and the topic whose values it describes; None for all topics."""
+    """A schema, and the topic whose values it describes, or None for all topics."""
 
     schema: WriterSchema
     topic: str | None = None
@@ -97,7 +97,7 @@ class TopicSchemas:
         self._used_ids = used_ids
 
     def of_subject(self, topic: str) -> list[KnownSchema]:
-        """Return the versions of the subject named after a topic, the oldest first.
+        """Return the versions of the subject named after a topic, oldest first.
 
         Returns none if a file has several Protobuf messages: only records name the right one.
         """
@@ -112,7 +112,7 @@ class TopicSchemas:
         return found
 
     def of_records(self, topic: str) -> list[KnownSchema]:
-        """Return the schemas whose ids occur in a topic's records, in the order of registration."""
+        """Return the schemas whose ids occur in the records of a topic, in the order of registration."""
         used = sorted(self._used_ids(topic, self._is_protobuf), key=lambda pair: (str(type(pair[0])), *pair))
         found: dict[tuple[str, tuple[int, ...]], KnownSchema] = {}
         for own, indexes in used:
@@ -197,7 +197,7 @@ class ColumnWish:
 
 
 def plan_column(wish: ColumnWish, topics: Iterable[str], used_ids: UsedIds) -> TypedColumn | None:
-    """Return the column; None if no schema is known.
+    """Return the column, or None if no schema is known.
 
     Raises UsageError if a schema can't be read, or if schemas are incompatible with each other or the destination and
     no values may stay raw; OpenError.
@@ -293,7 +293,7 @@ class _GrowingType:
 
 
 def _differ(own: ColumnType, error: MismatchError, found: KnownSchema) -> bool:
-    """Return whether an earlier schema is incompatible with the given one."""
+    """Return True if an earlier schema is incompatible with the given one."""
     try:
         unify(own, column_reader(found.schema).type)
     except MismatchError as same:

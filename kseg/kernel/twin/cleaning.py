@@ -189,7 +189,7 @@ class OffsetTable:
         self.without_key += judged.count(_Record.WITHOUT_KEY)
 
     def _header_stays(self, header: Header) -> bool:
-        """Return whether a batch stays without its records."""
+        """Return True if a batch stays without its records."""
         known = self.producers.get(header.producer_id)
         is_last = int64(header.last_offset + 1) == self.end_offset
         return header.is_batch and (is_last or (known is not None and header.last_offset == known[3]))
@@ -220,7 +220,7 @@ def _set_time(stored: bytes, timestamp_delta: int) -> bytes:
 
 
 class Encoded:
-    """Encoded records of a batch, one after another."""
+    """Encoded records of a batch, in order."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

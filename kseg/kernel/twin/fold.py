@@ -39,7 +39,7 @@ class ProducerTable:
         return len(self._values)
 
     def get(self, producer_id: int) -> ProducerValues | None:
-        """Return the values of a producer; None for an unknown one."""
+        """Return the values of a producer, or None for an unknown one."""
         return self._values.get(producer_id)
 
     def put(self, values: ProducerValues) -> None:
@@ -164,7 +164,7 @@ class HeaderFold:
         return events
 
     def _is_of_producer(self, header: Header) -> bool:
-        """Return whether the state of the header's producer is checked."""
+        """Return True if the state of the header's producer is checked."""
         if header.producer_id >= 0 and self.watched & Event.PRODUCER:
             return True
         is_data = header.is_transactional and not header.is_control
@@ -198,7 +198,7 @@ class HeaderFold:
         return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, row: Row) -> bool:
-        """Return whether all records can be read, with increasing offsets, the largest timestamp, and usual nulls."""
+        """Return True if all records can be read, with increasing offsets, the largest timestamp, and usual nulls."""
         header = row.header
         offset, largest, ends_keyed = header.base_offset - 1, LEAST, None
         if header.last_offset < header.base_offset or (header.codec and row.body is None):
@@ -253,13 +253,13 @@ class HeaderFold:
 
 
 def _last_sequence(header: Header) -> int:
-    """Return the sequence of the last record; -1 for none."""
+    """Return the sequence of the last record, or -1 for none."""
     is_there = header.base_sequence >= 0
     return (header.base_sequence + header.last_offset_delta) & _LARGEST_SEQUENCE if is_there else -1
 
 
 def _has_odd_null(row: Row) -> bool:
-    """Return whether a readable record, or a wrapper itself, has a negative size other than null's."""
+    """Return True if a readable record, or a wrapper itself, has a negative size other than null's."""
     if row.header.is_wrapper and row.message().has_odd_null:
         return True
     return any(isinstance(record, RecordValues) and record.has_odd_null for record in row.records())
@@ -283,7 +283,7 @@ class OffsetEntries:
         self.next, self.passed_offset, self.last_position = 0, -1, 0
 
     def pass_batch(self, base_offset: int, at: int, largest_size: int) -> bool:
-        """Pass the entry of the batch at a position, if there is one; return False if an entry is wrong."""
+        """Pass the entry of the batch at a position, if it exists; return False if an entry is wrong."""
         if not 0 <= self.next < len(self._entries):
             return True
         relative_offset, position = self._entries[self.next]

@@ -188,7 +188,7 @@ def _put_row(rows: Rows, number: int, at: int, size: int, is_valid: int) -> None
 
 
 def crc32c(data: memoryview) -> int:
-    """Return CRC-32C of some bytes."""
+    """Return CRC-32C of the given bytes."""
     return crc_function(2)(data, 0)
 
 

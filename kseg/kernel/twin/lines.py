@@ -33,7 +33,7 @@ class Line:
         self._steps = [self._step(Op(codes[at]), codes[at + 1], codes[at + 2]) for at in range(0, len(codes), 3)]
 
     def text(self, shown: Shown) -> bytes:
-        """Return the line of some values."""
+        """Return the line of the given values."""
         parts: list[bytes] = []
         place = 0
         while place < len(self._steps):
@@ -206,7 +206,7 @@ def _csv_text(text: bytes | None) -> bytes:
 
 
 def _mark_base64(text: bytes) -> bytes | None:
-    """Return marked Base64 of text that isn't UTF-8, or begins with that mark itself; None for other texts."""
+    """Return marked Base64 of text that isn't UTF-8, or begins with that mark itself, or None for other texts."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -173,7 +173,7 @@ def read_record(records: Cursor, batch: Header) -> RecordValues:
 
 
 def _read_headers(record: Cursor) -> tuple[Headers, bool]:
-    """Return a record's headers, and whether a size is negative other than null's."""
+    """Return the headers of a record, and whether a size is negative other than null's."""
     count = record.varint()
     if not 0 <= count <= record.left:
         raise EOFError
@@ -195,7 +195,7 @@ class Control(NamedTuple):
 
 
 def read_control(record: RecordValues) -> Control | None:
-    """Return the control record; None for a malformed one.
+    """Return the control record, or None for a malformed one.
 
     Source: ControlRecordType.parse, EndTransactionMarker.
     """
@@ -251,7 +251,7 @@ def _entries(body: bytes) -> Iterator[tuple[int, int, bytes | None]]:
 
 
 def unwrap(wrapper: Header, body: bytes) -> tuple[Header, int]:
-    """Return a wrapper's header with its messages' base offset and count, and the number to add to stored offsets.
+    """Return a wrapper header with its messages' base offset and count, and the number to add to stored offsets.
 
     v0 stores offsets absolute. v1 stores them relative, so that the last one is the wrapper's, unless the wrapper's is
     0.
@@ -285,7 +285,7 @@ def _messages(wrapper: Header, body: bytes) -> Iterator[RecordValues | RecordPro
 
 
 def _is_inner(message: RecordValues, wrapper: Header) -> bool:
-    """Return whether Kafka reads the message in the wrapper: it is readable, uncompressed, and of the same magic."""
+    """Return True if Kafka reads the message in the wrapper: it is readable, uncompressed, and of the same magic."""
     return message.is_readable and message.codec == 0 and message.magic == (1 if wrapper.magic == 1 else 0)
 
 

@@ -142,7 +142,7 @@ class Renderer:
             self._output.write(line.text(shown))
 
     def _render_records(self, batch: Header, records: Iterable[RecordValues | RecordProblem]) -> None:
-        """Print a batch's records, up to the first problem."""
+        """Print the records of a batch, up to the first problem."""
         notes_offsets = self._gap_rule in (GapRule.ALL_RECORDS, GapRule.FALLS) or (
             self._gap_rule is GapRule.PLAIN_MESSAGES and batch.is_wrapper
         )

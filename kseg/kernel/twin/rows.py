@@ -46,7 +46,7 @@ class RecordChoice:
         self.is_full = wanted.limit == 0
 
     def takes(self, record: RecordValues, taken: int) -> bool:
-        """Return whether the filter takes a record; `taken`: number of records taken before."""
+        """Return True if the filter takes a record; `taken`: number of records taken before."""
         if not _is_wanted(record, self._wanted):
             return False
         if self._to_skip > 0:
@@ -57,7 +57,7 @@ class RecordChoice:
 
 
 def _is_wanted(record: RecordValues, wanted: RecordFilter) -> bool:
-    """Return whether all conditions are true; calls of Python functions come last."""
+    """Return True if all conditions are true; calls of Python functions come last."""
     return (
         wanted.first_offset <= record.offset <= wanted.last_offset
         and wanted.first_timestamp <= record.timestamp <= wanted.last_timestamp

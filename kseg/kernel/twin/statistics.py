@@ -69,7 +69,7 @@ class Statistics:
         return len(self._keys)
 
     def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
-        """Take the headers of some rows; see the contract."""
+        """Take the headers of the given rows; see the contract."""
         for at, size, is_valid in rows_of(rows, first, last):
             header = read_lone_header(buffer, at, size, is_valid, at)
             if is_valid:
@@ -101,7 +101,7 @@ class Statistics:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     def _take_batch(self, header: Header, count: int, stored: int, whole: int) -> None:
-        """Add a batch: its records, and the sizes of its stored and its decompressed body; -1 if unknown."""
+        """Add a batch: its records, and the sizes of its stored and its decompressed body, or -1 if unknown."""
         count = max(count, 0)
         self.magics |= 1 << min(header.magic & 127, 62)
         self.size += header.size

@@ -210,7 +210,7 @@ def compaction_block(known: ReportFacts) -> Block:
 
 
 def freed_bytes(known: ReportFacts, partition: PartitionFacts) -> int | None:
-    """Return the approximate bytes that compaction would free; None if records weren't read."""
+    """Return the approximate bytes that compaction would free, or None if records weren't read."""
     if partition.superseded is None:
         return None
     ratio = ratio_of(known.topics[partition.topic]) or 1.0

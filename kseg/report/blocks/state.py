@@ -287,7 +287,7 @@ def _disagreements(known: ReportFacts, topic: TopicFacts) -> Iterator[tuple[Cell
 
 
 def _of_counts(known: ReportFacts, topic: TopicFacts) -> Iterator[str]:
-    """Yield sentences about partitions that the cluster's metadata doesn't have; nobody reads them."""
+    """Yield sentences about partitions that the cluster metadata doesn't have; nobody reads them."""
     found = None if known.cluster is None else known.cluster.topic(topic.name)
     if known.cluster is None or topic.name.startswith("__cluster_metadata"):
         return

@@ -199,7 +199,7 @@ def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
 
 
 def _requested_partitions(topics: list[Fields] | None) -> set[tuple[str, int]] | None:
-    """Return the requested partitions; None for all."""
+    """Return the requested partitions, or None for all."""
     if topics is None:
         return None
     return {(topic["topic"], number) for topic in topics for number in topic["partitions"]}
@@ -292,7 +292,7 @@ def answer_describe_topic_partitions(request: ApiRequest) -> ApiAnswer:
 
 
 def _topic(request: ApiRequest, start: _Cursor, most: int) -> tuple[Fields, _Cursor | None]:
-    """Return at most `most` partitions of a topic, and the cursor in it; None after its last partition."""
+    """Return at most `most` partitions of a topic, and the cursor in it, or None after its last partition."""
     topic = request.served.topics.get(start.topic)
     known: Fields = {"name": start.topic, "topicAuthorizedOperations": READ_ONLY}
     if topic is None:

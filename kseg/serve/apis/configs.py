@@ -84,7 +84,7 @@ def _of_topic(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _Not
 
 
 def _of_broker(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
-    """Return the broker's settings; without a name, the settings of all brokers."""
+    """Return the broker settings; without a name, the settings of all brokers."""
     brokers = served.settings.of_broker()
     if not name:
         for_all = served.settings.of(BROKER, "")

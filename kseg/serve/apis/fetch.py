@@ -74,7 +74,7 @@ def _no_session(error: ErrorCode) -> ApiAnswer:
 
 
 def _refusal(request: ApiRequest) -> ApiAnswer | None:
-    """Return the answer to requests of brokers; None for a consumer's request."""
+    """Return the answer to requests of brokers, or None for a consumer's request."""
     body = request.body
     replica_id = body.get("replicaState", {}).get("replicaId", body.get("replicaId", CONSUMER))
     if replica_id > CONSUMER:
@@ -131,7 +131,7 @@ def _fetch_partition(
 def _bounds(
     partition: ServedPartition, fields: Fields, room: _Room, end: int, *, is_committed: bool
 ) -> FetchBounds | None:
-    """Return the wanted part of a partition; None if it is empty, or the response has no room for it."""
+    """Return the wanted part of a partition, or None if it is empty, or the response has no room for it."""
     most = min(max(fields["partitionMaxBytes"], 0), LARGEST_PARTITION_FETCH, room.most_bytes)
     if fields["fetchOffset"] >= end or not (most or room.is_empty):
         return None

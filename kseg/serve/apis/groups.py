@@ -56,7 +56,7 @@ class _Listed(NamedTuple):
     state: str
 
     def fits(self, states: Container[str], types: Container[str]) -> bool:
-        """Return whether it has one of the states and one of the types, given in small letters."""
+        """Return True if it has one of the states and one of the types, given in small letters."""
         return self.state.lower() in states and self.kind.type.lower() in types
 
 
@@ -325,7 +325,7 @@ def _refuse_sync(request: ApiRequest, error: GroupError) -> ApiAnswer:
 
 
 def answer_heartbeat(request: ApiRequest) -> ApiAnswer:
-    """Return whether a member still belongs to its group and needn't join again."""
+    """Return True if a member still belongs to its group and needn't join again."""
     try:
         _require_group(request.body)
         request.served.groups.heartbeat(request.body["groupId"], _member_name(request.body))
@@ -594,7 +594,7 @@ def _check(request: ApiRequest) -> None:
 
 
 def _needs_id(request: ApiRequest) -> bool:
-    """Return whether a joining client needs an id: clients up to 3.9 don't make up their own."""
+    """Return True if a joining client needs an id: clients up to 3.9 don't make up their own."""
     return request.version < _MAKES_OWN_ID and request.body["memberEpoch"] == JOINS and not request.body["memberId"]
 
 

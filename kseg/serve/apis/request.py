@@ -37,7 +37,7 @@ class Later(NamedTuple):
 
 
 class ApiAnswer(NamedTuple):
-    """A response's body, None without response; `note`: a summary for the log of requests.
+    """A response body, None without response; `note`: a summary for the log of requests.
 
     `wait_seconds`: the client prefers to wait this long after its request for a fuller answer, until a partition of
     `awaited` grows beyond the given offset. `later`: the answer waits for other clients' actions.
@@ -78,7 +78,7 @@ _NAMES = ("name", "topic", "topicId")
 
 
 def merged_topics(topics: Iterable[Fields], partitions: str, number: str | None = None) -> list[Fields]:
-    """Return a request's topics and their partitions, each once, so that a small request can't get a huge answer.
+    """Return the topics of a request and their partitions, each once, so that a small request can't get a huge answer.
 
     partitions: the field that lists partitions. number: the field of a partition with its number; None if it is the
     number itself.

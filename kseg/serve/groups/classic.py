@@ -108,7 +108,7 @@ class ClassicMember:
         self.protocols = {each.name: each.metadata for each in wanted.protocols}
 
     def is_same(self, wanted: JoinRequest) -> bool:
-        """Return whether a request to join has no news."""
+        """Return True if a request to join has no news."""
         return self.wanted.protocols == wanted.protocols
 
     def hear(self, now: float) -> None:
@@ -116,17 +116,17 @@ class ClassicMember:
         self.deadline = now + self.wanted.session_seconds
 
     def is_silent(self, now: float) -> bool:
-        """Return whether its session is over, which can't happen while the client waits for an answer."""
+        """Return True if its session is over, which can't happen while the client waits for an answer."""
         return now >= self.deadline and not any(each and not each.done() for each in (self.joining, self.syncing))
 
     def join_with(self, outcome: "JoinOutcome | GroupError") -> None:
-        """Answer its pending request to join, if there is one."""
+        """Answer its pending request to join, if it exists."""
         joining, self.joining = self.joining, None
         if joining is not None:
             settle(joining, outcome)
 
     def sync_with(self, outcome: "Synced | GroupError") -> None:
-        """Answer its pending request to sync, if there is one."""
+        """Answer its pending request to sync, if it exists."""
         syncing, self.syncing = self.syncing, None
         if syncing is not None:
             settle(syncing, outcome)
@@ -209,7 +209,7 @@ class ClassicGroup:
         return _completed_future(self._join_outcome(member))
 
     def _is_leader_of_all(self, member: ClassicMember) -> bool:
-        """Return whether a member's new join makes all others join, as a leader's does: it may know new partitions."""
+        """Return True if a member's new join makes all others join, as a leader's does: it may know new partitions."""
         return self.state is ClassicState.STABLE and member.member_id == self.leader
 
     def _join_first(self, wanted: JoinRequest, now: float) -> Future[JoinOutcome]:

@@ -103,7 +103,7 @@ class ConsumerMember:
         self.deadline = now + CONSUMER_SESSION_SECONDS
 
     def is_silent(self, now: float) -> bool:
-        """Return whether its session is over, or its time to give partitions back."""
+        """Return True if its session is over, or its time to give partitions back."""
         return now >= self.deadline or (self.revocation_deadline is not None and now >= self.revocation_deadline)
 
     def approach(

@@ -116,7 +116,7 @@ class GroupCoordinator:
         return self._commits.stored_of(name) | new  # outside of the lock: the disk may have to be read
 
     def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
-        """Return `look`'s view of an unchanging group with members; None if it doesn't exist."""
+        """Return `look`'s view of an unchanging group with members, or None if it doesn't exist."""
         with self._lock_group(name) as group:
             return None if group is None else look(group)
 

@@ -122,5 +122,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return all names, imported already or not."""
+    """Return all public names, including names that haven't been imported yet."""
     return sorted({*globals(), *_HOMES})

@@ -60,7 +60,7 @@ _BATCH_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ArrowOptions:
-    """The requested columns, and the largest size of a record batch.
+    """The requested columns and the maximum size of a record batch.
 
     `headers` adds the headers, `batch_columns` the facts of each record's batch, `has_milliseconds` the timestamps in
     Kafka's form.
@@ -81,7 +81,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(path: Path) -> Origin:
-    """Return the topic and partition that name a log file's directory, or None if it has another name."""
+    """Return the topic and partition from the directory of a log file, or None if the directory has another name."""
     directory = parse_partition_directory(path.absolute().parent)
     topic, partition = (None, None) if directory is None else (plain_text(directory.topic), directory.partition)
     return Origin(topic, partition, plain_text(path.name))
@@ -89,7 +89,7 @@ def origin_of(path: Path) -> Origin:
 
 @lru_cache(maxsize=16)
 def schema_of(options: ArrowOptions) -> pa.Schema:
-    """Return the schema of all record batches; every field may be null, as in the connector."""
+    """Return the schema of all record batches. As in the Spark connector, all fields are nullable."""
     fields = list(_RECORD_FIELDS)
     if options.has_milliseconds:
         fields.append(MILLISECONDS)
@@ -101,7 +101,7 @@ def schema_of(options: ArrowOptions) -> pa.Schema:
 
 
 def selected_record_batches(log: SelectedLog, options: ArrowOptions, on_damage: OnDamage) -> Iterator[pa.RecordBatch]:
-    """Yield the selected records of a log, in its order, except those of a batch or message with a wrong CRC.
+    """Yield the selected records of a log in order, except for records in batches with a wrong CRC.
 
     Damage in a batch is reported after some records that follow it. The selection decides about control records.
     """
@@ -114,7 +114,7 @@ def selected_record_batches(log: SelectedLog, options: ArrowOptions, on_damage: 
 
 
 def _wrong_messages(piece: Slice, columns: Columns) -> Iterator[Damage]:
-    """Yield the damage of each batch that has a message with a wrong CRC of its own."""
+    """Yield a damage for every batch that contains a message with a wrong CRC."""
     if b"\0" not in bytes(columns.valid):
         return
     rows, valid, offsets = (memoryview(each).cast("B") for each in (columns.rows, columns.valid, columns.offsets))
@@ -130,7 +130,7 @@ def columns_of(piece: Slice) -> Columns:
 
 
 def slice_batches(piece: Slice, columns: Columns, origin: Origin, options: ArrowOptions) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a slice with a right CRC, split so that no record batch has more than `max_bytes`."""
+    """Yield the intact records of a slice in record batches of at most `max_bytes`."""
     if not columns.count:
         return
     capped = _cap(as_record_batch(columns, piece, origin, options), columns, options.max_bytes)
@@ -156,7 +156,7 @@ def _cap(whole: pa.RecordBatch, columns: Columns, max_bytes: int) -> Iterator[pa
 
 
 def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: ArrowOptions) -> pa.RecordBatch:
-    """Return all records that the kernel read in a slice, including control records and invalid ones."""
+    """Return all records of a slice that the kernel has read, including control records and invalid records."""
     count = columns.count
     milliseconds = numbers(columns.timestamps, _MILLISECONDS, count)
     arrays = [
@@ -178,7 +178,7 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
 
 
 def _microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Return times in the unit of tables.
+    """Convert timestamps to the unit used in tables.
 
     Null for a time beyond the range of microseconds, about 292,000 years.
     """
@@ -193,7 +193,7 @@ def _microseconds(milliseconds: pa.Array) -> pa.Array:
 
 
 def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
-    """Return a buffer of the kernel as an array.
+    """Convert a kernel buffer to an Arrow array.
 
     An empty buffer may have no memory, which Arrow doesn't accept.
     """
@@ -207,7 +207,7 @@ def _binary(offsets: Buffer, validity: Buffer, data: Buffer, count: int) -> pa.A
 
 
 def _headers(columns: Columns) -> pa.Array:
-    """Return the headers, never null: null lists make Spark's conversion to Arrow quadratic."""
+    """Return the headers as non-null lists, because null lists make Spark's Arrow conversion quadratic."""
     count = columns.header_count
     keys = pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(columns.header_key_offsets), pa.py_buffer(columns.header_key_data)]
@@ -218,7 +218,7 @@ def _headers(columns: Columns) -> pa.Array:
 
 
 def _text(keys: pa.Array) -> pa.Array:
-    """Return UTF-8 unchanged, and a non-UTF-8 name as Java would read it."""
+    """Return valid UTF-8 unchanged, and decode other names like Java does."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

@@ -178,7 +178,7 @@ def cli(command: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, by default the process's own; return its exit status."""
+    """Run a command line and return its exit status. By default, this is the command line of the process."""
     if arguments is None:
         own_standard_streams()
     own = sys.argv[1:] if arguments is None else list(arguments)
@@ -205,7 +205,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _tell(error: click.ClickException | KsegError | OSError | MemoryError, arguments: Sequence[str]) -> int:
-    """Report in one line why the command ended; return its exit status."""
+    """Print a one-line error message for the command and return its exit status."""
     match error:
         case MemoryError():
             talk("kseg: there isn't enough memory for the input; check the limit with `ulimit -v`")
@@ -223,13 +223,13 @@ def _tell(error: click.ClickException | KsegError | OSError | MemoryError, argum
 
 
 def _error_color(arguments: Sequence[str]) -> bool | None:
-    """Return True if errors are coloured, by the last such option; None leaves it to the terminal."""
+    """Return whether errors should be coloured, or None to let the terminal decide."""
     asked = [argument for argument in arguments if argument in ("--color", "--no-color")]
     return asked[-1] == "--color" if asked else None
 
 
 def _check_arguments(arguments: Sequence[str]) -> None:
-    """Raise UsageError for arguments that no system can pass to a program: a NUL, half of a surrogate pair."""
+    """Raise UsageError for arguments that can't be passed to a program, such as those with NUL characters."""
     for argument in arguments:
         try:
             is_text = b"\0" not in os.fsencode(argument)
@@ -240,7 +240,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
-    """Return one line with the problem of a command line, the command, and its help; click prints four."""
+    """Return a one-line message about a usage error, instead of the four lines that click prints."""
     if error.ctx is None:
         where = next((name for name in arguments if name in COMMANDS), "")
     else:
@@ -276,7 +276,7 @@ def _meant(error: click.NoSuchOption) -> str:
 
 
 def _commands_with(option: str) -> list[str]:
-    """Return the commands that have an option."""
+    """Return the commands that support an option."""
     context = click.Context(cli)
     found = [(name, cli.get_command(context, name)) for name in COMMANDS]
     return [name for name, each in found if each is not None and any(option in one.opts for one in each.params)]
@@ -288,7 +288,7 @@ def _list_names(names: list[str]) -> str:
 
 
 def _names_new_directory(error: click.UsageError) -> bool:
-    """Return True if -o is wrong on a command that writes a directory, which other programs name with -o."""
+    """Return True if -o was used like an output directory, on a command that writes one."""
     if isinstance(error, click.NoSuchOption):
         is_output = error.option_name in ("-o", "--output")
     else:
@@ -297,7 +297,7 @@ def _names_new_directory(error: click.UsageError) -> bool:
 
 
 def _names_table_format(error: click.UsageError) -> bool:
-    """Return True if a form of output is requested that only exports have."""
+    """Return True if the requested output format is only supported by exports."""
     if not isinstance(error, click.BadParameter) or error.param is None or "-o" not in error.param.opts:
         return False
     from kseg.export.commit.formats import FORMATS
@@ -306,7 +306,7 @@ def _names_table_format(error: click.UsageError) -> bool:
 
 
 def _system_line(error: OSError) -> str:
-    """Return the system's error, for parts of kseg without a better message."""
+    """Return the error message of the operating system, if there is no better one."""
     reason = error.strerror or str(error)
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"
@@ -318,7 +318,7 @@ def _system_line(error: OSError) -> str:
 
 
 def _drop_output() -> None:
-    """Keep Python from writing the rest of its buffer at the end of the process: that would fail again."""
+    """Prevent Python from flushing its buffer at exit, because that would fail again."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

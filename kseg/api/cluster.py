@@ -29,14 +29,14 @@ class JoinedDirectories(Directories):
     """Partitions of log directories, each read once. The best copy is read; other copies fill its gaps."""
 
     def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
-        """Find the log directories. Problems below them are kept, and each is a warning."""
+        """Find the log directories, and issue a warning for each problem below them."""
         super().__init__(tuple(paths), choice)
         self._problems: list[OpenError] = []
         self._cluster = model.Cluster(self._paths, report_once(limit_to_contents(self._take_problem)))
 
     @cached_property
     def _adjacent_metadata(self) -> AdjacentMetadata:
-        """The metadata found next to the copies, which describe topics."""
+        """Return the metadata found next to the copies."""
         return AdjacentMetadata(cluster=self._cluster)
 
     def _take_problem(self, problem: OpenError) -> None:
@@ -50,7 +50,7 @@ class JoinedDirectories(Directories):
 
     @property
     def problems(self) -> tuple[OpenError, ...]:
-        """Partitions that couldn't be listed; no other result includes them."""
+        """Return the partitions that couldn't be listed. They aren't included in any other result."""
         return tuple(self._problems)
 
     @property
@@ -59,7 +59,7 @@ class JoinedDirectories(Directories):
         return taken_of(self._replicas)
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """Return a partition in use, its copies read together. Raises OpenError if there is none."""
+        """Return a partition that is in use, with all copies read together. Raises OpenError if it doesn't exist."""
         for each in self._replicas:
             if each.copies and (each.topic, each.partition) == (topic, partition):
                 return Partition(each.best, self, each)
@@ -108,12 +108,12 @@ class Cluster(JoinedDirectories):
 
     @property
     def cluster_id(self) -> str | None:
-        """The cluster id, or None if no log directory has it."""
+        """Return the cluster id, or None if it isn't in any log directory."""
         return self._cluster.cluster_id
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of the brokers whose directories were opened, also from paths of single partitions.
+        """Return the ids of the brokers whose directories have been opened.
 
         Excludes controllers if the metadata list any of the brokers.
         """

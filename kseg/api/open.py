@@ -23,7 +23,7 @@ Opened = TypeVar("Opened", bound=Logs)
 
 
 class LogDirectory(JoinedDirectories):
-    """The partitions of one or more log directories, as listed when they were opened.
+    """The partitions of one or more log directories, listed when they were opened.
 
     Records of each partition are read once. If there are several replicas, the best one is read.
     """
@@ -86,7 +86,7 @@ def open(  # noqa: A001  it is kseg.open
     remote: str | Iterable[str] = (),
     private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> LogDirectory | Partition | Segment:
-    """Open a log directory, a parent of one, a partition directory, or a segment; several paths as a LogDirectory.
+    """Open a log directory, its parent, a partition directory or a segment. Several paths become a LogDirectory.
 
     Paths may lead into archives (`support.tar.gz/orders-0`). The needed files are unpacked into TMPDIR until the
     result is closed or garbage-collected. Paths may also be remote tiers: directories of their objects, or s3://… .
@@ -139,7 +139,7 @@ def _open_given(
     remote: str | Iterable[str],
     private_keys: Mapping[str, str | os.PathLike[str]],
 ) -> Opened:
-    """Open local paths. Archives are unpacked, and remote tiers replace segments, until the result closes."""
+    """Open local paths. Archives and remote tiers stay unpacked until the result is closed."""
     paths = [os.fspath(each) for each in given]
     remotes = (remote,) if isinstance(remote, str) else tuple(remote)
     if not remotes and not any(leads_inside(each) or tier_at(each) is not None for each in paths):
@@ -173,5 +173,5 @@ def _open_listed(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory 
 
 
 def open_segment(path: str | os.PathLike[str]) -> Segment:
-    """Open a file of batches with any name. Raises OpenError if it can't be opened."""
+    """Open a file of batches, whatever its name. Raises OpenError if the file can't be opened."""
     return Segment(path)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Segment(Logs):
-    """One log file, a metadata snapshot, or a file of batches with any name."""
+    """A log file, a metadata snapshot, or another file that contains batches."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open the file. Raises OpenError if it can't be opened."""
@@ -57,7 +57,7 @@ class Segment(Logs):
 
     @property
     def base_offset(self) -> int | None:
-        """The offset in the file name, or None if it doesn't exist."""
+        """Return the offset in the file name, or None if the name doesn't contain one."""
         return self._file.base_offset
 
     @property
@@ -66,7 +66,7 @@ class Segment(Logs):
         return self._file.size
 
     def scan(self, start: int = 0) -> Iterator[Batch | Damage]:
-        """Yield the batches and damages of the file in order, from a batch's position on.
+        """Yield batches and damages in file order, starting at the position of a batch.
 
         Sizes add up to the file's size.
 
@@ -98,7 +98,7 @@ class Verification:
 
     @property
     def is_well(self) -> bool:
-        """True if all files could be read, and all findings are notes."""
+        """Return True if all files could be read and all findings are notes."""
         return not self.problems and not any(finding.counts for finding in self.findings)
 
     def __repr__(self) -> str:
@@ -175,7 +175,7 @@ class Directories(Logs):
 
     @abstractmethod
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
-        """Yield the partitions with the copies that are read for each."""
+        """Yield the partitions and the copies that are read for them."""
 
     def verify(
         self, selection: Selection | None = None, *, processes: int | None = 1, **options: Unpack[SelectionOptions]
@@ -189,7 +189,7 @@ class Directories(Logs):
         return verification(self._paths, self._choice, asked, processes)
 
     def salvage(self, to: str | os.PathLike[str] | None, *, drop_unreadable: bool = False) -> "tuple[Salvaged, ...]":
-        """Save every intact batch into a new directory, as `kseg salvage` does; return a result per partition.
+        """Copy all intact batches to a new directory, like `kseg salvage`, and return one result per partition.
 
         Args:
             to: the new directory, which must not exist yet, or be empty; with None nothing is written.
@@ -238,7 +238,7 @@ class Directories(Logs):
         return find_cluster_copies(Cluster(self._paths), self._choice)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
-        """Return groups, their members and commits, from `__consumer_offsets` at a time or at the end of the log.
+        """Return the groups, members and commits in `__consumer_offsets`, at a given time or at the end of the log.
 
         If topics or partitions were chosen, has only commits for these and the groups that made them. Raises OpenError
         if `__consumer_offsets` isn't here.
@@ -249,7 +249,7 @@ class Directories(Logs):
         return replace(view, groups=tuple(groups_with_commits_for(self._choice, view.groups)))
 
     def metadata(self, *, at: Time | None = None) -> "ClusterMetadata":
-        """Return the cluster metadata, replayed from `__cluster_metadata`, at its end or as `at` says.
+        """Return the cluster metadata, replayed from `__cluster_metadata` up to `at` or to the end.
 
         `at`: a datetime, or as in `kseg metadata --at` an offset or a time. Raises OpenError if that topic isn't here.
         """
@@ -261,7 +261,7 @@ class Directories(Logs):
         return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
 
     def metadata_changes(self, *, from_time: Time | None = None, to_time: Time | None = None) -> "MetadataChanges":
-        """Yield the changes of the cluster metadata in order, as `kseg metadata --changes` prints them.
+        """Yield the changes to the cluster metadata in log order, like `kseg metadata --changes`.
 
         If topics or partitions were chosen, only their changes. After the last change, `reach` and `base` say what was
         looked through, and before which snapshot nothing is known. Raises OpenError if `__cluster_metadata` isn't here.
@@ -308,14 +308,14 @@ class Directories(Logs):
         )
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
-        """Yield the rows, then warn of the transactions that couldn't be read."""
+        """Yield the rows, and finally warn about transactions that couldn't be read."""
         yield from found
         for note in rows.notes(is_partial=False):
             warn(note)
 
 
 class Partition(Directories):
-    """A partition directory as listed when it was opened; its records are read from the listed files.
+    """A partition directory. Records are read from the files that existed when it was opened.
 
     In an opened cluster it covers all of the partition's copies, and other results come from the cluster.
     """
@@ -326,7 +326,7 @@ class Partition(Directories):
         owner: Directories | None = None,
         replicas: "PartitionReplicas[PartitionLog] | None" = None,
     ) -> None:
-        """Take the listed directory and the owner that keeps it open; `kseg.open` makes one.
+        """Initialize the partition from a directory listing. Use `kseg.open` to create an instance.
 
         replicas: the copies that are read, if there are several.
         """
@@ -345,7 +345,7 @@ class Partition(Directories):
 
     @property
     def path(self) -> Path:
-        """The directory; with several copies, the best one's."""
+        """Return the partition directory. If there are several copies, this is the directory of the best copy."""
         return self._log.path
 
     @property
@@ -360,7 +360,7 @@ class Partition(Directories):
 
     @property
     def state(self) -> DirectoryState | None:
-        """The state of a directory that is being deleted, being moved, or a stray, or None if it is in use."""
+        """Return whether the directory is being deleted, being moved or a stray, or None if it is in use."""
         return self._log.state
 
     @property
@@ -382,13 +382,13 @@ class Partition(Directories):
         return self._replicas.copies
 
     def segments(self) -> Iterator[Segment]:
-        """Yield its segments, each open until the next is requested. Raises OpenError if one can't be opened."""
+        """Yield the segments. Each one is closed when the next is requested."""
         for files in self._log.segments:
             with Segment(files.path) as segment:
                 yield segment
 
     def log_start_offset(self) -> int:
-        """Return the first readable offset; with a remote tier, the tier's."""
+        """Return the first readable offset, including offsets in the remote tier."""
         return self._log.log_start_offset(self._tier)
 
     def local_start_offset(self) -> int:
@@ -406,7 +406,7 @@ class Partition(Directories):
         return self._log.read_log_end_offset()
 
     def topic_id(self) -> str | None:
-        """Return the topic id from its file, or else from metadata and other copies, or None if unknown."""
+        """Return the topic id from the partition's own file, the metadata or other copies, or None if it is unknown."""
         return (
             topic_id_of(self._log) or self._replicas.topic_id or TopicIds((self._owner or self)._cluster).of(self._log)
         )

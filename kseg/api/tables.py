@@ -53,7 +53,7 @@ class ShortTable:
 
     @property
     def more(self) -> str:
-        """The line about rows that aren't shown."""
+        """Return the line about the rows that aren't shown."""
         left = self.count - len(self.rows)
         return f"… {left} more" if left > 0 else ""
 
@@ -121,7 +121,7 @@ class TableOptions(DecodedOptions, total=False):
 
 
 def asked_selection(selection: Selection | None, options: Mapping[str, object], *, has_control: bool) -> Selection:
-    """Return a selection with the options' values in it; other options are ignored if a TypedDict here has them.
+    """Apply the options to a selection and return it. Options that aren't part of a selection are ignored.
 
     `has_control`: whether control records are selected by default. Raises UsageError for an invalid option.
     """
@@ -138,12 +138,12 @@ _NOT_OF_SELECTIONS = TableOptions.__annotations__.keys() - SelectionOptions.__an
 
 
 def path_of(path: Path | str | None) -> Path | None:
-    """Return a path as a Path; None stays None."""
+    """Convert a path to a Path object. None is returned unchanged."""
     return None if path is None else Path(path)
 
 
 class KsegWarning(UserWarning):
-    """A remark about a result, such as an index that wasn't trusted, or files that couldn't be read."""
+    """A warning about a result, such as an index that wasn't trusted or a file that couldn't be read."""
 
 
 def warn(text: str) -> None:
@@ -189,7 +189,7 @@ def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
 
 
 def _decode_batches(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
-    """Yield the batches with columns of decoded keys or values; warn at the end of records that don't decode."""
+    """Yield batches with decoded key and value columns, and finally warn about undecodable records."""
     from kseg.export.settings import DecodedColumns
 
     decoded = DecodedColumns(decoding)
@@ -206,7 +206,7 @@ def _decode_batches(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecodi
 
 
 def import_library(module: str, command: str) -> ModuleType:
-    """Import a library that kseg doesn't require. Raises UsageError with the command that installs it."""
+    """Import an optional library. Raises UsageError with the install command if the library is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -214,7 +214,7 @@ def import_library(module: str, command: str) -> ModuleType:
 
 
 class Logs(ABC):
-    """Open logs with their records, batches and tables; a context manager.
+    """Context manager that opens logs and reads their records, batches and tables.
 
     Records are selected by a `kseg.Selection`, by keywords with the names of the commands' options, or by both; then
     the keywords win. Damage raises DamagedError, unless `on_damage` says otherwise: "skip" leaves damaged parts out,
@@ -237,11 +237,11 @@ class Logs(ABC):
         """Return the table that is shown."""
 
     def close(self) -> None:
-        """Close the open files, and remove the files unpacked from an archive."""
+        """Close all open files and delete the files unpacked from archives."""
         self._close()
 
     def close_with(self, resources: AbstractContextManager[object]) -> None:
-        """Release resources when this object is closed or garbage-collected."""
+        """Release the resources when this object is closed or garbage-collected."""
         self._at_close.enter_context(resources)
 
     def __enter__(self) -> Self:
@@ -261,7 +261,7 @@ class Logs(ABC):
     def records(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
     ) -> Iterator[Record]:
-        """Yield the selected records, in the order of their logs; few are in memory at once.
+        """Yield the selected records in log order. Only a few records are in memory at a time.
 
         Control records are left out, unless `control` is True, for them alone, or None, for all.
 
@@ -277,7 +277,7 @@ class Logs(ABC):
     def decoded_records(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[DecodedOptions]
     ) -> "Iterator[DecodedRecord]":
-        """Yield the selected records with keys and values decoded by `key_decoder` and `value_decoder`.
+        """Yield the selected records, decoded with `key_decoder` and `value_decoder`.
 
         A value that can't be decoded isn't damage: the record says why. Raises as `records` does; also UsageError if
         the decoder is unknown, or its library is missing.
@@ -290,7 +290,7 @@ class Logs(ABC):
     def batches(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
     ) -> Iterator[Batch]:
-        """Yield the batches that hold selected records, control batches too.
+        """Yield the batches that contain selected records, including control batches.
 
         Damage inside a batch only appears when its own `records` are read. Raises as `records` does.
         """
@@ -301,7 +301,7 @@ class Logs(ABC):
     def to_arrow(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pa.RecordBatchReader":
-        """Return the selected records as a `pyarrow.RecordBatchReader`, which is read once and needs little memory.
+        """Return the selected records as a `pyarrow.RecordBatchReader`. It can only be read once.
 
         The columns are spark-sql-kafka's: key, value, topic, partition, offset, timestamp, timestampType, headers.
         With decoders there are also keyDecoded and valueDecoded, null where decoding fails. Raises as
@@ -314,14 +314,14 @@ class Logs(ABC):
     def to_pandas(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pd.DataFrame":
-        """Return the selected records as a `pandas.DataFrame`, completely in memory."""
+        """Return the selected records as a `pandas.DataFrame`. All records are loaded into memory."""
         import_library("pandas", "pip install pandas")
         return self.to_arrow(selection, on_damage=on_damage, **options).read_pandas()
 
     def to_polars(
         self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
     ) -> "pl.DataFrame":
-        """Return the selected records as a `polars.DataFrame`, completely in memory."""
+        """Return the selected records as a `polars.DataFrame`. All records are loaded into memory."""
         polars = import_library("polars", "pip install polars")
         table = self.to_arrow(selection, on_damage=on_damage, **options).read_all()
         return cast("pl.DataFrame", polars.from_arrow(table))
@@ -348,7 +348,7 @@ class DecodedRecord:
 
     @property
     def timestamp(self) -> int:
-        """The record timestamp: milliseconds since 1970, -1 for none."""
+        """Return the record timestamp in milliseconds since 1970, or -1 if there is none."""
         return self.record.timestamp
 
 

@@ -25,7 +25,7 @@ from kseg.text.explain import item_objects
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read at any position. title: their description for the screen."""
+    """Bytes that can be read at any position. `title` is the description shown on the screen."""
 
     title: str
 
@@ -34,11 +34,11 @@ class ByteSource(Protocol):
         """The number of bytes."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Return the bytes at a position, fewer at the end."""
+        """Return the bytes at a position, or fewer if the end is reached."""
 
 
 class NoBytes:
-    """The bytes of a place without own bytes, such as a topic."""
+    """The source for places that have no bytes of their own, such as topics."""
 
     title = ""
     size = 0
@@ -49,7 +49,7 @@ class NoBytes:
 
 
 class FileBytes:
-    """The bytes of a file. Each read opens the file again, so that it reads the file that has this name now."""
+    """The bytes of a file. The file is opened again for every read, in case it has been replaced."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,14 +57,14 @@ class FileBytes:
 
     @property
     def size(self) -> int:
-        """The size of the file now; 0 if it can't be opened."""
+        """Return the current size of the file, or 0 if it can't be opened."""
         try:
             return os.stat(self.path).st_size  # noqa: PTH116  as open_regular does
         except OSError:
             return 0
 
     def read(self, position: int, size: int) -> bytes:
-        """Return the bytes at a position; none if the file can't be opened or read."""
+        """Return the bytes at a position, or no bytes if the file can't be opened or read."""
         from kseg.errors import OpenError
 
         try:
@@ -80,7 +80,7 @@ class FileBytes:
 
 
 class OpenLogBytes:
-    """The bytes of an open log, which can be read even after a broker has deleted it."""
+    """The bytes of an open log. They can still be read after a broker has deleted the file."""
 
     def __init__(self, log_file: LogFile) -> None:
         self._log_file = log_file
@@ -92,7 +92,7 @@ class OpenLogBytes:
         return self._log_file.size
 
     def read(self, position: int, size: int) -> bytes:
-        """Return the bytes at a position; none once the log is closed, since its screen may be drawn once more."""
+        """Return the bytes at a position, or no bytes if the log has already been closed."""
         return b"" if self._log_file.is_closed else self._log_file.read(position, size)
 
 
@@ -125,7 +125,7 @@ _HEX_ROWS = (16, 8)
 
 
 class FieldLine(NamedTuple):
-    """A line about a field: its name, or a note below it. depth: the number of structures around it."""
+    """A line with the name of a field, or a note below it. `depth` is the nesting level."""
 
     depth: int
     name: str
@@ -137,14 +137,14 @@ class FieldLine(NamedTuple):
 
 @dataclass(slots=True)
 class Decoders:
-    """The names of decoders for keys and values, None for none, and their options."""
+    """The decoders of keys and values, including their options. None means that the data isn't decoded."""
 
     names: dict[str, str | None] = field(default_factory=dict)
     options: DecoderOptions = field(default_factory=DecoderOptions)
     _made: dict[str, ValueDecoder] = field(default_factory=dict)
 
     def choose(self, part: str, name: str | None) -> None:
-        """Set the decoder of keys or values. Raises UsageError, and changes nothing, if the decoder is unknown."""
+        """Set the decoder of keys or values. Raises UsageError if the decoder is unknown."""
         if name is None:
             self._made.pop(part, None)
         else:
@@ -162,14 +162,14 @@ class Decoders:
         return [word for pair in given for word in pair]
 
     def of(self, part: str) -> Callable[[bytes, list[Header]], Decoded] | None:
-        """Return the decoder of keys or values, or None if it doesn't exist."""
+        """Return the decoder of keys or values, or None if none is set."""
         return self._made.get(part)
 
 
 def field_lines(
     fields: Iterable[ExplainedField], decoders: Decoders, zone: tzinfo = UTC, room: int = LEAST_ROOM
 ) -> list[FieldLine]:
-    """Return the lines of some fields, at most MOST_LINES; texts longer than the room follow in full."""
+    """Return the lines of the given fields, up to MOST_LINES. Long texts are included in full."""
     lines: list[FieldLine] = []
     own = list(fields)
     headers = _headers(own)
@@ -181,7 +181,7 @@ def field_lines(
 
 
 class _LineForm(NamedTuple):
-    """The settings of lines: decoders, the record headers for these, a time zone, and characters per line."""
+    """Settings for displaying lines: decoders, record headers, time zone and line length."""
 
     decoders: Decoders
     headers: list[Header]
@@ -201,7 +201,7 @@ def _lines(fields: Iterable[ExplainedField], depth: int, form: _LineForm) -> Ite
 
 
 def _name(each: ExplainedField) -> str:
-    """Return the last part of its path, `headers[0]` for an element of a list; without bytes, its full name."""
+    """Return the last component of a field path, such as `headers[0]`. Fields without bytes keep the full path."""
     return (each.name if each.kind or each.size else each.path) or "(all)"
 
 
@@ -228,7 +228,7 @@ def _decoded_lines(each: ExplainedField, depth: int, form: _LineForm) -> Iterato
 
 
 def _content_lines(content: bytes, room: int) -> Iterator[str]:
-    """Yield the lines of a key or value in full: indented JSON, long text, or hex.
+    """Yield the complete text of a key or value, as indented JSON, plain text or hex.
 
     Yields nothing if one line is enough.
     """
@@ -248,7 +248,7 @@ def _content_lines(content: bytes, room: int) -> Iterator[str]:
 
 
 def _json_lines(text: str) -> list[str]:
-    """Return the lines of indented JSON; none if the text isn't JSON, or is nested too deeply."""
+    """Return the lines of indented JSON, or an empty list if the text isn't JSON or is nested too deeply."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
     except (ValueError, RecursionError):
@@ -262,7 +262,7 @@ def _text(value: "Json | bytes") -> str:
 
 
 def _headers(fields: list[ExplainedField]) -> list[Header]:
-    """Return the headers of a record, for decoders that use them."""
+    """Return the headers of a record for decoders that need them."""
     found = []
     for each in fields:
         for element in each.children if each.name == "headers" else ():
@@ -286,7 +286,7 @@ def copied_text(line: FieldLine) -> str:
 
 
 def field_text(field: ExplainedField) -> str:
-    """Return the value of a field as text, without notes."""
+    """Return the value of a field as text, without any notes."""
     if isinstance(field.value, bytes | memoryview):
         return _text_or_hex(field.value[:MOST_COPIED])
     if isinstance(field.value, int) and not isinstance(field.value, bool):
@@ -303,7 +303,7 @@ def _text_or_hex(content: Content) -> str:
 
 
 def export_item(item: Item, number: int, file: Path, path: Path) -> int:
-    """Write an item as `kseg explain -o json` prints it to a new file; return its size in bytes.
+    """Write an item to a new file in the format of `kseg explain -o json`, and return the file size.
 
     Raises UsageError if the file exists or lies within the input, WriteError if it can't be written.
     """

@@ -27,7 +27,7 @@ _READ_AT_ONCE = 16 << 20
 
 
 def partition_at(directory: Path) -> PartitionLog | None:
-    """Return the log in a directory, or None if that can't be listed."""
+    """Return the log in a directory, or None if the directory can't be listed."""
     try:
         return PartitionLog(directory)
     except OpenError:
@@ -35,7 +35,7 @@ def partition_at(directory: Path) -> PartitionLog | None:
 
 
 def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
-    """Return the facts of a log directory."""
+    """Return information about a log directory."""
     return facts(
         f"log directory {log_dir.path}",
         fact("path", escaped_text(str(log_dir.path))),
@@ -46,7 +46,7 @@ def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
 
 
 def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata, clock: Clock) -> ShownRow:
-    """Return the facts of a partition: its ends, checkpoints, and state in the cluster metadata."""
+    """Return information about a partition, such as its offsets, checkpoints and state in the metadata."""
     checkpoints = partition.checkpoints()
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
@@ -67,7 +67,7 @@ def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: Adjace
 
 
 def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: AdjacentMetadata) -> list[ExplainedField]:
-    """Return the facts of a partition that depend on the cluster metadata, which may be large."""
+    """Return the information about a partition that requires the cluster metadata, which may be large."""
     tier = find_tier(partition, AdjacentMetadata(cluster=cluster))
     told = TopicIds(cluster).find_evidence(partition) if partition.state is None else None
     is_lost = told is not None and told[1] is not TopicIdSource.FILE
@@ -80,12 +80,12 @@ def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: AdjacentMeta
 
 
 def cheap_metadata(cluster: Cluster) -> AdjacentMetadata:
-    """Return metadata that are small enough to be read while the user waits."""
+    """Return the metadata if it is small enough to be read while the user is waiting."""
     return AdjacentMetadata(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
 
 
 def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedField]:
-    """Return the offset and time at which a partition ends."""
+    """Return the end offset and the latest timestamp of a partition."""
     if not partition.segments:
         return []
     try:
@@ -101,7 +101,7 @@ def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedFi
 
 
 def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
-    """Return a fact from a small file, or the problem if it can't be read."""
+    """Return an entry from a small file, or a description of the problem if the file can't be read."""
     try:
         value = read()
     except KsegError as error:
@@ -110,7 +110,7 @@ def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedFie
 
 
 def facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> ShownRow:
-    """Return the facts of a file; next_base: the base offset of the next segment."""
+    """Return information about a file. `next_base` is the base offset of the next segment."""
     name, source = parse_file_name(path), FileBytes(path)
     suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
     is_log = name.kind is FileKind.LOG and name.base_offset is not None
@@ -128,7 +128,7 @@ def facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> Sho
 
 
 def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
-    """Return the facts of the first and the last batch of a log."""
+    """Return information about the first and last batch of a log."""
     try:
         with LogFile(path) as log_file:
             header = intact_header(log_file, 0) if log_file.size else None

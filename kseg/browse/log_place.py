@@ -111,7 +111,7 @@ class BatchPlace(BrowsedPlace):
         return PlaceRow(text, is_wrong=is_wrong, is_open=False)
 
     def _timestamp(self, fields: list[ExplainedField]) -> int | None:
-        """Return the timestamp of a record; its batch's if brokers set it."""
+        """Return the timestamp of a record, or of its batch if brokers set the timestamp."""
         header, delta = self.batch.header, _leaf(fields, "timestamp_delta")
         if header.is_log_append_time:
             return header.max_timestamp
@@ -144,7 +144,7 @@ class BatchPlace(BrowsedPlace):
         return ShownRow(item, self._source, note)
 
     def printed_by(self, number: int) -> list[str] | None:
-        """Return kseg's arguments that print a record, or explain the batch if the record can't be read."""
+        """Return the kseg arguments that print a record, or that explain its batch if the record can't be read."""
         place = self._places[number]
         offset = None if place.is_rest else self._offset(self._fields(number))
         if not isinstance(offset, int):
@@ -193,7 +193,7 @@ def _short(field: ExplainedField | None, most: int) -> str:
 
 
 class Stretch(NamedTuple):
-    """Bytes of a log: a batch, or a damage outside of batches. damage: the problem, if it exists."""
+    """The bytes of a batch, or a damaged range between batches. `damage` describes the problem, if any."""
 
     position: int
     size: int
@@ -239,7 +239,7 @@ def is_last_log(log_file: LogFile) -> bool:
 
 
 def start_before(log_file: LogFile, position: int) -> int:
-    """Return the position of a batch at or before another position: a near one if the offset index has it, else 0."""
+    """Return the position of a batch at or before another position, as near as the offset index allows."""
     name = parse_file_name(log_file.path)
     if name.kind is not FileKind.LOG or name.base_offset is None or position <= 0:
         return 0
@@ -391,7 +391,7 @@ class LogPlace(BrowsedPlace):
         return self.row_at(position) or 0
 
     def row_at(self, position: int) -> int | None:
-        """Return the known row that holds a position, or None if none does."""
+        """Return the row that contains a position, or None if there is no such row."""
         if not self._begin <= position < self._end:
             return None
         return max(bisect_right(self._positions, position) - 1, 0)
@@ -471,7 +471,7 @@ class LogPlace(BrowsedPlace):
     # --- changes ----------------------------------------------------------------------------------------------------
 
     def look_again(self) -> str:
-        """Read rows if the log has grown, forget rows that were cut off, and report if the file is gone or replaced."""
+        """Update the rows after the log has grown, been truncated, or been deleted or replaced."""
         identity = _identity(self.path)
         if identity == self._identity:
             return ""
@@ -509,7 +509,7 @@ class LogPlace(BrowsedPlace):
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """Return values that differ if the file is another one or has changed, or None if it is gone."""
+    """Return values that change when the file is modified or replaced, or None if it no longer exists."""
     try:
         status = os.stat(path)  # noqa: PTH116  as elsewhere
     except OSError:

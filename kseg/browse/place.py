@@ -68,7 +68,7 @@ class ShownRow(NamedTuple):
     read_more: Callable[[], list[ExplainedField]] | None = None
 
     def with_more(self, found: list[ExplainedField]) -> "ShownRow":
-        """Return the same row with its further fields."""
+        """Return a copy of the row that includes the remaining fields."""
         fields = [*self.item.fields, *found]
         return self._replace(item=replace(self.item, read=lambda: fields), read_more=None)
 
@@ -133,7 +133,7 @@ class BrowsedPlace:
         return None
 
     def enter(self, number: int) -> "BrowsedPlace | None":
-        """Return the place inside a row, or None if it doesn't exist. Raises KsegError if it can't be opened."""
+        """Open the place inside a row, or return None if there is none. Raises KsegError if it can't be opened."""
         return None
 
     def number_of(self, path: Path) -> int | None:
@@ -164,7 +164,7 @@ class BrowsedPlace:
         return 0
 
     def look_again(self) -> str:
-        """Check whether the file has changed; return the change in words, or an empty text."""
+        """Check whether the file has changed, and return a description of the change or an empty string."""
         return ""
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ class EntryPlace(BrowsedPlace):
 
 
 class PiecesPlace(BrowsedPlace):
-    """The pieces of a file that is read from its beginning: lines, or the file as one piece."""
+    """Read the pieces of a file from the beginning. A piece is a line, or the entire file."""
 
     def __init__(self, path: Path) -> None:
         """Read the first pieces.
@@ -148,7 +148,7 @@ class PiecesPlace(BrowsedPlace):
         return explained_at(self.path, self._known[number].position)
 
     def row_at(self, position: int) -> int:
-        """Return the known piece that holds a position."""
+        """Return the piece that contains a position."""
         return next((at for at, item in enumerate(self._known) if position < item.position + item.size), 0)
 
     def look_again(self) -> str:
@@ -410,7 +410,7 @@ class PartitionPlace(DirectoryPlace):
         return sorted(_files_in(self.path), key=_file_order)
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
-        """Return a file: a log with its full name, its other files with their suffixes only."""
+        """Return a row for a file. Logs are listed by full name, other files by suffix."""
         path = self._rows[number]
         name = escaped_text(path.name)
         stem = path.name.partition(".")[0]

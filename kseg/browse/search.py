@@ -24,20 +24,20 @@ from kseg.sizes import human_size
 
 
 class NotThereError(KsegError):
-    """The searched record or damage doesn't exist."""
+    """Raised if the record or damage doesn't exist."""
 
     status = 1
 
 
 class Watch:
-    """The progress of a search, and whether to stop it: set by the screen, read by the search."""
+    """The progress of a search, and a flag that the screen sets to stop it."""
 
     def __init__(self) -> None:
         self.is_stopped = False
         self.line = ""
 
     def tell(self, log_file: LogFile, position: int) -> None:
-        """Record the progress of the search. Raises NotThereError if it must stop."""
+        """Report the progress of the search. Raises NotThereError if the search has been stopped."""
         if self.is_stopped:
             raise NotThereError(f"stopped at position {position} of {log_file.path.name}")
         share = 100 * position // max(log_file.size, 1)
@@ -63,7 +63,9 @@ class Sought(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "Sought":
-        """Parse a text, which is case-sensitive if it has capitals, or a regular expression between slashes.
+        """Parse a search text.
+
+        Text with capital letters is case-sensitive, and text between slashes is a regular expression.
 
         Raises UsageError if the expression is invalid.
         """
@@ -76,14 +78,14 @@ class Sought(NamedTuple):
         return self.pattern.search(text) is not None
 
     def is_in_record(self, record: Record) -> bool:
-        """Return True if a record key, value or headers have a match, as UTF-8."""
+        """Return True if the key, value or headers of a record match when decoded as UTF-8."""
         headers = (part for header in record.headers for part in (header.key.encode(), header.value))
         parts = (record.key, record.value, *headers)
         return any(part is not None and self.is_in(part.decode("utf-8", "surrogateescape")) for part in parts)
 
 
 def find(log: Path, target: int, *, is_time: bool) -> Jump:
-    """Return the record with an offset, or the next one if it is gone; or the first record at or after a time.
+    """Return the record at an offset or the next existing one, or the first record at or after a time.
 
     Raises NotThereError if there is none, OpenError if a log can't be opened.
     """
@@ -101,7 +103,7 @@ def find(log: Path, target: int, *, is_time: bool) -> Jump:
 
 
 def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
-    """Return the same in a single file outside of a partition in use: a snapshot, a deleted log."""
+    """Do the same for a single file that isn't part of a partition in use, such as a snapshot or a deleted log."""
     with LogFile(log) as log_file:
         found = FoundFile(log.parent, log.name, log_file.size, 0)
         wanted = SearchTarget(0, target) if is_time else SearchTarget(target)
@@ -112,7 +114,7 @@ def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
 
 
 def next_damage(begin: Begin, watch: Watch) -> Jump:
-    """Return the next damage from a position on. Raises NotThereError if there is none."""
+    """Return the next damaged range. Raises NotThereError if there is none."""
     for log, start in _logs(begin):
         with LogFile(log) as log_file:
             is_last = is_last_log(log_file)
@@ -138,7 +140,7 @@ def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
 
 
 class _Limit(NamedTuple):
-    """The batch and the offset at which a backward search stops."""
+    """The batch and offset at which a backward search stops."""
 
     position: int
     offset: int
@@ -159,7 +161,7 @@ def previous_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
 
 
 def _last_match(log_file: LogFile, limit: _Limit, sought: Sought, watch: Watch) -> Record | None:
-    """Read stretches of a log, the last one first, while the index has their beginnings; else read all at once."""
+    """Read sections of a log backwards with the help of the index, or the entire log if there is no index."""
     while True:
         start = start_before(log_file, limit.position - BYTES_BEFORE)
         found = None
@@ -182,11 +184,11 @@ def _records(log_file: LogFile, start: int, watch: Watch) -> Iterator[Record]:
 
 
 def _logs(begin: Begin) -> Iterator[tuple[Path, int]]:
-    """Yield each log with the start position in it; vanished logs are skipped, except for the first."""
+    """Yield all logs with the position to start from. Logs that have been deleted are skipped."""
     for number, log in enumerate(begin.logs):
         if number == 0 or log.exists():
             yield log, 0 if number else begin.position
 
 
 def _pass_over(_: Damage) -> None:
-    """Ignore damage: a search for records continues after it."""
+    """Ignore damage, because a search continues after it."""

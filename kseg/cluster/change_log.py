@@ -33,7 +33,7 @@ class ChangeChoice(NamedTuple):
     to_ms: int | None = None
 
     def has_time(self, timestamp: int) -> bool:
-        """Return True if a record's time is within the bounds."""
+        """Return True if the record time is within the given bounds."""
         is_early = self.from_ms is not None and timestamp < self.from_ms
         return not is_early and (self.to_ms is None or timestamp < self.to_ms)
 
@@ -77,14 +77,14 @@ class MetadataChanges:
 
     @cached_property
     def end_state(self) -> ClusterMetadata:
-        """The state at the end of the log, once all changes were given."""
+        """Return the state at the end of the log, after all changes have been read."""
         start = 0 if self.base is None else self.base.end_offset
         first = self._partition.base_offsets[0] if self._partition.segments else start
         checkpoint = None if self.base is None else self.base.name
         return self._replay.result(checkpoint, first if first > start else None)
 
     def __iter__(self) -> Iterator[Change]:
-        """Read the log, and give the wanted changes."""
+        """Read the log and yield the requested changes."""
         self.base = _begin(self._partition, self._wanted.from_ms, self._replay)
         offsets = array("q")
         for change in self._changes():
@@ -149,7 +149,7 @@ class MetadataChanges:
 def read_changes(
     paths: Path | Sequence[Path], wanted: ChangeChoice = EVERY_CHANGE, refuse: Refuse | None = None
 ) -> MetadataChanges:
-    """Find the metadata log at the given paths, the one that `read_cluster_metadata` takes. Raises as that."""
+    """Find the metadata log that `read_cluster_metadata` would use. Raises the same errors."""
     return MetadataChanges(find_topic(paths, METADATA_TOPIC, refuse), wanted)
 
 
@@ -173,7 +173,7 @@ def _begin(partition: PartitionLog, from_ms: int | None, replay: MetadataReplay)
 
 
 def _committed_end(places: TopicPlaces, found: ClusterMetadata) -> int | None:
-    """Return the offset up to which more than half of the voters have the log, or None if that can't be told."""
+    """Return the highest offset that a majority of the voters has, or None if it can't be determined."""
     voters = {voter.voter_id for voter in found.voters or static_voters(places.partitions[0])}
     copies = places.replicas[0].copies if places.replicas else ()
     ends = sorted(

@@ -50,7 +50,7 @@ Place = TypeVar("Place")
 
 
 class Cluster:
-    """The part of a cluster at the given paths, found once, in the order of the paths, and read when it is needed.
+    """The part of a cluster that is found at the given paths. Contents are read on demand.
 
     A path is a partition's directory, a Kafka file in it, a log directory, or a parent of one, up to MOST_LEVELS.
     Partitions are chosen after everything was found: a choice changes no answer.
@@ -74,17 +74,17 @@ class Cluster:
 
     @property
     def is_far(self) -> bool:
-        """True if some of it is in a store, so that reading is mostly waiting."""
+        """Return True if any part of the cluster is in a store, where most of the time is spent waiting."""
         return any(map(is_far, self.paths))
 
     @classmethod
     def join(cls, parts: Iterable["Cluster"]) -> "Cluster":
-        """Return several parts as one; nothing is listed again. Raises the same errors as `contents` of each."""
+        """Merge several parts of a cluster without listing them again."""
         return cls.of(found for each in parts for found in each.contents)
 
     @classmethod
     def of(cls, found: Iterable[FoundAt]) -> "Cluster":
-        """Return the cluster of paths that were already searched; nothing is listed again."""
+        """Create a cluster from paths that have already been searched. Nothing is listed again."""
         found = tuple(found)
         whole = cls((each.path for each in found), pass_over)
         whole.contents = found
@@ -92,7 +92,7 @@ class Cluster:
 
     @cached_property
     def contents(self) -> tuple[FoundAt, ...]:
-        """The contents of each path. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
+        """Return the contents of all paths. Raises OpenError if a path can't be listed and there is no `refuse`."""
         found = [each for each in map(self._find_contents, self.paths) if each is not None]
         if found and not any(each.has_partitions for each in found):
             self._refuse_or_raise(NoPartitionError(found[0].path))
@@ -135,13 +135,13 @@ class Cluster:
         return tuple(log_dirs.values())
 
     def metadata_dirs(self) -> Iterator[Path]:
-        """Yield the possible places of the metadata: all log directories, also of partitions given by path."""
+        """Yield all places that may contain metadata, including the log directories of partitions given by path."""
         yield from (each.path for each in self.log_dirs)
         yield from (path.absolute().parent for path in self.given_partitions)
 
     @property
     def cluster_id(self) -> str | None:
-        """The id in the log directories, or None if there isn't one. Raises UsageError if they have several."""
+        """Return the cluster id, or None if it is unknown. Raises UsageError if there are several ids."""
         return only_cluster([(path, cluster_id) for cluster_id, path in self.clusters.items()])
 
     @cached_property
@@ -165,17 +165,17 @@ class Cluster:
 
     @property
     def own_metadata(self) -> "ClusterMetadata | None":
-        """The metadata of the only cluster found, like `metadata`. Raises the same errors as `cluster_id`."""
+        """Return the metadata of the only cluster. Raises the same errors as `cluster_id`."""
         return self.metadata(self.cluster_id)
 
     def metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
-        """Return a cluster's metadata by the furthest copy found, or None if it doesn't exist, or it can't be read."""
+        """Return the metadata of a cluster from the most recent copy, or None if no copy can be read."""
         if cluster_id not in self._metadata:
             self._metadata[cluster_id] = self.read_metadata(cluster_id)
         return self._metadata[cluster_id]
 
     def read_metadata(self, cluster_id: str | None, further: Iterable[Path] = ()) -> "ClusterMetadata | None":
-        """Read a cluster's metadata again; further: more log directories that may hold a copy."""
+        """Read the metadata of a cluster again. `further` lists additional directories that may have a copy."""
         paths = dict.fromkeys((*self.metadata_dirs(), *further))
         place = furthest_metadata(dirs_of_cluster(paths, cluster_id, identity_of))
         if place is None:
@@ -190,7 +190,7 @@ class Cluster:
     def partitions(
         self, choice: PartitionChoice = EVERY_PARTITION, metadata: GiveMetadata | None = None
     ) -> list[PartitionReplicas[PartitionLog]]:
-        """Return the chosen partitions by topic and number, those in no topic last; metadata: from elsewhere.
+        """Return the chosen partitions sorted by topic and number. Partitions without a topic come last.
 
         Raises NoSuchPartitionError like `require`; OpenError like `log_dirs`;
         UsageError if they are of two clusters.
@@ -205,7 +205,7 @@ class Cluster:
         return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
 
     def partitions_of_all(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionReplicas[PartitionLog]]:
-        """Yield the chosen partitions of all clusters found, cluster by cluster.
+        """Yield the chosen partitions of all clusters.
 
         Raises the same errors as `log_dirs`.
         """
@@ -332,7 +332,7 @@ class Cluster:
 def joined_of(
     candidates: Sequence[Candidate[Place]], cluster_id: str | None, give_metadata: GiveMetadata
 ) -> list[PartitionReplicas[Place]]:
-    """Join the copies of each partition with `join_replicas`; the metadata is read if they matter for any topic."""
+    """Combine the copies of each partition with `join_replicas`. The metadata is only read if it is needed."""
     is_told = any(each.topic != METADATA_TOPIC for each in candidates)
     return join_replicas(candidates, cluster_id, give_metadata(cluster_id) if is_told else None)
 
@@ -340,7 +340,7 @@ def joined_of(
 def dirs_of_cluster(
     log_dirs: Iterable[Path], cluster_id: str | None, identify: Callable[[Path], DirectoryIdentity]
 ) -> Iterator[Path]:
-    """Yield a cluster's possible log directories: those with its id and, if no other id exists, those without.
+    """Yield the log directories with the cluster id. If there is no other id, also yield those without an id.
 
     cluster_id: None for the only one, whatever it is; of several clusters, for directories without id.
     """

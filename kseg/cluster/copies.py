@@ -23,7 +23,7 @@ from kseg.system.placed_path import PlacedPath, StrPath, within
 
 
 class SegmentSource(NamedTuple):
-    """A listed segment: log and offset index by path or URL, bytes, milliseconds since 1970 of the change.
+    """A segment in a listing, with the path or URL of its files, their sizes and modification times.
 
     inode: the log's, 0 if unknown. directory: of its files, if that is a placed directory.
     """
@@ -167,7 +167,7 @@ def _is_remote(path: StrPath) -> bool:
 
 
 def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
-    """Return the paths that a glob matches; the path itself if it isn't a glob, or exists literally."""
+    """Return the paths that match a glob, or the path itself if it exists or isn't a glob."""
     if isinstance(source, str):
         source = without_file_scheme(source)
     if not isinstance(source, str) or is_remote(source) or Path(source).exists() or not set(source) & set("*?["):

@@ -40,7 +40,7 @@ Refuse = Callable[[OpenError], None]
 
 
 class DirectoryIdentity(NamedTuple):
-    """The fields of a log directory's `meta.properties`: broker, cluster id and directory id, or None if missing.
+    """The fields of a `meta.properties` file. Missing fields are None.
 
     version: of the file, "1" with KRaft.
     """
@@ -209,7 +209,7 @@ class FoundAt(NamedTuple):
 
 
 def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS) -> FoundAt:
-    """Find the contents of a path; refuse and errors like `find_log_dirs`. The result may be empty."""
+    """Find the partitions and log directories at a path. The result may be empty."""
     directory, is_one, names = listed_at(path)
     walked: tuple[LogDir, ...] = ()
     if not is_one:
@@ -218,7 +218,7 @@ def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: 
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
-    """Yield a directory and those below it that aren't partitions; each once, whatever links lead to it."""
+    """Yield a directory and all subdirectories that aren't partitions, each of them only once."""
     yield log_dir
     if not levels:
         return
@@ -309,7 +309,7 @@ def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the directories of partitions at a path; none if it can't be listed."""
+    """Return the partition directories at a path, or an empty list if the path can't be listed."""
     try:
         directory, is_one = directory_at(path)
         return (

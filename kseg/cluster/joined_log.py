@@ -82,7 +82,7 @@ def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> 
 
 
 class JoinedCopies:
-    """The copies that answer for a partition, best first; each log can be opened as if it were complete.
+    """The valid copies of a partition, best copy first. Every log can be opened as if it were complete.
 
     Batches come from another copy only where the best one has damage, or lacks offsets between its batches or segments
     that compaction didn't remove; and only as far as the copies agree.
@@ -151,7 +151,7 @@ class JoinedCopies:
             self._say(line)
 
     def bounds(self, slot: int) -> tuple[int, int | None]:
-        """Return the first and the last offset of a segment's range, or None for the last one's end.
+        """Return the first and last offset of a segment. The last offset of the last segment is None.
 
         The first segment's range includes earlier offsets only if nothing was compacted.
         """

@@ -108,7 +108,7 @@ class MetadataReplay:
             self.apply(each.framed)
 
     def effective(self, record: Record) -> Sequence[Effective]:
-        """Takes a record without its effect; gives what has one now: of a transaction all at once, at its end."""
+        """Add a record, and return the records that take effect now. A transaction takes effect when it ends."""
         self.offset, self.timestamp = record.offset, record.timestamp
         try:
             framed = parse_framed(METADATA_RECORDS, record.value)

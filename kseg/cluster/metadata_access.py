@@ -57,7 +57,7 @@ class AccessReplay:
 
     @property
     def quotas(self) -> tuple[Quota, ...]:
-        """Quotas, sorted by entity, a default before names."""
+        """Return the quotas sorted by entity. Default quotas come first."""
         found = (
             Quota(entity, name, value) for entity, values in self._quotas.items() for name, value in values.items()
         )

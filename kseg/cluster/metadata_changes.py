@@ -84,7 +84,7 @@ class Change:
 
     @property
     def action(self) -> str:
-        """The change in a word: created, set, fenced, …."""
+        """Return the kind of change as a word, such as "created", "set" or "fenced"."""
         begin, end = _FIRST_AND_LAST.get(type(self.thing), ("added", "removed"))
         if self.before is None:
             return begin

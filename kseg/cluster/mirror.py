@@ -100,7 +100,7 @@ class Mirror:
         }
 
     def place_files(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
-        """Place the existing files of the given names, from a store's folder, in a directory."""
+        """Create placeholders in a directory for the existing files in a store folder."""
         store = open_store(url)
         self.place(store, _existing_objects(store, names), target)
 

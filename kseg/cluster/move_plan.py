@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def level(shelves: list[Shelf], within: float) -> Iterator[Step]:
-    """Move loads until no shelf exceeds the level by more than a share of it, or no move is worth it.
+    """Move loads until no shelf exceeds the target level by more than the tolerance, or no move is worthwhile.
 
     Yield the moves.
 

@@ -15,7 +15,7 @@ GRAMMARS = (*FORMATS, "all")
 
 
 class ExplainOptions(NamedTuple):
-    """The explained part of a file, or the explained format, and the form of the output."""
+    """The file position or format to explain, and the output format."""
 
     path: Path | None
     offset: int | None

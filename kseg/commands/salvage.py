@@ -23,7 +23,7 @@ from kseg.text.salvage import SalvageReport, advice_on_loss, salvage_report, wri
 
 
 class SalvageOptions(NamedTuple):
-    """The new directory, the omitted parts, and the form of the report."""
+    """The new directory, the parts to leave out, and the format of the report."""
 
     paths: tuple[Path, ...]
     choice: PartitionChoice

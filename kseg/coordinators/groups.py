@@ -156,7 +156,7 @@ def _complete_group(group: Group, beside: AdjacentPartitions | None, now: Now | 
         return each._replace(log_end=end, presence=presence)
 
     def with_examination(commit: OffsetCommit) -> OffsetCommit:
-        """Look the offset up if there is more to read after it."""
+        """Find the position of the offset if the log continues after it."""
         found = with_end(commit)
         if beside is None or found.known_end is None or not found.known_end.log_start_offset <= found.offset:
             return found

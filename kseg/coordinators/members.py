@@ -244,7 +244,7 @@ ShareKey = tuple[str, str, int]
 
 
 class ShareState(NamedTuple):
-    """A share coordinator's state of a share-partition, or -1 for unknown fields."""
+    """The state of a share-partition as stored by the share coordinator. Unknown fields are -1."""
 
     start_offset: int
     delivery_complete_count: int

@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
     is_coordinated: bool = False
 
     def sentence(self, zone: tzinfo = UTC) -> str:
-        """Return the reason and, if its coordinator knows the open transaction, the time of its end."""
+        """Return the reason and, if the coordinator knows the transaction, the time when it will end."""
         ends = end_text(self.coordinator, zone) if self.coordinator is not None and self.is_coordinated else None
         return self.reason if ends is None else f"{self.reason}; ends {ends}"
 
@@ -135,7 +135,7 @@ class Coordinators:
         )
 
     def missing_text(self) -> str | None:
-        """Return the number of partitions that are here, if some aren't."""
+        """Return the number of partitions found, if some are missing."""
         self.read()
         return missing_text(TOPIC, len(self.partitions), self.count) if self.partitions else None
 
@@ -296,7 +296,7 @@ class Judge:
 
 
 class _SecondReading(NamedTuple):
-    """A partition's present state: producers and first offsets of open transactions, and its last segments."""
+    """The current state of a partition: active producers, open transactions and the last segments."""
 
     opened: set[tuple[int, int | None]]
     tail: LogTail

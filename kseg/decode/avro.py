@@ -85,7 +85,7 @@ class Bounds:
         self.check(0)
 
     def check(self, size: int) -> None:
-        """Raise NotDecodable if a message of `size` bytes could become more values than its size justifies."""
+        """Raise NotDecodable if a message could contain more values than its size allows."""
         if max(self._own, 0) + size * max(self._repeated, 0) > MOST_MADE:
             raise NotDecodable(
                 f"{plural(size, 'byte')} of the Avro schema could hold more than {MOST_MADE} values that take no bytes"

@@ -47,7 +47,7 @@ Read = Callable[[bytes, Headers], Json | bytes]
 
 
 def decode_header_names(headers: Sequence[tuple[bytes, bytes | None]]) -> Headers:
-    """Return the headers of a record with names as text; invalid UTF-8 is replaced as in Java."""
+    """Decode the header names of a record. Invalid UTF-8 is replaced like in Java."""
     if len(headers) > _MANY_HEADERS:
         return NamedHeaders(headers)
     return [Header(name.decode("utf-8", "replace"), value) for name, value in headers]

@@ -93,7 +93,7 @@ def group_text_decoder(release: Release) -> Decoder:
 
 
 def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
-    """Return the printed parts of an offset commit."""
+    """Return the parts of an offset commit that are printed."""
     fields = read(message_schema("OffsetCommitKey"), release, key)
     key_text = texts.offset_key.format_map(fields)
     if value is None:

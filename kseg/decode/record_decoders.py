@@ -64,7 +64,7 @@ class Decoding(NamedTuple):
 
 
 class RecordDecoder:
-    """A provider of records' texts for the kernel, which counts failures.
+    """Provides record texts for the kernel and counts decoding failures.
 
     failed: the number of undecodable records; first_failure: offset and reason of the first. has_failed: whether
     Kafka's own tool would have failed at one.
@@ -107,7 +107,7 @@ class RecordDecoder:
         return shown_key, shown_value, texts.key, texts.value, _encode(texts.key_error), _encode(value_error)
 
     def summary_lines(self, path: str | PathLike[str]) -> "Iterator[str]":
-        """Yield lines about failures, and about parts that are newer than kseg knows."""
+        """Yield lines about decoding failures and about data that is newer than this version of kseg."""
         if self.first_failure is not None:
             offset, reason = self.first_failure
             told = plural(

@@ -51,7 +51,7 @@ class HeldRecords(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """Records that the given copies have the same, and their number."""
+    """A number of records that are identical in some copies."""
 
     heads: tuple[CopyHead, ...]
     header: BatchHeader
@@ -447,7 +447,7 @@ def _missing(copies: Copies) -> PartitionDiff:
 
 
 def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, TruncationEnd]:
-    """Return the truncation of the other copies under the leader, by their numbers; empty without one."""
+    """Return how the other copies would be truncated by the leader, or an empty mapping without a leader."""
     if copies.leader is None:
         return {}
     lineages = [read_lineage(partition, end.offset) for partition, end in zip(copies.partitions, ends, strict=True)]

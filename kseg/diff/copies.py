@@ -35,7 +35,7 @@ COPY_ABSENT = "copy-absent"
 
 
 class CopiesVerdict(StrEnum):
-    """The verdict whether a partition's copies are enough to restore it."""
+    """Whether the copies of a partition are sufficient to restore it."""
 
     ENOUGH = "enough"
     """An in-sync replica's copy is here, and no offsets are missing in all copies."""
@@ -121,7 +121,7 @@ class PartitionCopies:
 
     @property
     def verdict(self) -> CopiesVerdict:
-        """The verdict whether it can be restored."""
+        """Return whether the partition can be restored."""
         if not self.copies:
             return CopiesVerdict.MISSING
         if not self.has_in_sync:

@@ -240,7 +240,7 @@ class Sides:
 
     @property
     def are_single(self) -> bool:
-        """True if each is a partition directory."""
+        """Return True if all paths are partition directories."""
         return all(each is not None and bool(each.given_partitions) for each in self.clusters)
 
 

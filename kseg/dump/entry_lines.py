@@ -177,7 +177,7 @@ class _IndexCheck(ABC):
 
     @abstractmethod
     def insanity(self) -> str | None:
-        """Return the objection of a broker's check at its start, or None if there isn't one."""
+        """Return the reason why a broker would reject the index at startup, or None if it wouldn't."""
 
     def offset(self, relative_offset: int) -> int:
         """Return the absolute offset."""

@@ -154,7 +154,7 @@ def _print(plan: DumpPlan, form: Form) -> None:
 
 
 def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError], None]) -> list[DirectoryReader]:
-    """Print the files of each directory; return the readers of logs that a selection was applied to."""
+    """Print the files of all directories, and return the log readers to which the selection was applied."""
     left = form.options.selection.limit
     readers: list[DirectoryReader] = []
     for each in plan.directories:

@@ -50,7 +50,7 @@ def export_into(commits: Commits, export: Export, execute: Execute, progress: Pr
 
 
 class _Outcome(NamedTuple):
-    """The last commit of a run, with its plan and its report."""
+    """The last commit of a run, including its plan and its report."""
 
     plan: ExportPlan
     joined: Joined

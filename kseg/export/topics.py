@@ -41,7 +41,7 @@ class TopicOutcomes(Generic[Done]):
 
     @property
     def done(self) -> list[Done]:
-        """The results of topics that were exported."""
+        """The results of all exported topics."""
         return [each.done for each in self.topics if each.done is not None]
 
     @property
@@ -82,7 +82,7 @@ def run_topics(export: Export, run: Callable[[Export], Done]) -> TopicOutcomes[D
 
 
 def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Export | UsageError]]:
-    """Yield the wanted topics, each with its export, or with the reason why it can't have a table."""
+    """Yield the requested topics with their exports, or with the reason why they can't be exported."""
     replicas = defaultdict(list)
     for each in listing.replicas:
         if each.copies and export.selection.range_of(each.topic, each.partition) is not None:

@@ -13,7 +13,7 @@ PLURALS: Mapping["Part", str] = {"key": "keys", "value": "values"}
 
 @dataclass(frozen=True, slots=True)
 class DecodedPart:
-    """Counts of the keys, or of the values, that were to be decoded.
+    """Numbers of keys or values that should have been decoded.
 
     total: those that aren't null. undecoded: those among them that don't decode. first_offset, last_offset: the bounds
     of their records; None if all decode. reason: for the first of them.
@@ -90,7 +90,7 @@ def new_parts(now: Iterable[DecodedPart], before: Iterable[DecodedPart]) -> list
 
 
 class UndecodedPart(NamedTuple):
-    """The keys or the values of a topic, some of which don't decode. partition: of the first of these."""
+    """The keys or values of a topic that include undecodable data. `partition` is where it occurs first."""
 
     topic: str
     partition: int | None

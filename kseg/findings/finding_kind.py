@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """The severity of a finding; notes don't change the exit status."""
+    """The severity of a finding. Notes don't affect the exit status."""
 
     ERROR = "error"
     WARNING = "warning"

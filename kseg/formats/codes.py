@@ -198,7 +198,7 @@ def stored_offset(header: Bytes) -> int:
 
 
 def size_field(header: Bytes, at: int = 0) -> int:
-    """Return the size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
+    """Return the size field of a batch header without checking it. LOG_OVERHEAD isn't included."""
     return BATCH_LENGTH.read(header, at)
 
 

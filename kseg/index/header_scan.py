@@ -179,7 +179,7 @@ def pass_all(fold: HeaderFold, run: Run) -> None:
 
 
 class FoldWithin:
-    """A fold over batches of v2 whose last offsets are in a range; all others are passed.
+    """Processes the v2 batches in a range of offsets and skips all others.
 
     fold: takes no headers; a caller sets the state that it needs.
     """

@@ -210,7 +210,7 @@ def _slot_of(segments: Sequence[DirtySegment], offset: int) -> int:
 def _stops(
     active: DirtySegment, dirty: Sequence[DirtySegment], offsets: LogOffsets, settings: CleaningSettings
 ) -> Iterator[tuple[int, CleanerStop]]:
-    """Yield the bounds of cleaning and their offsets; of two at one offset the first counts."""
+    """Yield the offsets that limit cleaning. If two limits have the same offset, the first one takes precedence."""
     yield active.base_offset, CleanerStop.ACTIVE_SEGMENT
     if offsets.open_transaction is not None:
         yield offsets.open_transaction.first_offset, CleanerStop.OPEN_TRANSACTION

@@ -361,7 +361,7 @@ class BatchCleaner:
         return self._removed_counts + Counter(whole)
 
     def clean_slice(self, piece: Slice) -> Iterator[Run]:
-        """Yield the remaining batches of a slice, in a buffer that is valid until the next run is taken.
+        """Yield the remaining batches of a slice. The buffer is only valid until the next run is requested.
 
         The kernel decides about batches that stay or go completely. Raises KsegError if records can't be read.
         """

@@ -420,7 +420,7 @@ def _segments(
 
 
 class PartitionEnd(NamedTuple):
-    """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one.
+    """The end of a partition log: the next offset, and the last batch if the last segment has one.
 
     damage: at the active segment's end; None too if its last batch was already known.
     """
@@ -594,7 +594,7 @@ def _agrees(partition: PartitionLog, interval: int) -> bool:
 
 
 def _has_late_batch(log_file: LogFile, gap: tuple[int, int], interval: int) -> bool:
-    """Return True if a batch between two entries begins further than the interval from the first entry's batch."""
+    """Return True if a batch between two index entries starts more than one interval after the first."""
     fold = kernel.load().HeaderFold(0)
     fold.passes_legacy = True
     fold.position_bound = gap[0] + interval

@@ -234,7 +234,7 @@ def find_tail(
     open_log: Callable[[Path], AbstractContextManager[LogFile]],
     counted: Callable[[LogFile, int], int],
 ) -> SelectedTail:
-    """Return the start of the last `count` selected records.
+    """Return the position from which the last `count` selected records can be read.
 
     Logs that can't be opened are skipped: their readers report them.
 

@@ -335,7 +335,7 @@ class CoordinatorTransaction:
         return self.start_timestamp + self.timeout_ms if is_counted else None
 
     def duration_ms(self, now_ms: int | None) -> int | None:
-        """Return its duration up to its last change, or until now if it is open, or None if unknown."""
+        """Return the duration of the transaction up to its last change, or up to now if it is still open."""
         end = now_ms if self.is_open else self.last_update_timestamp
         if self.start_timestamp == NO_TIMESTAMP or end is None:
             return None

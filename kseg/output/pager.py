@@ -27,7 +27,7 @@ FOLDING_OPTIONS = "FRX"
 
 @contextmanager
 def open_pager(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
-    """Open the output for long text: a pager if standard output is a terminal, otherwise standard output itself.
+    """Open a pager if standard output is a terminal, or standard output otherwise.
 
     KSEG_PAGER names it, or PAGER; `cat` or an empty name means no pager.
     """

@@ -96,7 +96,7 @@ def write_stdout(piece: bytes | memoryview) -> None:
 
 
 def write_styled(piece: bytes) -> None:
-    """Write text with kseg's own styles, with all contents of files escaped. Raises as `write_stdout`."""
+    """Write styled text, with all file contents escaped. Raises the same errors as `write_stdout`."""
     try:
         sys.stdout.buffer.write(piece)
     except OSError as error:

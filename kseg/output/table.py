@@ -25,7 +25,7 @@ _GAP, _EDGE = 3, 1
 
 
 def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
-    """Return texts in columns, two spaces between them; a negative width aligns left."""
+    """Arrange texts in columns separated by two spaces. A negative width aligns the column to the left."""
     cells = []
     for text, width in zip(texts, widths, strict=True):
         blanks = " " * (abs(width) - width_of(text))

@@ -62,7 +62,10 @@ class RecordViews:
         )
 
     def of_topic(self, topic: str) -> RecordTable:
-        """Return the records of a topic as exports have them; keys and values of internal topics also as structs."""
+        """Return the records of a topic with the columns of an export.
+
+        For internal topics, keys and values are also structs.
+        """
         copies = {key: known for key, known in self.copies.items() if key[0] == topic}
         internal = INTERNAL_TOPICS.get(topic)
         if internal is not None and not self.read.decode.fields():

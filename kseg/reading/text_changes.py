@@ -83,7 +83,7 @@ def _of_base64(digits: bytes) -> bytes:
 
 
 def _raw(error: UnicodeError) -> tuple[bytes, int]:
-    """Return the byte for a character that a code page doesn't have: its number as a byte, else `?`."""
+    """Return the byte that replaces a character that doesn't exist in a code page."""
     assert isinstance(error, UnicodeEncodeError)
     characters = error.object[error.start : error.end]
     try:

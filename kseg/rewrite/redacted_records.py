@@ -152,7 +152,7 @@ _FRAMED: Mapping[str, _Tables] = MappingProxyType(
 
 
 def is_readable(text: str) -> bool:
-    """Return True if a setting's text may stay: a number, or a word of Kafka's own."""
+    """Return True if the text of a setting may be kept, because it is a number or a Kafka keyword."""
     return text in WORDS or _NUMBERS.fullmatch(text) is not None
 
 

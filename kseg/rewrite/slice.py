@@ -20,7 +20,7 @@ from kseg.writer.batches import without_records
 
 @dataclass(frozen=True, slots=True)
 class SliceSettings:
-    """The part to keep: batches with an offset from `from_offset` to before `to_offset`, and a timestamp likewise.
+    """The range of offsets and timestamps to keep. The upper bounds are exclusive.
 
     Timestamps are milliseconds; None: no bound. A marker has its broker's time, which is unrelated to the producer's:
     with bounds of time, markers that end transactions of the piece are kept. drop_offsets, drop_keys: records to omit;

@@ -313,7 +313,7 @@ class KnownPlans:
         self._plans: OrderedDict[tuple[str, FetchBounds], Planned] = OrderedDict()
 
     def find(self, partition: str, bounds: FetchBounds) -> Planned | None:
-        """Return the plan for a fetch from a partition, if its log is unchanged."""
+        """Return the plan for fetching from a partition if its log hasn't changed."""
         key = partition, bounds
         with self._lock:
             planned = self._plans.get(key)

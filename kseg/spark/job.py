@@ -140,7 +140,7 @@ def parallelism_of(session: "SparkSession") -> int:
 
 @contextmanager
 def _own_variables() -> Iterator[None]:
-    """Restore the variables that Spark's start sets: spark-submit would take them for the user's settings."""
+    """Restore the environment variables that starting Spark sets, because spark-submit would use them as settings."""
     before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME")}
     try:
         yield

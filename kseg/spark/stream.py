@@ -233,7 +233,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         return ReadAllAvailable() if least is None else ReadMinRows(least)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note the ends of the logs, at which the query ends."""
+        """Remember where the logs currently end, so the query stops there."""
         self._target = ends_of(self._held_logs())
 
     def latestOffset(self, start: _Offsets | None = None, limit: Any = None) -> _Offsets:

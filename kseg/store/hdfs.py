@@ -194,7 +194,7 @@ def web_system(root: str) -> Any:
 
 
 def _system(root: str) -> Any:
-    """Return pyarrow's file system through libhdfs. Raises UsageError without libhdfs or the JVM that it needs."""
+    """Return the HDFS file system of pyarrow. Raises UsageError if libhdfs or the JVM is missing."""
     from pyarrow import fs
 
     try:

@@ -121,7 +121,7 @@ _ACCOUNT = r"[\w-]+"
 
 
 def _check_variables(prefix: str) -> None:
-    """Raise UsageError if a variable with this prefix has an unsendable character: obstore's Rust code panics at it."""
+    """Raise UsageError if an environment variable contains characters that would make obstore panic."""
     for name, value in os.environ.items():
         is_url = name in _OF_ROLES and name.endswith("_URI")
         if name.startswith(prefix) and (not value.isprintable() or (is_url and " " in value)):

@@ -176,7 +176,7 @@ _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 
 
 class RetainedTotals:
-    """Sums over partitions: by topic, by log directory, and in total."""
+    """Totals by topic, by log directory and for all partitions."""
 
     def __init__(self) -> None:
         self._topics: dict[str, RetainedSum] = {}

@@ -130,7 +130,7 @@ _SEGMENT_CACHE: tuple[Column[SegmentRow], ...] = (
 
 
 def _share(row: SegmentListing | PartitionSummary | ListingSum) -> str:
-    """Return the share of the logs that is in the page cache."""
+    """Return the percentage of the logs that is in the page cache."""
     if row.cached_size is None:
         return "?"
     return f"{100 * row.cached_size // row.size}%" if row.size else ""

@@ -538,7 +538,7 @@ class Browser(App[None]):
         self.say(f"wrote {plural(size, 'byte')} to {path}")
 
     def action_zoom(self) -> None:
-        """Toggle between one pane and the full screen."""
+        """Switch between a single pane and the full screen."""
         self.screen.toggle_class("-zoomed")
 
     def action_keys(self) -> None:

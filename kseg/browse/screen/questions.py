@@ -37,7 +37,7 @@ class QuestionLine(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "close", "close")]
 
     class Closed(Message):
-        """A message: the question is closed, with an answer or None."""
+        """Message sent when the question is closed, with the answer or None."""
 
         def __init__(self, name: str, text: str | None) -> None:
             super().__init__()
@@ -79,7 +79,7 @@ class QuestionLine(Horizontal):
 
 
 class Key(NamedTuple):
-    """A key, its action, its word in the line of keys (empty: not listed), and its meaning.
+    """A key binding: its action, its label in the footer (may be empty), and its description.
 
     scope: the places whose line of keys lists it.
     """
@@ -122,12 +122,12 @@ _SHOWN = {"slash": "/", "question_mark": "?"}
 
 
 def shown_key(key: Key) -> str:
-    """Return a key as printed on a keyboard."""
+    """Return the label of a key as printed on a keyboard."""
     return _SHOWN.get(key.keys, key.keys)
 
 
 def keys_line(scopes: frozenset[Scope], room: int) -> str:
-    """Return the keys that work in a place, as many as fit; the key to leave is always included."""
+    """Return as many of the available key bindings as fit. The key to quit is always included."""
     first, *others, last = (
         f"{shown_key(key)} {key.word}"
         for key in (_HELP, *KEYS)
@@ -146,7 +146,7 @@ class Background:
     """A worker that does one work at a time; of waiting works it keeps only the last."""
 
     def __init__(self, app: App[None], complain: Callable[[str], None], end: Callable[[], None]) -> None:
-        """Take the application, a reporter of failed works, and a callback after each work."""
+        """Initialize the worker with the application and the callbacks for failures and completion."""
         self._app, self._complain, self._end = app, complain, end
         self._reading = Lock()
         """A lock for reads next to the work: the object that it reads from caches its results."""
@@ -155,7 +155,7 @@ class Background:
 
     @property
     def is_busy(self) -> bool:
-        """True while a read or a search runs."""
+        """Return True while a task is running."""
         return self._watch is not None
 
     @property
@@ -164,7 +164,7 @@ class Background:
         return "" if self._watch is None else self._watch.line
 
     def begin(self, work: Work) -> None:
-        """Start some work, or queue it if other work is running."""
+        """Start a task, or queue it if another task is running."""
         if self.is_busy:
             self._waiting = work
             return
@@ -172,17 +172,17 @@ class Background:
         self._app.run_worker(self._run_watched(work, self._watch), exit_on_error=True)
 
     def stop(self) -> None:
-        """Stop the running work at its next check, and drop the queued work."""
+        """Stop the running task at the next opportunity, and discard all queued tasks."""
         self._waiting = None
         if self._watch is not None:
             self._watch.is_stopped = True
 
     async def in_thread(self, read: Callable[[], T]) -> T:
-        """Run a read, which is part of a work, in another thread."""
+        """Run a read operation of a task in another thread."""
         return await asyncio.to_thread(read)
 
     def read_apart(self, read: Callable[[], T], take: Callable[[T], None]) -> None:
-        """Read something for the screen next to all other work; only the last requested result is taken."""
+        """Read something in parallel with other tasks. Only the most recent request is answered."""
 
         def read_alone() -> T:
             with self._reading:
@@ -223,7 +223,7 @@ class Asked(Protocol):
         """Go to a batch or a record."""
 
     async def go_to_file_position(self, position: int) -> None:
-        """Go to a position in the present file."""
+        """Jump to a position in the current file."""
 
     def action_search(self, *, is_back: bool = False) -> None:
         """Search for the next match, or for the previous one."""
@@ -242,7 +242,7 @@ _DIGITS = 19
 
 
 class Question(NamedTuple):
-    """A question, and the action on its answer, which raises UsageError for an invalid answer."""
+    """A question and a callback for the answer. The callback raises UsageError for invalid answers."""
 
     text: str
     answer: Callable[[Asked, str], None]
@@ -327,7 +327,7 @@ def keys_table() -> Table:
 
 
 class Sheet(ModalScreen[None]):
-    """A text over everything else; any of a few keys closes it."""
+    """A text that covers the screen until one of its keys is pressed."""
 
     DEFAULT_CSS = """
     Sheet { align: center middle; }

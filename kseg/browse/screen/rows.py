@@ -18,7 +18,7 @@ from kseg.system.terminal_text import escaped_text
 
 
 class LinedView(ScrollView, can_focus=True):
-    """Lines with a cursor that keys move by lines and pages."""
+    """A list of lines with a cursor that can be moved by lines and pages."""
 
     DEFAULT_CSS = "LinedView { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -30,11 +30,11 @@ class LinedView(ScrollView, can_focus=True):
 
     @property
     def line_room(self) -> int:
-        """The number of visible lines, at least one."""
+        """Return the number of visible lines, which is at least one."""
         return max(self.scrollable_content_region.height, 1)
 
     def move_lines(self, by: int) -> None:
-        """Move the cursor down by lines, or up."""
+        """Move the cursor up or down by a number of lines."""
         raise NotImplementedError
 
     def action_lines(self, by: int) -> None:
@@ -42,7 +42,7 @@ class LinedView(ScrollView, can_focus=True):
         self.move_lines(by)
 
     def action_pages(self, by: int) -> None:
-        """Move the cursor by pages, which overlap by a line."""
+        """Move the cursor by whole pages. Consecutive pages overlap by one line."""
         self.move_lines(by * max(self.line_room - 1, 1))
 
     def scroll_at_once(self, line: int) -> None:
@@ -63,14 +63,14 @@ BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
 
 
 class LinePart(NamedTuple):
-    """A part of a line in one of RowList's styles."""
+    """A part of a line in one of the styles of RowList."""
 
     text: str
     look: str = BASE
 
 
 class ListedLines(Protocol):
-    """The lines of a list, made on demand."""
+    """The lines of a list, rendered on demand."""
 
     @property
     def count(self) -> int:
@@ -110,7 +110,7 @@ class RowList(LinedView):
     ]
 
     class Moved(Message):
-        """A message: the cursor is on another line."""
+        """Message sent when the cursor has moved to another line."""
 
         def __init__(self, rows: "RowList") -> None:
             super().__init__()
@@ -122,7 +122,7 @@ class RowList(LinedView):
             return self.rows
 
     class Resized(Moved):
-        """A message: the room for lines has changed."""
+        """Message sent when the number of visible lines has changed."""
 
     class Chosen(Moved):
         """A message: the user wants the place of the cursor's line."""
@@ -153,13 +153,13 @@ class RowList(LinedView):
         self.refresh()
 
     def take_above(self, count: int) -> None:
-        """Add lines above the known ones, which stay where they are on the screen."""
+        """Insert lines above the existing ones without scrolling the view."""
         self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
         self.scroll_at_once(self.scroll_offset.y + count)
         self.refit(self.cursor + count)
 
     def put(self, cursor: int) -> None:
-        """Put the cursor on a line, and post the move."""
+        """Move the cursor to a line and send a message."""
         self.refit(cursor)
         self.post_message(self.Moved(self))
 
@@ -199,11 +199,11 @@ class RowList(LinedView):
         self.put(self.cursor + by)
 
     def action_first(self) -> None:
-        """Move the cursor to the first line of all."""
+        """Move the cursor to the first line."""
         self.post_message(self.EndWanted(self, is_last=False))
 
     def action_last(self) -> None:
-        """Move the cursor to the last line of all."""
+        """Move the cursor to the last line."""
         self.post_message(self.EndWanted(self, is_last=True))
 
     def action_choose(self) -> None:
@@ -227,7 +227,7 @@ _FIRST_PRINTABLE, _LAST_PRINTABLE = 0x20, 0x7E
 
 
 class HexView(LinedView):
-    """The bytes of a source; some of them are highlighted, and one has the cursor."""
+    """A hex view of a source with a cursor and highlighted bytes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"hex", "hex-position", "hex-lit", "hex-item", "hex-cursor"}
     DEFAULT_CSS = """
@@ -259,7 +259,7 @@ class HexView(LinedView):
 
     @property
     def lit(self) -> bytes:
-        """The highlighted bytes, at most a MiB."""
+        """Return the highlighted bytes, up to 1 MiB."""
         return self._source.read(self._lit.start, min(len(self._lit), 1 << 20))
 
     @property
@@ -269,12 +269,12 @@ class HexView(LinedView):
         return next((count for count in _FORMS if _POSITION + 2 + 4 * count <= width), _FORMS[-1])
 
     def show(self, source: ByteSource, item: range) -> None:
-        """Show other bytes, with an item's bytes distinct from their surroundings."""
+        """Show the bytes of another item and highlight them."""
         self._source, self._item, self._lit = source, item, range(0)
         self._fit()
 
     def light(self, lit: range) -> None:
-        """Highlight the bytes of a field, and scroll to them."""
+        """Highlight the bytes of a field and scroll to them."""
         self._lit = lit
         if lit:
             self.cursor = lit.start
@@ -282,7 +282,7 @@ class HexView(LinedView):
         self._bring_into_view(lit.start if lit else self._item.start)
 
     def light_around(self, lit: range) -> None:
-        """Highlight the bytes of the field under the cursor; neither the cursor nor the view moves."""
+        """Highlight the bytes of the selected field without moving the cursor or the view."""
         self._lit = lit
         self.refresh()
 
@@ -341,7 +341,7 @@ class HexView(LinedView):
         self._point(self.cursor + by * self.per_line)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the clicked byte, in hex or in text."""
+        """Move the cursor to the clicked byte in the hex or text column."""
         count = self.per_line
         place = event.x - _POSITION - 1
         column = place // 3 if place < 3 * count else place - 3 * count - 1
@@ -368,7 +368,7 @@ class PlaceLines:
         return self._place.count
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """Return a row; a row that can't be read any more says so."""
+        """Return a row, or a placeholder if the row can no longer be read."""
         try:
             row = self._place.row(number, width)
         except KsegError as error:
@@ -380,7 +380,7 @@ class FieldPane:
     """The lines of the fields of a row."""
 
     def __init__(self, lines: list[FieldLine], room: int = 0) -> None:
-        """Take the lines, and the pane's width in characters; names get at most half of it."""
+        """Initialize the list with its lines and the width of the pane. Names use at most half of the width."""
         self.lines = lines
         deepest = max((2 * line.depth + len(line.name) for line in lines if not line.is_note), default=0)
         self._width = min(deepest, max(_NAME_WIDTH, room // 2))
@@ -391,7 +391,7 @@ class FieldPane:
         return len(self.lines)
 
     def line(self, number: int, width: int) -> list[LinePart]:
-        """Return a field with its value, or a note below it."""
+        """Return the line for a field and its value, or for a note below a field."""
         line = self.lines[number]
         indent = "  " * line.depth
         if line.is_note:
@@ -401,7 +401,7 @@ class FieldPane:
         return [LinePart(name, WRONG if line.is_wrong else NAME), LinePart(line.value)]
 
     def line_at(self, position: int) -> int | None:
-        """Return the line of the smallest field that holds a byte, or None if none does."""
+        """Return the line of the innermost field that contains a byte, or None if there is no such field."""
         holding = [
             (line.field.size, number)
             for number, line in enumerate(self.lines)

@@ -77,7 +77,7 @@ class JsonColumns:
         return value if self._fix is None or value is None else self._fix(value)
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Return values as an Arrow array. Raises pyarrow's errors for values that don't fit."""
+        """Convert values to an Arrow array. Raises the errors of pyarrow if a value doesn't fit."""
         return pa.array(values, self._arrow)
 
 

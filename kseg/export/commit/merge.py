@@ -223,7 +223,7 @@ _ONE = 1 << 31
 
 
 def condense(results: Iterable[Result]) -> list[Result]:
-    """Return the results in order of offsets, without their files; results that continue each other are joined."""
+    """Return the results in offset order without their files. Adjacent results are merged."""
     by_copy: dict[tuple[str, int | None, str | None, str], list[Result]] = {}
     for result in results:
         without = replace(result, files=(), earlier_files=result.earlier_files + len(result.files))

@@ -139,7 +139,7 @@ def report_of(manifest: Manifest, own: Report) -> Report:
 
 
 def is_unchanged(plan: ExportPlan, joined: Joined) -> bool:
-    """Return True if the results are the valid ones, in any order, in the same files."""
+    """Return True if these are the valid results, in any order and with the same files."""
     previous = plan.previous
     if plan.overwrites or joined.is_changed or joined.new or not previous.number:
         return False

@@ -21,7 +21,7 @@ SHOWN = 40
 
 
 class UnfitError(Exception):
-    """The error of a value that doesn't have the shape; its path is assembled while it propagates."""
+    """Raised if a value doesn't have the expected shape. The message contains the path of the value."""
 
     def __init__(self, expected: str, value: object) -> None:
         super().__init__(expected)

@@ -68,7 +68,7 @@ class TableCommits:
 
     @contextmanager
     def begin(self, plan: ExportPlan) -> Iterator[ExportRun]:
-        """Write a marker. Others may commit meanwhile, which the run's own commit detects."""
+        """Write a marker. If others commit in the meantime, the commit of this run detects it."""
         run = new_run(plan.previous.number)
         while not mark(run, self.place, self._processes):
             run = new_run(plan.previous.number)

@@ -105,7 +105,7 @@ LEVEL = 9
 
 
 def progress_text(manifest: Manifest) -> str:
-    """Return the manifest, compressed. Raises KsegError if it is too large to be read again."""
+    """Return the compressed manifest. Raises KsegError if it is too large to be read back."""
     import zstandard
 
     compressed = zstandard.ZstdCompressor(level=LEVEL).compress(manifest.to_bytes())

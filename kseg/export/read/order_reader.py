@@ -286,7 +286,7 @@ class OrderReader:
         return self._each_once is not None or self.options.latest_per_key is not None
 
     def notes(self) -> Iterator[str]:
-        """Return notes about the order after reading, for callers without a report."""
+        """Return the notes about an order after it has been read, for callers that don't write a report."""
         replica, tally = self.order.place, self.tally
         yield from tally.notes
         if tally.withheld is not None:

@@ -237,7 +237,7 @@ def rows_of(rows: Rows, first: int, last: int) -> Iterator[Sequence[int]]:
 
 
 def check_row(buffer: memoryview | bytes, at: int, size: int) -> None:
-    """Raise IndexError unless the buffer has all bytes of a row, and at least as many as the smallest entry."""
+    """Raise IndexError unless the buffer contains a complete row and at least the smallest entry."""
     if not (at >= 0 and ENTRY_MINIMUM_SIZE <= size <= len(buffer) - at):
         raise IndexError("a row outside the buffer")
 

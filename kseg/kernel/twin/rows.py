@@ -124,7 +124,7 @@ def _record(batch: Header, values: RecordValues) -> Record:
 
 
 def int32(number: int) -> int:
-    """Return the low 32 bits of a number: a damaged batch can have any base sequence."""
+    """Return the low 32 bits of a number, because damaged batches can contain any base sequence."""
     return (number + 2**31) % 2**32 - 2**31
 
 

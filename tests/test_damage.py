@@ -462,6 +462,26 @@ def test_summary_on_stderr_counts_what_was_read_and_lost(singles: Log, tmp_path:
 
 
 @pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("name", ["classes-2.0.1/v0-gzip", "classes-2.0.1/v1-lz4-create"])
+@pytest.mark.parametrize("at", [MAGIC_AT, -1], ids=["unreadable", "bad-crc"])
+def test_next_good_offset_is_the_first_record_of_the_following_wrapper(name: str, at: int, tmp_path: Path) -> None:
+    """The header of a wrapper has only its last offset; readers that continue there would lose its other records."""
+    whole = log(name)
+    position, size = whole.extent(0)
+    changed = bytearray(whole.content)
+    changed[position + at if at > 0 else size - 1] ^= 0x55
+    (tmp_path / NAME).write_bytes(changed)
+    (tmp_path / "whole.log").write_bytes(whole.content)
+    with kseg.open_segment(tmp_path / "whole.log") as segment:
+        first = list(segment.batches())[1].base_offset
+    ran = run_kseg(["dump", NAME], tmp_path)
+    assert f"; next good offset {first}\n" in ran.stderr.decode()
+    shallow = run_kseg(["dump", "--shallow", NAME], tmp_path).stderr.decode()
+    assert f"; next good offset {first}\n" in shallow
+    assert "record count" not in shallow
+
+
+@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("tail", [b"\0" * 50, b"\0" * 7 + b"\x01\0\0"])
 def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(log(SINGLES[2]).content + tail)

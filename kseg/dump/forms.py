@@ -250,9 +250,9 @@ class Form:
 
     def note_problems(self, path: StrPath, log: LogRendering, summary: LogSummary) -> None:
         """Note the problems of a log."""
-        if not log.rendering.is_deep:
+        if summary.records is None:
             self.problems.unread_batches += summary.batches
-        self.problems.selected += summary.records if log.rendering.is_deep else summary.batches
+        self.problems.selected += summary.batches if summary.records is None else summary.records
         self.problems.is_wrong |= summary.is_wrong(path)
         if self.options.like is None and summary.gaps:
             from kseg.findings.kinds import status_of

@@ -42,11 +42,12 @@ class LogSummary(NamedTuple):
     """Counts and damages of a log, in file order. With a selection only selected data counts.
 
     gaps: neighbouring offsets that should not follow one another, by the rendering's rule. invalid_size: bytes of
-    batches with a wrong CRC, which are printed, but which no consumer gets.
+    batches with a wrong CRC, which are printed, but which no consumer gets. records: None if they weren't read, since
+    headers of v0 and v1 don't have a count.
     """
 
     batches: int
-    records: int
+    records: int | None
     size: int
     damages: list[Damage]
     gaps: list[tuple[int, int]]
@@ -67,9 +68,10 @@ class LogSummary(NamedTuple):
         if not self.damages:
             return []
         lines = [f"kseg: {path}: {damage_text(damage)}" for damage in self.damages]
+        records = "" if self.records is None else f", record count is {self.records}"
         lines.append(
             f"kseg: {path}: {plural(self.size, 'byte')}, {self.lost} of them lost{self._inside_text()};"
-            f" batch count is {self.batches}, record count is {self.records}"
+            f" batch count is {self.batches}{records}"
         )
         return lines
 
@@ -152,6 +154,7 @@ class RenderedLog:
             show_progress: called with the file's name, bytes read, and total bytes.
         """
         self._log_file, self._items, self._show_progress = log_file, _items(log_file, rendering, source), show_progress
+        self._is_deep = rendering.is_deep
         self._renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
         self._batches = 0
         self._damages: list[Damage] = []
@@ -179,7 +182,7 @@ class RenderedLog:
         """The summary of the printed part."""
         return LogSummary(
             self._batches,
-            self._renderer.records,
+            self._renderer.records if self._is_deep else None,
             self._log_file.size,
             self._damages,
             self._renderer.gaps,

@@ -104,8 +104,9 @@ class DirectoryReader:
                 rendering, source = self._narrow(log_file, rendering)
             log = RenderedLog(log_file, rendering, output, source, self._show_progress)
             yield log
-            if source is not None and rendering.is_deep:
-                self._count(log.summary.records)
+            records = log.summary.records
+            if source is not None and records is not None:
+                self._count(records)
 
     def _open(self, path: StrPath) -> LogFile:
         """Open a log, with lost parts from other copies that have them."""

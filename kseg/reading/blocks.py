@@ -16,6 +16,7 @@ from kseg.formats.codes import (
     ENTRY_MINIMUM_SIZE,
     FLAGS_POSITION,
     KEY_LENGTH_POSITION,
+    LEGACY_FLAGS_POSITION,
     LENGTH,
     LIKENESSES,
     LOG_OVERHEAD,
@@ -411,8 +412,28 @@ class Resync:
             kind, detail = self._with_likeness(position, found, *self._what_stopped(position, buffer, stop))
         if self._budget < 0:
             detail += "; kseg stopped the search for the next batch, since it took too long"
-        next_offset = None if found is None else stored_offset(self._log.read(found, SIZE_POSITION))
-        return Damage(kind, position, end - position, detail, next_offset)
+        return Damage(kind, position, end - position, detail, None if found is None else self._first_offset(found))
+
+    def _first_offset(self, position: int) -> int | None:
+        """Return the first offset of the batch at a position; a wrapper's own is in its messages.
+
+        If these can't be read, or the budget is spent, return the offset that its header has; None at the log's end.
+        """
+        header = self._log.read(position, HEADER_WINDOW)
+        if len(header) < SIZE_POSITION:
+            return None
+        size = claimed_size(header)
+        if size is None or header[MAGIC_POSITION] >= 2 or not header[LEGACY_FLAGS_POSITION] & CODEC_MASK:
+            return stored_offset(header)
+        self._budget -= size
+        entry = self._log.read(position, size) if self._budget >= 0 else b""
+        if len(entry) < size:
+            return stored_offset(header)
+        from kseg.reading.wrapper import read_wrapper  # healthy logs don't need it
+
+        records, body_size = read_wrapper(entry)
+        self._budget -= body_size
+        return records[0].offset if records else stored_offset(header)
 
     def _with_likeness(self, position: int, end: int | None, kind: DamageKind, detail: str) -> tuple[DamageKind, str]:
         """Return a damage's kind and detail, refined by the bytes' appearance until MOST_LOOKS looks failed."""
@@ -459,10 +480,8 @@ class Resync:
         if claimed_size(buffer) is None:  # a batch to Kafka's reader alone
             kind, detail = self._what_stopped(position, buffer, Stop.END)
             return Damage(kind, position, 0, detail)
-        next_header = self._log.read(position + size, SIZE_POSITION)
-        next_offset = stored_offset(next_header) if len(next_header) == SIZE_POSITION else None
         detail = f"{self._crc_detail(position, buffer)}{self._bits_detail(position)}"
-        return Damage(DamageKind.BAD_CRC, position, 0, detail, next_offset)
+        return Damage(DamageKind.BAD_CRC, position, 0, detail, self._first_offset(position + size))
 
     def _bits_detail(self, position: int) -> str:
         """Return the evidence from the bits of a log whose first batch has a wrong CRC."""

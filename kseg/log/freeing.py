@@ -111,14 +111,15 @@ class LoweredTopic(NamedTuple):
 class PinnedSegment(NamedTuple):
     """A segment with its largest timestamp in the future: it and later segments stay at any age.
 
-    size: bytes of it and of later segments that are old enough. retention_bytes: the value of retention.bytes that
-    deletes them.
+    is_dated_by_file: as in RetainedSegment. size: bytes of it and of later segments that are old enough.
+    retention_bytes: the value of retention.bytes that deletes them.
     """
 
     topic: str
     directory: str
     base_offset: int
     largest_timestamp: int
+    is_dated_by_file: bool
     size: int
     retention_bytes: int
 
@@ -285,6 +286,7 @@ def _find_pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[P
                     each.directory,
                     each.base_offsets[slot],
                     first.largest_timestamp,
+                    first.is_dated_by_file,
                     sum(sizes[slot:rest]),
                     sum(sizes[rest:]),
                 )

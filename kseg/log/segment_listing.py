@@ -100,7 +100,10 @@ class SegmentListing(NamedTuple):
 def retained_segments(rows: Sequence[SegmentListing], log_end_offset: int) -> list[RetainedSegment]:
     """Return the segments of a partition, oldest first, with the facts that retention needs."""
     ends = [*(row.base_offset for row in rows[1:]), log_end_offset]
-    return [RetainedSegment(row.size, row.age_timestamp, end) for row, end in zip(rows, ends, strict=False)]
+    return [
+        RetainedSegment(row.size, row.age_timestamp, end, is_dated_by_file=row.largest_timestamp < 0)
+        for row, end in zip(rows, ends, strict=False)
+    ]
 
 
 class TierSums(NamedTuple):

@@ -245,11 +245,15 @@ def why_rolled(segment: ClosedSegment, append: NextAppend | None, settings: Roll
 
 
 class RetainedSegment(NamedTuple):
-    """The facts about a segment that retention needs; `end_offset` is the next one's base, or the log end offset."""
+    """The facts about a segment that retention needs; `end_offset` is the next one's base, or the log end offset.
+
+    is_dated_by_file: its records have no timestamps, so `largest_timestamp` is its file's modification time.
+    """
 
     size: int
     largest_timestamp: int
     end_offset: int
+    is_dated_by_file: bool = False
 
 
 def retention_of(

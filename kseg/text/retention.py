@@ -66,6 +66,7 @@ def _objects(plan: FreeingPlan, wanted: SpaceTarget, bootstrap_server: str) -> I
                 "directory": pinned.directory,
                 "baseOffset": pinned.base_offset,
                 "largestTimestamp": pinned.largest_timestamp,
+                "isDatedByFile": pinned.is_dated_by_file,
                 "bytes": pinned.size,
                 "retentionBytes": pinned.retention_bytes,
             }
@@ -110,19 +111,27 @@ def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[s
         yield f"That covers {human_size(plan.wanted)}: you don't need to lower any retention"
     else:
         can = f"at most {human_size(plan.most_size)} in closed segments"
-        how = f"; run with --free {plan.most_size} for the steps" if plan.most_size else ""
-        yield f"Can't free {human_size(plan.wanted)}: {can}{how}"
+        if plan.most_size > plan.size_now:
+            can += f"; give --free {plan.most_size} instead to print the steps"
+        elif plan.most_size:
+            can += ", which are deletable now"
+        yield f"Can't free {human_size(plan.wanted)}: {can}"
         yield "Unchanged: topics that are internal or compacted, or whose policy is unknown"
     for pinned in plan.pinned:
         yield _pinned_line(pinned, zone)
 
 
 def _pinned_line(pinned: PinnedSegment, zone: tzinfo) -> str:
-    what = f"{pinned.directory}: segment {pinned.base_offset} has a timestamp in the future"
+    what = (
+        "has no timestamps, and its file's modification time is in the future"
+        if pinned.is_dated_by_file
+        else "has a timestamp in the future"
+    )
     time = time_text(pinned.largest_timestamp, zone)
+    kept = f"retention by time keeps {human_size(pinned.size)}; retention.bytes={pinned.retention_bytes}"
     return (
-        f"{what}, {time}: retention by time keeps {human_size(pinned.size)}; retention.bytes={pinned.retention_bytes}"
-        " would delete them, and the same amount in each other partition of the topic"
+        f"{pinned.directory}: segment {pinned.base_offset} {what}, {time}: {kept} would delete them, and the same"
+        " amount in each other partition of the topic"
     )
 
 

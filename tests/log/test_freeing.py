@@ -15,6 +15,7 @@ from kseg.log.freeing import FreeablePartition, FreeingPlan, plan_freeing
 from kseg.log.segments import RetainedSegment, RetentionSettings
 from tests import golden, run
 from tests.cluster.made_metadata import BROKER, TOPIC, Setting, write_metadata
+from tests.kernel.made import Message
 from tests.log.aged_logs import DAY, Topics, write_disk
 from tests.log.cleaner_logs import NOW
 
@@ -113,6 +114,13 @@ def test_too_much_ends_with_1_and_says_how_much_can_be_freed(disk: Path) -> None
     (most,) = of_type("plan", retain(disk, "--free", str(plan["mostBytes"])))
     assert most["isEnough"]
     assert most["freedBytes"] == plan["mostBytes"]
+    assert f"; give --free {plan['mostBytes']} instead to print the steps\n".encode() in ran.stdout
+
+
+def test_too_much_refers_to_no_steps_if_everything_is_deletable_now(disk: Path) -> None:
+    ran = run.kseg(["retain", ".", "--now", "2100-01-01", "--free", "50GB"], disk)
+    assert b" in closed segments, which are deletable now\n" in ran.stdout
+    assert b"--free" not in ran.stdout
 
 
 def test_segment_of_a_time_to_come_is_named_with_what_it_keeps(tmp_path: Path) -> None:
@@ -126,6 +134,21 @@ def test_segment_of_a_time_to_come_is_named_with_what_it_keeps(tmp_path: Path) -
     assert freed_of(disk, "pinned", *left)[0] == 4  # 6 days, the future timestamp, 5 and 4 days
     shown = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "4KB"], disk).stdout.decode()
     assert "pinned-0: segment 1 has a timestamp in the future, 20" in shown
+    assert not pinned["isDatedByFile"]
+
+
+def test_file_time_of_a_segment_without_timestamps_is_not_called_a_record_timestamp(tmp_path: Path) -> None:
+    """v0 records have none; Kafka takes the file's time. Source: LogSegment.largestTimestamp."""
+    log = tmp_path / "old-0" / f"{0:020}.log"
+    log.parent.mkdir()
+    for number in range(2):
+        entry = Message(value=b"value", offset=number, magic=0).encode()
+        log.with_name(f"{number:020}.log").write_bytes(entry)
+    os.utime(log, (NOW // 1000 + 86_400,) * 2)
+    (pinned,) = of_type("pinned", retain(tmp_path, "--free", "4KB"))
+    assert pinned["isDatedByFile"]
+    shown = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "4KB"], tmp_path).stdout.decode()
+    assert "segment 0 has no timestamps, and its file's modification time is in the future, 20" in shown
 
 
 def test_compacted_and_internal_topics_are_left_alone() -> None:

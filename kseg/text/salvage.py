@@ -187,7 +187,9 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
     else:
         count = hole.last - hole.first + 1
         follows = f"the log ends at {hole.first}" if hole.next_good is None else f"next good offset {hole.next_good}"
-        yield f"  offsets lost: {hole.first} to {hole.last}, {count} of them ({hole.reason}); {follows}"
+        many = f"offset lost: {hole.first}" if count == 1 else f"offsets lost: {hole.first} to {hole.last}"
+        those = "" if count == 1 else f", {count} of them"
+        yield f"  {many}{those} ({hole.reason}); {follows}"
     command = _hole_command(salvage, hole)
     if command is not None:
         yield f"    {command}"

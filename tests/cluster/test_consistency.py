@@ -579,7 +579,7 @@ RETENTION_OF_ALL, HOURS_OF_ALL = (
 @pytest.mark.parametrize(
     ("setting", "properties", "by", "past"),
     [
-        ((TOPIC, "t", "retention.ms", "172800000"), "", "the topic's retention", "are past their topics' retention"),
+        ((TOPIC, "t", "retention.ms", "172800000"), "", "the topic's retention", "is past its topic's retention"),
         (
             (BROKER, "1", *HOURS_OF_ALL[2:]),
             "",

@@ -275,7 +275,8 @@ def _setting_verdicts(known: ReportFacts, rows: tuple[tuple[Cell, ...], ...]) ->
         share = empty / len(known.in_use)
         unused = sum(not topic.size for topic in known.topics.values())
         topics = f"{plural(unused, 'topic')} {'has' if unused == 1 else 'have'} no records here"
-        sentence = f"{empty} of {plural(len(known.in_use), 'partition')} are empty; {topics}."
+        verb = "is" if empty == 1 else "are"
+        sentence = f"{empty} of {plural(len(known.in_use), 'partition')} {verb} empty; {topics}."
         weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
         verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic"), weight))
     return verdicts

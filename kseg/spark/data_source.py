@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -12,9 +12,12 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from kseg.errors import UsageError
 from kseg.export.results import Result
 from kseg.export.settings import LogSelection
-from kseg.spark.options import STREAM_ONLY, batch_ranges
+from kseg.spark.bounds import batch_ranges
+from kseg.spark.options import STREAM_ONLY
+from kseg.spark.partitions import find_partitions
 from kseg.spark.tasks import OrderExecutor, Round, split
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from kseg.spark.stream import KsegStreamReader
+
+
+_NO_WRITER = "the data source only reads; write DataFrames with another format, and topics with `kseg spark-export`"
 
 
 class KsegSource(DataSource):
@@ -58,7 +64,13 @@ class KsegSource(DataSource):
         """Return an executor of an export's work orders; the rows are the numbers of its tasks."""
         from kseg.spark.tasks import Round
 
+        if not self.options.keys() >= set(Round._fields):
+            raise UsageError(_NO_WRITER)
         return OrderWriter(Round(*(self.options[name] for name in Round._fields)))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> NoReturn:
+        """Refuse to write. Raises UsageError."""
+        raise UsageError(_NO_WRITER)
 
 
 class KsegReader(OrderExecutor, DataSourceReader):
@@ -67,7 +79,7 @@ class KsegReader(OrderExecutor, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return byte ranges of segments, balanced by bytes, from names, sizes and indexes. Runs on the driver."""
         self.request.note_unused(STREAM_ONLY)
-        copies = self.request.find()
+        copies = find_partitions(self.request)
         return split(copies, LogSelection(offsets_of=batch_ranges(self.request, copies)), self.request)
 
 

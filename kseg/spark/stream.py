@@ -15,11 +15,17 @@ from kseg.errors import DamagedError, UsageError
 from kseg.export.settings import Isolation, LogSelection, OffsetRange
 from kseg.log.committed import read_last_stable_offset
 from kseg.output.progress import talk
-from kseg.spark.options import BATCH_ONLY, EARLIEST, LATEST, Key, Request, stream_starts
+from kseg.spark.bounds import EARLIEST, LATEST, first_offsets, stream_starts
+from kseg.spark.options import BATCH_ONLY, EXAMPLE_OF_OFFSETS, Key, Request, number_of, numbers_by_key
+from kseg.spark.partitions import find_partitions, find_present_partitions
 from kseg.spark.tasks import OrderExecutor, split
 
-_TOPIC_ID, _GONE = "topicId", "gone"
-"""Keys next to the partitions' numbers, which kseg adds to the connector's form."""
+_TOPIC_ID = re.compile("kseg/topicId/([^/]+)/([^/]+)")
+_GONE = re.compile("kseg/gone/([^/]+)/([^/]+)/([0-9]+)")
+"""Names under which an offset has what the connector's lacks.
+
+Their values are empty: for the connector, they are topics without partitions. No topic has a `/`.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,25 +39,25 @@ class Progress:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     gone: Mapping[Key, int] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, dict[str, Any]]:
+    def to_json(self) -> dict[str, dict[str, int]]:
         """Return offsets by topic and partition, in a fixed order, since Spark compares the text."""
-        members = _by_topic(self.offsets)
-        for topic, gone in _by_topic(self.gone).items():
-            members.setdefault(topic, {})[_GONE] = gone
-        for topic, own in members.items():
-            if topic in self.topic_ids:
-                own[_TOPIC_ID] = self.topic_ids[topic]
-        return members
+        members: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in _in_order(self.offsets):
+            members.setdefault(topic, {})[str(partition)] = offset
+        names = [f"kseg/gone/{topic}/{partition}/{offset}" for (topic, partition), offset in _in_order(self.gone)]
+        topics = {topic for topic, _ in (*self.offsets, *self.gone)}
+        names += [f"kseg/topicId/{topic}/{self.topic_ids[topic]}" for topic in sorted(topics & self.topic_ids.keys())]
+        return {**members, **{name: {} for name in names}}
 
     @classmethod
-    def from_json(cls, members: Mapping[str, Mapping[str, Any]]) -> "Progress":
-        """Return the progress of `to_json`, or of the connector's checkpoint."""
-        offsets = {
-            topic: {name: own[name] for name in own if name not in (_TOPIC_ID, _GONE)} for topic, own in members.items()
-        }
-        gone = {topic: own.get(_GONE, {}) for topic, own in members.items()}
-        ids = {topic: own[_TOPIC_ID] for topic, own in members.items() if _TOPIC_ID in own}
-        return cls(_by_key(offsets), ids, _by_key(gone))
+    def from_json(cls, members: Any) -> "Progress":
+        """Return the progress of `to_json`, or of the connector's checkpoint. Raises UsageError for another form."""
+        offsets = numbers_by_key(members)
+        if offsets is None:
+            raise UsageError(f"the checkpoint has {members}, {EXAMPLE_OF_OFFSETS}; use a new checkpoint")
+        gone = {(found[1], number_of(found[2])): int(found[3]) for found in map(_GONE.fullmatch, members) if found}
+        ids = {found[1]: found[2] for found in map(_TOPIC_ID.fullmatch, members) if found}
+        return cls(offsets, ids, gone)
 
     def offset_of(self, key: Key) -> int | None:
         """Return the next offset of a partition, or None if it is new."""
@@ -63,19 +69,8 @@ class Progress:
         return known is not None and topic_id is not None and known != topic_id
 
 
-def _by_topic(offsets: Mapping[Key, int]) -> dict[str, dict[str, Any]]:
-    members: dict[str, dict[str, Any]] = {}
-    for (topic, partition), offset in sorted(offsets.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
-        members.setdefault(topic, {})[str(partition)] = offset
-    return members
-
-
-def _by_key(members: Mapping[str, Mapping[str, int]]) -> dict[Key, int]:
-    return {
-        (topic, int(partition) if partition.isdigit() else None): offset
-        for topic, own in members.items()
-        for partition, offset in own.items()
-    }
+def _in_order(offsets: Mapping[Key, int]) -> list[tuple[Key, int]]:
+    return sorted(offsets.items(), key=lambda item: (item[0][0], item[0][1] or 0))
 
 
 class HeldLog(NamedTuple):
@@ -88,7 +83,7 @@ class HeldLog(NamedTuple):
     """Whether records up to its end were deleted, so that none reaches it."""
 
     @classmethod
-    def of(cls, copies: Sequence[PartitionCopy], isolation: Isolation) -> "HeldLog":
+    def of(cls, copies: Sequence[PartitionCopy], isolation: Isolation, first: int) -> "HeldLog":
         """Return the snapshot of the best copy. Raises OpenError if it is missing, UsageError if it is remote."""
         replica = copies[0]
         if replica.is_remote:
@@ -99,16 +94,16 @@ class HeldLog(NamedTuple):
         if isolation is Isolation.READ_COMMITTED:
             stable = read_last_stable_offset(place)
             end = end if stable is None else min(end, stable)
-        first = replica.segments[0].base_offset
         return cls(replica, first, max(first, end), is_cleared)
 
 
 HeldLogs = Mapping[Key, HeldLog]
 
 
-def snapshot_logs(copies: Copies, isolation: Isolation) -> dict[Key, HeldLog]:
+def snapshot_logs(copies: Copies, isolation: Isolation, request: Request) -> dict[Key, HeldLog]:
     """Return the snapshot of each partition's best copy. Raises OpenError if one was deleted meanwhile."""
-    return {key: HeldLog.of(replicas, isolation) for key, replicas in copies.items()}
+    firsts = first_offsets(request, copies)
+    return {key: HeldLog.of(replicas, isolation, firsts[key]) for key, replicas in copies.items()}
 
 
 def ends_of(held: HeldLogs) -> Progress:
@@ -194,7 +189,7 @@ else:
             """The interface that pyspark 4.2 requires of such a reader."""
 
 
-_Offsets = dict[str, dict[str, Any]]
+_Offsets = dict[str, dict[str, int]]
 _SECONDS = {"ms": 0.001, "": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -215,8 +210,8 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
 
     def initialOffset(self) -> _Offsets:
         """Return the start of a new stream: `startingOffsets`, a time, or else the end, as in the connector."""
-        copies = self.request.find()
-        held = snapshot_logs(copies, self.options.isolation)
+        copies = find_partitions(self.request)
+        held = snapshot_logs(copies, self.options.isolation, self.request)
         found = stream_starts(self.request, copies)
         ends = {EARLIEST: lambda key: held[key].first, LATEST: lambda key: held[key].end}
         starts = {key: ends[offset](key) if offset in ends else offset for key, offset in found.items()}
@@ -295,7 +290,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         A path that can't be listed is an error, or only reported if losses are allowed.
         """
         refuse = None if self._is_strict else lambda error: self._say(str(error))
-        return snapshot_logs(self.request.find_present(refuse), self.options.isolation)
+        return snapshot_logs(find_present_partitions(self.request, refuse), self.options.isolation, self.request)
 
     def _report_losses(self, found: Iterable[str]) -> None:
         """Report losses. Raises DamagedError at the first one if losses end the query."""

@@ -43,7 +43,7 @@ def offsets_read(found: "KsegReader") -> list[int]:
 def test_queries_of_one_frame_have_filters_of_their_own(spark: "SparkSession") -> None:
     for offered in ("true", "false"):
         spark.conf.set("spark.sql.python.filterPushdown.enabled", offered)
-        frame = spark.read.format("kseg").options(subscribe="zstd", pushdown="true").load(str(BROKER))
+        frame = spark.read.format("kseg").option("subscribe", "zstd").load(str(BROKER))
         first = frame.where("offset < 300")
         assert [first.count(), frame.count(), first.union(frame.where("offset >= 560")).count()] == [19, 290, 19 + 11]
 
@@ -122,6 +122,11 @@ def timed_partitions(tmp_path: Path) -> Path:
         ({"startingOffsetsByTimestamp": '{"orders":{"0":1008000,"1":1009000}}'}, [8, 9, 9]),
         ({"endingOffsetsByTimestamp": '{"orders":{"0":1002000,"1":9999999}}'}, [0, 1, *range(10)]),
         ({"startingTimestamp": 9_999_999, "startingOffsetsByTimestampStrategy": "latest"}, []),
+        ({"startingTimestamp": -1}, []),
+        ({"startingOffsets": " Earliest ", "endingOffsets": "LATEST"}, [*range(10), *range(10)]),
+        ({"subscribePattern": r"ord\p{Lower}+s$", "endingTimestamp": 1_001_000}, [0, 0]),
+        ({"subscribePattern": "Orders"}, []),
+        ({"assign": '{"orders":[1,7]}', "endingTimestamp": 1_001_000}, [0]),
         ({"startingTimestamp": 1_009_000, "startingOffsets": "earliest"}, [9, 9]),
         ({"startingOffsets": '{"orders":{"0":-2,"1":9}}', "endingOffsets": '{"orders":{"0":1,"1":-1}}'}, [0, 9]),
     ],
@@ -135,7 +140,13 @@ def test_offsets_and_times_bound_a_query(options: dict[str, Any], expected: list
     ("options", "complaint"),
     [
         ({"startingTimestamp": 9_999_999}, "no record has the timestamp 9999999 or a later one"),
-        ({"startingOffsetsByTimestamp": '{"orders":{"0":1}}'}, "doesn't name orders-1; name all partitions"),
+        ({"startingOffsetsByTimestamp": '{"orders":{"0":1}}'}, "that are read: it lacks orders-1"),
+        ({"startingOffsets": "nosuch"}, "startingOffsets isn't JSON"),
+        ({"startingOffsets": '{"orders":{"0":11,"1":0}}'}, "the start offset 11 is greater than the end offset 10"),
+        ({"startingTimestamp": "-3"}, "startingTimestamp is '-3', expected a number from -2 on"),
+        ({"kafka__enable__auto__commit": "true"}, "kafka.enable.auto.commit can't be set; startingOffsets decides"),
+        ({"assign": '{"orders":0}'}, "assign is '{\"orders\":0}', expected JSON such as"),
+        ({"pushdown": "true"}, "no option 'pushdown'"),
         ({"startingOffsetsByTimestampStrategy": "none", "startingTimestamp": 9_999_999}, "expected error or latest"),
         ({"endingOffsets": '{"orders":{"0":11,"1":-1}}'}, "the log ends at offset 10, before the requested offset 11"),
         ({"minPartition": 1}, "no option 'minpartition'; did you mean minPartitions?"),
@@ -161,6 +172,32 @@ def test_offsets_that_are_gone_end_a_query_or_are_left_out(timed_partitions: Pat
     with pytest.raises(KsegError, match="the log begins at offset 20, so offsets 15 to 19 no longer exist"):
         reader(timed_partitions, **wanted).partitions()
     assert sorted(offsets_read(reader(timed_partitions, failOnDataLoss="false", **wanted))) == [9, *range(20, 25)]
+
+
+def test_records_below_the_log_start_offset_are_left_out(timed_partitions: Path) -> None:
+    (timed_partitions / "log-start-offset-checkpoint").write_text("0\n1\norders 1 7\n")
+    assert offsets_read(reader(timed_partitions, assign='{"orders":[1]}')) == [7, 8, 9]
+    assert sorted(offsets_read(reader(timed_partitions))) == sorted([*range(10), 7, 8, 9])
+    wanted = {"startingOffsets": '{"orders":{"0":9,"1":5}}'}
+    with pytest.raises(KsegError, match="the log begins at offset 7, so offsets 5 to 6 no longer exist"):
+        reader(timed_partitions, **wanted).partitions()
+    assert sorted(offsets_read(reader(timed_partitions, failOnDataLoss="false", **wanted))) == [7, 8, 9, 9]
+    wanted |= {"respectLogStartOffset": "false"}
+    assert sorted(offsets_read(reader(timed_partitions, **wanted))) == [5, 6, 7, 8, 9, 9]
+
+
+def test_named_internal_topics_are_skipped_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reader(BROKER, subscribe="__consumer_offsets,zstd").partitions()
+    assert "kseg: subscribe skips internal topics (__consumer_offsets); omit it to read them" in capsys.readouterr().err
+    assert reader(BROKER, subscribePattern="__consumer").partitions() == []
+
+
+def test_a_data_frame_is_not_written(spark: "SparkSession", tmp_path: Path) -> None:
+    from kseg.spark.tasks import message_of
+
+    with pytest.raises(Exception, match="the data source only reads") as caught:
+        spark.range(3).write.format("kseg").mode("append").save(str(tmp_path / "out"))
+    assert message_of(caught.value).startswith("the data source only reads; write DataFrames with another format")
 
 
 def test_a_log_cut_after_the_plan_ends_a_query_or_is_told(

@@ -119,10 +119,10 @@ def test_offsets_name_every_partition_and_may_be_earliest_and_latest(spark: "Spa
     ("options", "complaint"),
     [
         ({"subscribe": "a", "assign": "{}"}, "only one of"),
-        ({"subscribe": "nowhere"}, "none of the partitions"),
+        ({"subscribe": "nowhere"}, "subscribe nowhere: no such topic here"),
         ({"subscribe": "zstd", "startingOffsets": "latest"}, "startingOffsets can't be"),
         ({"subscribe": "zstd", "endingOffsets": "earliest"}, "endingOffsets can't be"),
-        ({"startingOffsets": '{"zstd":{"0":1}}'}, "name all partitions"),
+        ({"startingOffsets": '{"zstd":{"0":1}}'}, "must name exactly the partitions that are read"),
         ({"includeHeader": "true"}, "no option 'includeheader'; did you mean includeHeaders"),
     ],
     ids=lambda value: None if isinstance(value, str) else " ".join(value),

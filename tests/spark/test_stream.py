@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+IS_FIRST: dict[str, dict[str, int]] = {f"kseg/topicId/orders/{FIRST_ID}": {}}
+"""The member of an offset that has the topic's id."""
 
 
 def reader(path: Path, **options: Any) -> "KsegStreamReader":
@@ -56,9 +58,9 @@ def logs(tmp_path: Path) -> Path:
 
 def test_progress_is_the_connectors_and_the_topics_id(logs: Path) -> None:
     stream = reader(logs, startingOffsets="earliest")
-    assert stream.initialOffset() == {"orders": {"0": 0, "topicId": FIRST_ID}}
-    assert stream.latestOffset() == {"orders": {"0": 100, "topicId": FIRST_ID}}
-    assert reader(logs).initialOffset() == {"orders": {"0": 100, "topicId": FIRST_ID}}
+    assert stream.initialOffset() == {"orders": {"0": 0}, **IS_FIRST}
+    assert stream.latestOffset() == {"orders": {"0": 100}, **IS_FIRST}
+    assert reader(logs).initialOffset() == {"orders": {"0": 100}, **IS_FIRST}
 
 
 def test_a_checkpoint_of_the_connector_goes_on(logs: Path) -> None:
@@ -66,6 +68,26 @@ def test_a_checkpoint_of_the_connector_goes_on(logs: Path) -> None:
     assert offsets_between(stream, {"orders": {"0": 90}}, stream.latestOffset({"orders": {"0": 90}})) == [
         *range(90, 100)
     ]
+
+
+@pytest.mark.parametrize("offset", [[], {"orders": 5}, {"orders": {"0": "5"}}, {"orders": {"first": 5}}], ids=str)
+def test_another_checkpoint_is_refused_in_a_line(offset: Any, logs: Path) -> None:
+    with pytest.raises(KsegError, match="use a new checkpoint"):
+        reader(logs).latestOffset(offset)
+
+
+def test_what_is_below_the_log_start_offset_is_left_out(logs: Path) -> None:
+    write_log_start(logs, 20)
+    stream = reader(logs, startingOffsets="earliest")
+    assert stream.initialOffset()["orders"] == {"0": 20}
+    with pytest.raises(KsegError, match="offsets 5 to 19 were removed before they were read"):
+        stream.latestOffset({"orders": {"0": 5}})
+    assert reader(logs, startingOffsets="earliest", respectLogStartOffset="false").initialOffset()["orders"] == {"0": 0}
+
+
+def write_log_start(logs: Path, offset: int) -> None:
+    """Write the log start offset of orders-0 after records were deleted."""
+    (logs / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {offset}\n")
 
 
 def test_a_limit_shares_a_batch_among_partitions(logs: Path) -> None:
@@ -81,7 +103,7 @@ def test_a_limit_shares_a_batch_among_partitions(logs: Path) -> None:
         taken.append(len(offsets_between(stream, start, end)))
         start = end
     assert taken == [40] * 10
-    assert start == {"orders": {"0": 100, "1": 300, "topicId": FIRST_ID}}
+    assert start == {"orders": {"0": 100, "1": 300}, **IS_FIRST}
 
 
 def test_a_limit_counts_a_new_partition_from_where_its_log_begins(logs: Path) -> None:
@@ -103,7 +125,7 @@ def test_what_comes_after_available_now_began_is_left_for_later(logs: Path) -> N
         ends.append(end["orders"]["0"])
         start = end
     assert ends == [70, 100]
-    assert list(start) == ["orders"]
+    assert list(start) == ["orders", *IS_FIRST]
 
 
 def test_too_few_offsets_wait_for_more_or_for_the_longest_delay(logs: Path) -> None:
@@ -168,8 +190,8 @@ def _new_without_its_beginning(logs: Path) -> None:
 LOSSES: list[tuple[Callable[[Path], None], str, dict[str, Any], list[int]]] = [
     (_retain, "offsets 50 to 59 were removed before they were read", {"0": 100}, [*range(60, 100)]),
     (_truncate, "the log ends at offset 60, but the stream has read up to 70", {"0": 60}, []),
-    (_recreate, f"recreated: its id is {SECOND_ID}, and was {FIRST_ID}", {"0": 200}, [*range(200)]),
-    (_move_away, "orders-0 no longer exists; the stream has read it up to offset 50", {"gone": {"0": 50}}, []),
+    (_recreate, f"recreated: its id is {SECOND_ID}, expected {FIRST_ID}", {"0": 200}, [*range(200)]),
+    (_move_away, "orders-0 no longer exists; the stream has read it up to offset 50", {}, []),
     (
         _new_without_its_beginning,
         "the new partition begins at offset 10, expected 0",
@@ -188,7 +210,7 @@ def test_what_is_lost_ends_the_query_or_is_told(
     logs: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    start = {"orders": {"0": 70 if happen is _truncate else 50, "topicId": FIRST_ID}}
+    start = {"orders": {"0": 70 if happen is _truncate else 50}, **IS_FIRST}
     happen(logs)
     for ask in (lambda: reader(logs).latestOffset(start), lambda: reader(logs).partitions(start, start)):
         with pytest.raises(KsegError, match=told) as caught:
@@ -196,7 +218,8 @@ def test_what_is_lost_ends_the_query_or_is_told(
         assert "\n" not in str(caught.value)
     patient = reader(logs, failOnDataLoss="false")
     end = patient.latestOffset(start)
-    assert {number: offset for number, offset in end["orders"].items() if number != "topicId"} == ends
+    assert end.get("orders", {}) == ends
+    assert ("kseg/gone/orders/0/50" in end) == (happen is _move_away)
     assert offsets_between(patient, start, end) == read
     assert capsys.readouterr().err.count(told) == 1
     assert patient.latestOffset(end) == end
@@ -208,18 +231,18 @@ def test_a_directory_that_has_gone_ends_the_query_or_is_told(logs: Path, capsys:
     with pytest.raises(KsegError, match="logs"):
         reader(logs).latestOffset(start)
     patient = reader(logs, failOnDataLoss="false")
-    assert patient.latestOffset(start) == {"orders": {"gone": {"0": 100}, "topicId": FIRST_ID}}
-    assert "orders-0 has gone" in capsys.readouterr().err
+    assert patient.latestOffset(start) == {"kseg/gone/orders/0/100": {}, **IS_FIRST}
+    assert "orders-0 no longer exists" in capsys.readouterr().err
 
 
 def test_a_partition_that_comes_back_is_read_on_from_where_reading_ended(logs: Path) -> None:
-    start = {"orders": {"0": 50, "topicId": FIRST_ID}}
+    start = {"orders": {"0": 50}, **IS_FIRST}
     _move_away(logs)
     gone = reader(logs, failOnDataLoss="false").latestOffset(start)
     assert reader(logs).latestOffset(gone) == gone
     (logs.parent / "orders-0").rename(logs / "orders-0")
     end = reader(logs).latestOffset(gone)
-    assert end == {"orders": {"0": 100, "topicId": FIRST_ID}}
+    assert end == {"orders": {"0": 100}, **IS_FIRST}
     assert offsets_between(reader(logs), gone, end) == [*range(50, 100)]
 
 
@@ -244,7 +267,7 @@ def test_a_log_cut_between_plan_and_task_is_noticed(logs: Path, capsys: pytest.C
         [*stream.read(planned[0])]
     stream, planned = tasks["false"]
     assert sum(batch.num_rows for batch in stream.read(planned[0])) == 60
-    assert "offsets 60 to 100 are gone" in capsys.readouterr().err
+    assert "offsets 60 to 99 no longer exist" in capsys.readouterr().err
 
 
 def test_open_transactions_are_waited_for(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from kseg.cluster.directories import Refuse
 from kseg.errors import KsegError, UsageError
-from kseg.export.plan import Condition
+from kseg.query.filter_bounds import Condition
 
 if TYPE_CHECKING:
     from kseg.text.query import Scan

@@ -15,7 +15,7 @@ from kseg.arrow import MOST_MILLISECONDS, TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy
 from kseg.errors import OpenError
 from kseg.export.coverage import Coverage
-from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, gapless_partitions, plan_orders
+from kseg.export.plan import Done, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.read.batch_sizes import coalesce_batches
 from kseg.export.read.order_reader import ChangedError, OrderReader
 from kseg.export.results import LostOffsets, Tally, find_explained
@@ -25,6 +25,7 @@ from kseg.kernel.contract import Contents
 from kseg.output.columns import Column, Field, Kind, Unit
 from kseg.output.table import Section
 from kseg.query.database import DisorderedError, Key, QueryLog, condition_text
+from kseg.query.filter_bounds import Condition, FilterBounds
 from kseg.system.placed_path import within
 from kseg.text.query import Scan
 

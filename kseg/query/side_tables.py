@@ -21,7 +21,6 @@ from kseg.coordinators.transactions import judged_findings
 from kseg.decode.internal_records import parse_framed
 from kseg.errors import OpenError
 from kseg.export.columns.column_types import list_of
-from kseg.export.plan import FilterBounds
 from kseg.export.settings import COLUMNS
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import id_of_damage, status_of
@@ -51,6 +50,7 @@ from kseg.log.segments import RetentionSettings, SegmentFiles
 from kseg.log.selection import EVERYTHING, PartitionChoice
 from kseg.output.table import Section
 from kseg.query.database import QueryLog
+from kseg.query.filter_bounds import FilterBounds
 from kseg.query.record_scan import RowTable, columns_of
 from kseg.reading.blocks import Damage
 from kseg.text.groups import COMMITS, GROUPS, MEMBERS, commit_rows, member_rows

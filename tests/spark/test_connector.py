@@ -162,6 +162,18 @@ def test_both_refuse(options: dict[str, str], line: str, sources: Sources) -> No
     assert message_of(caught.value).startswith(line.replace(LOGS, str(sources.logs)))
 
 
+def test_records_below_the_log_start_offset_are_left_out(spark: "SparkSession", tmp_path: Path) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n")
+    ours = spark.read.format("kseg").option("subscribe", "orders")
+    with serving(tmp_path) as running:
+        connector = spark.read.format("kafka").options(**{"kafka.bootstrap.servers": running.bootstrap})
+        found = places(connector.option("subscribe", "orders").load())
+    assert places(ours.load(str(tmp_path))) == found
+    assert [row[2] for row in found] == [7, 8, 9]
+    assert ours.option("respectLogStartOffset", "false").load(str(tmp_path)).count() == 10
+
+
 def test_records_without_a_time_are_a_millisecond_before_1970(spark: "SparkSession", tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 3)
     log = tmp_path / "orders-0" / f"{0:020}.log"

@@ -23,6 +23,7 @@ from kseg.log.segment_search import (
 )
 from kseg.log.segments import SegmentFiles
 from kseg.log.selection import Selection
+from kseg.reading.blocks import Damage
 from kseg.times import parse_time
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ ABSENCE_TEXTS = {
     Absence.ABOVE_LOG_END: "it is above the log end offset {end}",
     Absence.REMOVED: "its batch exists, but compaction or `slice` removed the record",
     Absence.GAP: "no batch has it, since compaction or `slice` removed its batch, or it is lost",
-    Absence.DAMAGED: "it is in a damaged part of the log; run `kseg salvage` to keep the intact batches",
+    Absence.DAMAGED: "it is in a damaged part of the log ({damage}); run `kseg salvage` to keep the intact batches",
     Absence.DAMAGED_END: (
-        "it is after the last intact batch, and the end of the log is damaged; the log end offset is {end}"
+        "it is after the last intact batch, and the end of the log is damaged ({damage}); the log end offset is {end}"
     ),
     Absence.NO_LATER_TIME: "no record has this timestamp or a later one; the largest timestamp is {largest}",
     Absence.NO_TIMES: "no record has a timestamp",
@@ -151,8 +152,15 @@ class Lookup:
             return self.next.offset
         if self.absence is not Absence.DAMAGED:
             return None
-        ends = (last for step in self.steps for first, last in step.unread if first <= int(self.target) <= last)
+        ends = (last for step in self.steps for first, last, _ in step.unread if first <= int(self.target) <= last)
         return next((last + 1 for last in ends), None)
+
+    @property
+    def damage(self) -> Damage | None:
+        """The damage that hides the target: of the batch with its offset, else the last one on the way."""
+        unread = (each for step in self.steps for each in step.unread)
+        own = (damage for first, last, damage in unread if first <= int(self.target) <= last)
+        return next(own, next((step.damages[-1] for step in reversed(self.steps) if step.damages), None))
 
     def take(self, match: Match) -> "Lookup":
         """Set the result."""
@@ -166,8 +174,9 @@ class Lookup:
             return ""
         largest = max((candidate.largest_timestamp or NO_TIMESTAMP for candidate in self.candidates), default=-1)
         tier = "" if self.tier is None else self.tier.text()
+        damage = "" if self.damage is None else self.damage.brief
         return ABSENCE_TEXTS[self.absence].format(
-            start=self.log_start_offset, end=self.log_end_offset, largest=largest, tier=tier
+            damage=damage, start=self.log_start_offset, end=self.log_end_offset, largest=largest, tier=tier
         )
 
 
@@ -247,7 +256,7 @@ def _offset_absence(answer: Lookup, offset: int) -> Absence:
         return Absence.BELOW_LOG_START
     if offset < answer.local_start_offset:
         return Absence.REMOTE
-    if any(first <= offset <= last for step in answer.steps for first, last in step.unread):
+    if any(first <= offset <= last for step in answer.steps for first, last, _ in step.unread):
         return Absence.DAMAGED
     if any(first <= offset <= last for step in answer.steps for first, last in step.opened):
         return Absence.REMOVED

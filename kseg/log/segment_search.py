@@ -23,7 +23,7 @@ from kseg.kernel.record import Record
 from kseg.log.segments import SegmentFiles, entry_problem, read_tail
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.blocks import Damage
-from kseg.reading.bodies import BodyBounds
+from kseg.reading.bodies import PROBLEMS, BodyBounds, body_damage
 from kseg.reading.log_file import LogFile, Run
 
 SHOWN_BATCHES = 6
@@ -77,7 +77,7 @@ class SegmentStep:
     index_entry: the entry where the scan started; None if it started at the segment's start. passed: the last batches
     that the scan skipped, of `passed_count` in all. damages: those on its way; `is_blocked`: no intact batch between
     the last of them and the scan's end. opened: offset ranges of the batches whose records were read; unread: of
-    batches with unreadable records.
+    batches with unreadable records, with their damages.
     """
 
     def __init__(self, segment: SegmentFiles) -> None:
@@ -92,7 +92,7 @@ class SegmentStep:
         self.damages: list[Damage] = []
         self.is_blocked = False
         self.opened: list[tuple[int, int]] = []
-        self.unread: list[tuple[int, int]] = []
+        self.unread: list[tuple[int, int, Damage]] = []
         self._bounds = BodyBounds(segment.size, DEFAULT_LIMIT)
 
     @property
@@ -121,9 +121,9 @@ class SegmentStep:
             self.passed_count += len(rows)
             self.is_blocked = False
 
-    def take_unreadable(self, header: BatchHeader, problem: str) -> None:
+    def take_unreadable(self, header: BatchHeader, damage: Damage) -> None:
         """Note a batch whose records can't be read."""
-        self.take_damage(Damage(DamageKind.BAD_RECORD, header.position, 0, problem))
+        self.take_damage(damage)
         if header.codec != Codec.NONE:
             self._bounds.note(limit_for(header.size))
 
@@ -214,23 +214,24 @@ def _bound(number: int) -> int:
 
 def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted: SearchTarget) -> Match | None:
     if not step.may_open:
-        step.take_unreadable(header, "not read, since earlier batches took too long")
+        reason = "not read, since earlier batches took too long"
+        step.take_unreadable(header, Damage(DamageKind.BAD_RECORD, header.position, 0, reason))
         return None
     content = _content(log_file.read(header.position, header.size), header.position)
     step.opened.append((content.base_offset, header.last_offset))
     record = wanted.first_in(content.records)
     if record is not None:
         return Match(header._replace(base_offset=content.base_offset), record)
-    if content.problem is not None:
-        step.unread.append(step.opened[-1])
-        step.take_unreadable(header, content.problem)
+    if content.damage is not None:
+        step.take_unreadable(header, content.damage)
+        step.unread.append((*step.opened[-1], content.damage))
     return None
 
 
 class _Content(NamedTuple):
     base_offset: int
     records: tuple[Record, ...]
-    problem: str | None
+    damage: Damage | None
 
 
 @lru_cache(maxsize=1)  # consecutive lookups often hit the same batch
@@ -238,7 +239,14 @@ def _content(raw: bytes, position: int) -> _Content:
     batch = Batch.parse(raw, position, is_valid=True)
     problem = batch.problem()
     records = tuple(batch.records(on_damage="skip"))
-    return _Content(batch.base_offset, records, None if problem is None else problem.detail)
+    kind = None
+    if problem is not None:
+        kind = body_damage(position, problem.detail).kind if problem.problem is None else PROBLEMS[problem.problem].kind
+    return _Content(
+        batch.base_offset,
+        records,
+        None if kind is None or problem is None else Damage(kind, position, 0, problem.detail),
+    )
 
 
 def last_record_below(segment: SegmentFiles, offset: int) -> Record | None:

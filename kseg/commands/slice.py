@@ -13,7 +13,7 @@ from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.rewrite.slice import SliceSettings, slice_partition
 from kseg.store.target import check_absent, check_outside, new_directory
-from kseg.text.salvage import left_open_line, missed_options, sliced_lines
+from kseg.text.salvage import holes_line, left_open_line, missed_options, sliced_lines
 from kseg.text.selected import asked_text
 from kseg.times import parse_zone, time_or_none
 
@@ -76,6 +76,8 @@ def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
     for line in () if options.talk.is_quiet else sliced_lines(sliced, options.directory):
         write_line(line)
     flush_stdout()
+    if (holes := holes_line(sliced)) is not None:
+        options.talk.note(f"{options.directory}: {holes}")
     if (left_open := left_open_line(sliced)) is not None:
         options.talk.note(f"{options.directory}: {left_open}")
     for option in missed_options(sliced, dropped_keys):

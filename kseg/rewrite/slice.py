@@ -40,7 +40,8 @@ class Sliced:
     """The result: segments, copied batches, rebuilt batches, and records omitted from these.
 
     missed_offsets, missed_keys: requested omissions that no record had. open_transactions: first offsets by producer id
-    of transactions whose markers are beyond the piece, or missing in the log.
+    of transactions whose markers are beyond the piece, or missing in the log. holes: offsets between copied batches, of
+    batches without the requested timestamps, since records aren't in the order of their times.
     """
 
     segments: list[WrittenSegment] = field(default_factory=list)
@@ -50,6 +51,7 @@ class Sliced:
     missed_offsets: set[int] = field(default_factory=set)
     missed_keys: set[bytes] = field(default_factory=set)
     open_transactions: dict[int, int] = field(default_factory=dict)
+    holes: list[range] = field(default_factory=list)
 
     @property
     def has_missed(self) -> bool:
@@ -102,6 +104,8 @@ class _Slice:
         self._settings = settings
         self._states: ProducerStates | None = None
         self._writer: PartitionWriter | None = None
+        self._passed: range | None = None
+        """Offsets of left out batches since the last copied one."""
 
     def take_segment(self, log_file: LogFile, segment: SegmentFiles) -> None:
         """Copy the wanted part of a segment. Raises DamagedError at damage."""
@@ -118,7 +122,12 @@ class _Slice:
             if not self._is_wanted(item, first, marker):
                 if self._writer is None:
                     self._states.add(item, marker)
+                elif not item.is_control:
+                    self._passed = range(first if self._passed is None else self._passed.start, item.last_offset + 1)
             else:
+                if self._passed is not None and not item.is_control:
+                    self.sliced.holes.append(self._passed)
+                    self._passed = None
                 if is_new:
                     self._begin_segment(segment.base_offset if item.position == 0 else first)
                     is_new = False

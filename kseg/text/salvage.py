@@ -361,6 +361,21 @@ def left_open_line(sliced: Sliced) -> str | None:
     )
 
 
+def holes_line(sliced: Sliced) -> str | None:
+    """Return a line about the batches that bounds of time leave out between copied ones; None if there are none."""
+    holes = sliced.holes
+    if not holes:
+        return None
+    shown = ", ".join(
+        f"{each.start} to {each.stop - 1}" if len(each) > 1 else f"{each.start}" for each in holes[:SHOWN]
+    )
+    more = f" and {len(holes) - SHOWN} more" if len(holes) > SHOWN else ""
+    return (
+        f"the slice has {plural(len(holes), 'hole')}, since records aren't in the order of their timestamps; left out:"
+        f" offsets {shown}{more}"
+    )
+
+
 def missed_options(sliced: Sliced, given_keys: Mapping[bytes, str]) -> Iterator[str]:
     """Yield the options of `slice` that matched no record; `given_keys`: the keys as the user wrote them."""
     yield from (f"--drop-offset {offset}" for offset in sorted(sliced.missed_offsets))

@@ -126,3 +126,14 @@ def test_leaving_nothing_out_is_said(arguments: tuple[str, ...], tmp_path: Path)
     )
     assert ran.stderr.decode() == (f"kseg: t-0: {missed}: no requested record matches it, so it left nothing out\n")
     assert offsets(tmp_path, "new/t-0") == ([0, 2, 3] if "1" in arguments else [0, 1, 2, 3])
+
+
+def test_batches_that_bounds_of_time_leave_out_between_copied_ones_are_reported(tmp_path: Path) -> None:
+    times = (1000, 5000, 1000, 5000, 5000, 1000, 5000)
+    batches = [NewBatch([NewRecord(b"k", b"v", time)], base) for base, time in enumerate(times)]
+    write_segment(tmp_path / "old-0", batches, 0)
+    ran = kseg(tmp_path, "old-0", "--to-time", "2000ms", "--to", "t-0")
+    assert ran.status == 0
+    assert b"t-0: the slice has 2 holes, since records" in ran.stderr
+    assert b"; left out: offsets 1, 3 to 4\n" in ran.stderr
+    assert b"hole" not in kseg(tmp_path, "old-0", "--to-offset", "3", "--to", "u-0").stderr

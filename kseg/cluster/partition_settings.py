@@ -48,6 +48,12 @@ def policies_of(partition: PartitionLog, beside: AdjacentMetadata) -> list[str] 
     return policies_in(policy)
 
 
+def is_never_compacted(partition: PartitionLog, beside: AdjacentMetadata) -> bool:
+    """Return whether the cleanup policy of a partition's topic is known, and isn't `compact`."""
+    policies = policies_of(partition, beside)
+    return policies is not None and COMPACT not in policies
+
+
 class TopicCleaning:
     """Settings for the cleaner, partition by partition."""
 

@@ -9,7 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import limit_to_contents
 from kseg.cluster.metadata_copy import AdjacentMetadata, TopicIds
 from kseg.cluster.now import settle_now
-from kseg.cluster.partition_settings import SettingSources, as_the_topic_sets
+from kseg.cluster.partition_settings import SettingSources, as_the_topic_sets, is_never_compacted
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError
@@ -87,7 +87,8 @@ def compact(options: CompactOptions) -> None:
     start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0.
 
     Settings come from the given options, then from the topic and its broker if a __cluster_metadata is in PATHS or next
-    to them, then from --server-properties.
+    to them, then from --server-properties. Unless --topic or its own path names it, --dry-run omits a partition whose
+    cleanup.policy is delete.
 
     The exit status is 1 if records have no key. Kafka refuses such records on compacted topics, and its cleaner drops
     them.
@@ -99,7 +100,7 @@ def compact(options: CompactOptions) -> None:
     given_ms = time_or_none(options.cleaner.now, parse_zone(options.cleaner.zone))
     cluster = Cluster(paths, talk.refuse if directory is None else limit_to_contents(talk.refuse))
     if directory is None:
-        found = cluster.partitions(choice)
+        found = [*cluster.partitions(choice)]
     else:
         found = [cluster.only_partition(choice)]
         check_absent(directory)
@@ -114,6 +115,13 @@ def compact(options: CompactOptions) -> None:
     form, sources = form_named(options.output), SettingSources(beside, given)
     talk.note(*taken_of(found).sentences(verbose=options.verbose))
     for partition in (each.best for each in found if each.copies):
+        is_named = directory is not None or choice.topics or cluster.was_given(partition)
+        if not is_named and is_never_compacted(partition, beside):
+            talk.note(
+                f"omitted: {partition.path}: Kafka doesn't compact it, since its cleanup.policy is delete; give --topic"
+                f" {partition.topic} to compact it anyway"
+            )
+            continue
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)

@@ -101,3 +101,14 @@ def test_wrong_usage_leaves_nothing_behind(arguments: list[str], tmp_path: Path)
 def test_many_partitions_are_reported_of_by_a_dry_run() -> None:
     ran = kseg(golden.ROOT, "logs/0.10.2.2", "--dry-run", "--first-dirty-offset", "0")
     assert b"logs/0.10.2.2/compacted-0: " in ran.stdout
+
+
+def test_a_dry_run_omits_topics_that_kafka_does_not_compact_unless_named(tmp_path: Path) -> None:
+    build(tmp_path, "a=1", "a=2", "b=1", "x=1")
+    (tmp_path / "t-0").rename(tmp_path / "orders-0")
+    write_metadata(tmp_path, cleanup_policy="delete")
+    ran = kseg(tmp_path, ".", "--dry-run")
+    assert b"orders-0: cleaned" not in ran.stdout
+    assert b"orders-0: Kafka doesn't compact it, since its cleanup.policy is delete; give --topic orders" in ran.stderr
+    for named in ([".", "--topic", "orders"], ["orders-0"]):
+        assert b"orders-0: cleaned offsets" in kseg(tmp_path, *named, "--dry-run").stdout

@@ -110,11 +110,6 @@ def mend_text(place: Place) -> Words:
     return reindex(place) if place.file.name in _REBUILT else explain(place)
 
 
-def mend_tail(place: Place) -> Words:
-    """Return a new check: a running broker has continued, a killed one cuts the end off."""
-    return ["verify", _where(place)]
-
-
 def look_up(place: Place) -> Words:
     """Return the lookup of the batches around missing offsets."""
     if place.first_offset is None:
@@ -497,7 +492,7 @@ CARE: dict[str, NextStep] = {
     "hanging-transaction": open_transactions,
     "checkpoint-beyond-end": list_ends,
     "snapshot-beyond-end": list_ends,
-    "torn-tail": mend_tail,
+    "torn-tail": explain,
     SECONDS: show_records,
     NANOSECONDS: show_records,
     MICROSECONDS: show_records,

@@ -113,7 +113,7 @@ class Home(NamedTuple):
         yield (
             f"partition {self.partition} of {count}"
             if self.name is None
-            else f"{self.name} of {plural(count, 'partition')}"
+            else f"{self.name}; the topic has {plural(count, 'partition')}"
         )
         yield from self.directories
 

@@ -96,8 +96,8 @@ def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator
     """
     ids = _ids(*alike[0])
     severity = _severity(ids[0])
-    others = f"or {', '.join(ids[1:])}" if len(ids) > 1 else ""
-    yield StyledLine(0, f"{severity} {ids[0]}", others, _STYLES[severity])
+    others = f"or {ids[-1]}" if len(ids) > 1 else ""
+    yield StyledLine(0, f"{severity} {', '.join(ids[:-1]) or ids[0]}", others, _STYLES[severity])
     for cause, trouble in alike[:shown]:
         times = f" ({plural(cause.count, 'time')})" if cause.count > 1 else ""
         yield StyledLine(2, text=f"line {cause.line}{times}: {shorten(_TIME.sub('', cause.text), _WORDS)}")

@@ -73,8 +73,8 @@ def kseg(*arguments: str, directory: Path = golden.ROOT) -> run.Run:
 
 
 def test_a_group_is_found_without_files() -> None:
-    assert kseg("--group", "abc").stdout == b"__consumer_offsets-4 of 50 partitions\n"
-    assert kseg("--transactional-id", "abc").stdout == b"__transaction_state-4 of 50 partitions\n"
+    assert kseg("--group", "abc").stdout == b"__consumer_offsets-4; the topic has 50 partitions\n"
+    assert kseg("--transactional-id", "abc").stdout == b"__transaction_state-4; the topic has 50 partitions\n"
     assert kseg("--key", "abc", "--partitions", "10").stdout == b"partition 7 of 10\n"
 
 
@@ -100,10 +100,25 @@ def offsets_partitions(directory: Path, *numbers: int) -> None:
 @pytest.mark.parametrize(
     ("numbers", "options", "line", "hint"),
     [
-        (range(51), (), "__consumer_offsets-15 of 51 partitions", "kseg assumes 51 partitions, by the directories"),
-        (range(5), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here, so kseg assumes 50"),
-        ((4, 9), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here, so kseg assumes 50"),
-        ((0, 1, 2), ("--partitions", "4"), "__consumer_offsets-2 of 4 partitions", None),
+        (
+            range(51),
+            (),
+            "__consumer_offsets-15; the topic has 51 partitions",
+            "kseg assumes 51 partitions, by the directories",
+        ),
+        (
+            range(5),
+            (),
+            "__consumer_offsets-4; the topic has 50 partitions",
+            "not all partitions are here, so kseg assumes 50",
+        ),
+        (
+            (4, 9),
+            (),
+            "__consumer_offsets-4; the topic has 50 partitions",
+            "not all partitions are here, so kseg assumes 50",
+        ),
+        ((0, 1, 2), ("--partitions", "4"), "__consumer_offsets-2; the topic has 4 partitions", None),
     ],
 )
 def test_partitions_are_as_many_as_the_directories_show(
@@ -111,7 +126,7 @@ def test_partitions_are_as_many_as_the_directories_show(
 ) -> None:
     offsets_partitions(tmp_path, *numbers)
     ran = kseg("--group", "abc", ".", *options, directory=tmp_path)
-    assert ran.stdout.decode().splitlines() == [line, line.partition(" ")[0]]
+    assert ran.stdout.decode().splitlines() == [line, line.partition(";")[0]]
     said = "" if hint is None else f"kseg: __consumer_offsets: {hint}; give --partitions to set another number\n"
     assert (ran.status, ran.stderr.decode()) == (0, said)
 
@@ -166,14 +181,14 @@ def test_the_number_of_partitions_is_supposed_without_files() -> None:
 def test_partitions_are_as_many_as_the_metadata_tell() -> None:
     logs = "logs/4.3.1"
     ran = kseg("--group", "abc", logs)
-    assert ran.stdout.decode().splitlines()[0] == "__consumer_offsets-0 of 2 partitions"
+    assert ran.stdout.decode().splitlines()[0] == "__consumer_offsets-0; the topic has 2 partitions"
     assert ran.stderr == b"kseg: __consumer_offsets-0 isn't in the given directories\n"
     assert ran.status == 1
     ran = kseg("--key", "abc", "--topic", "meta.11", logs)
-    assert ran.stdout.decode().splitlines()[0].endswith(" of 3 partitions")
+    assert ran.stdout.decode().splitlines()[0].endswith("; the topic has 3 partitions")
     there = kseg("--group", "a", f"{logs}/__consumer_offsets-1")
     assert there.stdout.decode().splitlines() == [
-        "__consumer_offsets-1 of 2 partitions", f"{logs}/__consumer_offsets-1",
+        "__consumer_offsets-1; the topic has 2 partitions", f"{logs}/__consumer_offsets-1",
     ]  # fmt: skip
     assert (there.status, there.stderr) == (0, b"")
 

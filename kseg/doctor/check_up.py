@@ -395,14 +395,16 @@ class _DueSegments:
     def sentence(self, source: SettingSource) -> str:
         """Return the size, the number of topics, and the rule; source: of the retention."""
         segments, topics = plural(self._segments.total(), "segment"), plural(len(self._segments), "topic")
-        what = f"{segments} of {topics} ({human_size(self.size)})"
+        is_one = self._segments.total() == 1
+        what = f"{segments} of {topics} ({human_size(self.size)}) {'is' if is_one else 'are'}"
         match source:
             case SettingSource.TOPIC:
-                return f"{what} are past their topics' retention or below the log start offset"
+                whose = "its topic's" if is_one else "their topics'"
+                return f"{what} past {whose} retention or below the log start offset"
             case SettingSource.DEFAULT:
-                return f"{what} are older than Kafka's default retention; the topics' own settings are unknown"
+                return f"{what} older than Kafka's default retention; the topics' own settings are unknown"
             case _:
-                return f"{what} are older than {_RETENTION_OF[source]}"
+                return f"{what} older than {_RETENTION_OF[source]}"
 
 
 def _abandoned_records(finding: Finding) -> int | None:
@@ -412,7 +414,7 @@ def _abandoned_records(finding: Finding) -> int | None:
 
 
 def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
-    size, variant, held_back = None, None, None
+    size, variant, held_back, sentence = None, None, None, finding.sentence
     if listing is not None and finding.id == "leftover-directory":
         size, variant = listing.size, f"-{listing.partition.state}"
     elif listing is not None and finding.id == "leftover-file":
@@ -420,11 +422,13 @@ def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
         size, variant = sizes.get(finding.file), parse_file_name(finding.file).suffix
         assert variant in SUFFIXES
     elif listing is not None and finding.id in _WAITING and finding.first_offset is not None:
-        held_back = max(listing.log_end_offset - finding.first_offset, 0)
+        held_back = max(listing.log_end_offset - max(finding.first_offset, listing.log_start_offset), 0)
+        if finding.first_offset < listing.log_start_offset:
+            sentence += f"; the log starts at offset {listing.log_start_offset}"
     return Trouble(
         id=finding.id,
         file=finding.file,
-        sentence=finding.sentence,
+        sentence=sentence,
         position=finding.position,
         first_offset=finding.first_offset,
         last_offset=finding.last_offset,

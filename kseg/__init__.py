@@ -113,7 +113,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a name of the package on first use: a start imports as little as possible."""
+    """Import a public name on first use, so kseg starts quickly."""
     if name not in _HOMES:
         raise AttributeError(f"module 'kseg' has no attribute {name!r}")
     from importlib import import_module

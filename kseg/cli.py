@@ -237,7 +237,7 @@ def _check_arguments(arguments: Sequence[str]) -> None:
         except UnicodeEncodeError:
             is_text = False
         if not is_text:
-            raise click.UsageError(f"{argument!a} isn't valid in a command line; give it as text")
+            raise click.UsageError(f"{argument!a} isn't valid in a command line; pass it as text")
 
 
 def _usage_line(error: click.UsageError, arguments: Sequence[str]) -> str:
@@ -314,7 +314,7 @@ def _system_line(error: OSError) -> str:
     try:
         os.getcwd()  # noqa: PTH109  pathlib loads modules that `kseg --help` doesn't need
     except OSError:
-        return "the current directory no longer exists; change to another one, or give absolute paths"
+        return "the current directory no longer exists; change to another one, or specify absolute paths"
     return reason
 
 

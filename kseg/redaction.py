@@ -49,7 +49,7 @@ _OTHERS = re.compile("[\U00034000-\U000e00ff\U000e01f0-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redaction:
-    """The redacted parts of records, and the key.
+    """The key, and the parts of records to redact.
 
     known_fingerprint: of an unknown key; otherwise it is computed from the key on access.
     """
@@ -169,7 +169,7 @@ class Redactor:
         return "".join(sign if sign in _LINE_SIGNS else next(characters) for sign in content.decode()).encode()
 
     def _text(self, text: str) -> bytes:
-        """Return substitutes for characters, of as many bytes each."""
+        """Replace characters with others that have the same length in bytes."""
         stream = shake_256(self._key + text.encode()).digest(4 * len(text))
         replaced = []
         for place, character in enumerate(text):

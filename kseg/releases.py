@@ -47,7 +47,7 @@ def parse_release(text: str) -> Release:
     if text == "latest":
         return LATEST
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9}){1,3}", text):
-        raise UsageError(f"--like {text}: this isn't a release; give one such as 2.8, 0.10.2.2 or latest")
+        raise UsageError(f"--like {text}: this isn't a release; specify one such as 2.8, 0.10.2.2 or latest")
     numbers = tuple(map(int, text.split(".")))
     if not any(release[: len(numbers)] == numbers for release in RELEASES):
         raise UsageError(f"--like {text}: kseg doesn't know this release; {_nearest(numbers)}")

@@ -52,7 +52,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
     try:
         moment = _time_of_day(text, zone) or datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} isn't a valid time; give {TIME_FORMS}") from error
+        raise UsageError(f"{text!r} isn't a valid time; specify {TIME_FORMS}") from error
     return _milliseconds(moment, zone)
 
 
@@ -101,10 +101,10 @@ def _bare_number(text: str, zone: tzinfo) -> int:
         try:
             return _milliseconds(datetime(number // 10000, number // 100 % 100, number % 100, tzinfo=zone), zone)
         except ValueError as error:
-            raise UsageError(f"{text} isn't a valid date; give {text}ms for milliseconds since 1970") from error
+            raise UsageError(f"{text} isn't a valid date; specify {text}ms for milliseconds since 1970") from error
     if len(text) == _SECONDS_DIGITS:
         readings = f"in seconds it is {iso_time(1000 * number)}, in milliseconds {iso_time(number)}"
-        raise UsageError(f"{text} is ambiguous: {readings}; give {text}000 or {text}ms")
+        raise UsageError(f"{text} is ambiguous: {readings}; specify {text}000 or {text}ms")
     return min(number, _LARGEST)
 
 
@@ -127,7 +127,7 @@ def parse_zone(name: str) -> tzinfo:
             return offset
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        raise UsageError(f"--tz {name}: no such time zone; give Europe/Berlin, +02:00, local or UTC") from error
+        raise UsageError(f"--tz {name}: no such time zone; specify Europe/Berlin, +02:00, local or UTC") from error
 
 
 def zone_name(zone: tzinfo) -> str:

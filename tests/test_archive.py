@@ -265,7 +265,7 @@ def test_kind_that_kafka_has_not_is_refused(give_input: Callable[[bytes], None],
     give_input(b"")
     ran = kseg(tmp_path, "dump", "-", "--input-kind", "picture")
     assert ran.status == 2
-    assert ran.stderr.startswith(b"kseg: --input-kind picture: no such kind of file; give log, index, ")
+    assert ran.stderr.startswith(b"kseg: --input-kind picture: no such kind of file; specify log, index, ")
 
 
 def test_partitions_commands_take_a_log_on_standard_input(give_input: Callable[[bytes], None], tmp_path: Path) -> None:

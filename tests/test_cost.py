@@ -139,4 +139,4 @@ def test_redacted_headers_of_very_many_are_those_of_json(tmp_path: Path) -> None
 def test_row_too_large_for_a_table_is_left_out_and_said(headers: Path) -> None:
     ran = run_bounded(["dump", "-o", "table", f"orders-0/{LOG}"], headers)
     assert ran.status == 0
-    assert b"1 record left out, longer than 8388608 bytes" in ran.stderr
+    assert b"1 record omitted, longer than 8388608 bytes" in ran.stderr

@@ -276,7 +276,7 @@ def no_folders(environ: dict[str, Any], start_response: "StartResponse") -> list
 def test_folder_of_a_web_server_says_that_it_cannot_be_listed(tmp_path: Path) -> None:
     with serving(no_folders) as url:
         ran = kseg(["ls", f"{url}/disk"], tmp_path)
-    said = f"kseg: {url}/disk: can't be listed, since web servers have no listings; give the URL of a file\n"
+    said = f"kseg: {url}/disk: can't be listed, since web servers have no listings; specify the URL of a file\n"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", said)
 
 

@@ -105,8 +105,8 @@ NAMES = {
     f"{0:020} - Copy.log": "a manual copy",
     f"{NAME}.bak": "a manual copy",
     "0-1-v1.log": "a Redpanda file, which kseg doesn't read",
-    "bundle.tar.gz": "an archive; unpack it, or give its own path",
-    f"{NAME}.gz": "compressed; give its own path",
+    "bundle.tar.gz": "an archive; unpack it, or specify its own path",
+    f"{NAME}.gz": "compressed; specify its own path",
 }
 
 
@@ -170,7 +170,7 @@ def test_emptied_files_are_one_finding(tmp_path: Path, number: int) -> None:
     assert (first["id"], others) == ("emptied-files", [])
     assert first["sentence"].startswith("empty: ")
     ran = run.kseg(["doctor", "."], tmp_path)
-    assert not ran.stdout.startswith(b"A broker starts well")
+    assert not ran.stdout.startswith(b"A broker would start without problems")
 
 
 def test_empty_log_before_others_is_named(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_where_one_file_is_wanted_one_must_match(logs: Path) -> None:
     ran = kseg(["explain", "logs/orders-0/*108.log", "--batch", "0"], logs)
     assert ran == kseg(["explain", "logs/orders-0/00000000000000000108.log", "--batch", "0"], logs)
     ran = kseg(["explain", "logs/*/*108.log"], logs)
-    assert (ran.status, ran.stderr) == (2, b"kseg: logs/*/*108.log: matches 3 paths; give one of them\n")
+    assert (ran.status, ran.stderr) == (2, b"kseg: logs/*/*108.log: matches 3 paths; specify one of them\n")
 
 
 def test_a_directory_that_several_paths_mean_is_read_once(logs: Path) -> None:

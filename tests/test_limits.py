@@ -153,7 +153,8 @@ def test_members_of_an_archive_beyond_the_bound_are_refused(tmp_path: Path, monk
         ran = kseg(["ls", "a.zip"], tmp_path)
         assert ran.status == status, ran
         assert (
-            f"has more than {most} members; give a part of the archive, such as ARCHIVE/orders-0".encode() in ran.stderr
+            f"has more than {most} members; specify a part of the archive, such as ARCHIVE/orders-0".encode()
+            in ran.stderr
         ) is (status == 2)
 
 
@@ -168,7 +169,7 @@ def test_directories_of_an_archive_beyond_the_bound_are_refused(
         ran = kseg(["ls", "a.zip"], tmp_path)
         assert ran.status == status, ran
         assert (
-            f"has more than {most} directories; give a part of the archive, such as ARCHIVE/orders-0".encode()
+            f"has more than {most} directories; specify a part of the archive, such as ARCHIVE/orders-0".encode()
             in ran.stderr
         ) is (status == 2)
 

@@ -1,4 +1,4 @@
-"""The loops of tests: no case is left out, and failed cases are named."""
+"""The loops of tests: no case is omitted, and failed cases are named."""
 
 import re
 from pathlib import Path

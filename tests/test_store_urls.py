@@ -79,7 +79,7 @@ ODD_ENDPOINTS = (
 
 @for_each("endpoint", ODD_ENDPOINTS)
 def test_endpoint_without_a_host_is_named(endpoint: str, tmp_path: Path) -> None:
-    said = f"the store's endpoint {endpoint!r} isn't valid; give https://HOST:PORT"
+    said = f"the store's endpoint {endpoint!r} isn't valid; specify https://HOST:PORT"
     assert line_of(["ls", "s3://b/x"], tmp_path, AWS_ENDPOINT_URL=endpoint) == f"s3://b/x: {said}"
     assert line_of(["ls", "gs://b/x"], tmp_path, STORAGE_EMULATOR_HOST=endpoint) == f"gs://b/x: {said}"
     assert line_of(["ls", "az://b/x"], tmp_path, AZURE_STORAGE_ENDPOINT=endpoint) == f"az://b/x: {said}"
@@ -88,12 +88,12 @@ def test_endpoint_without_a_host_is_named(endpoint: str, tmp_path: Path) -> None
 def test_endpoint_loses_no_query(tmp_path: Path) -> None:
     """The library omitted the bucket in its requests, and listed another one."""
     said = line_of(["ls", "s3://b/x"], tmp_path, AWS_ENDPOINT_URL=f"{NOWHERE}?a=b")
-    assert said == f"s3://b/x: the store's endpoint '{NOWHERE}?a=b' isn't valid; give https://HOST:PORT"
+    assert said == f"s3://b/x: the store's endpoint '{NOWHERE}?a=b' isn't valid; specify https://HOST:PORT"
 
 
 def test_emulator_without_a_host_is_named(tmp_path: Path) -> None:
     said = line_of(["ls", "gs://b/x"], tmp_path, STORAGE_EMULATOR_HOST=":::")
-    assert said == "gs://b/x: the store's endpoint 'http://:::' isn't valid; give https://HOST:PORT"
+    assert said == "gs://b/x: the store's endpoint 'http://:::' isn't valid; specify https://HOST:PORT"
 
 
 def test_variables_that_can_not_be_sent_are_named(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_variables_that_can_not_be_sent_are_named(tmp_path: Path) -> None:
 @for_each("command", ("ls", "dump", "verify", "plan-move", "rebuild-metadata --to out"))
 def test_url_without_a_bucket_is_shown_as_it_was_given(command: str, tmp_path: Path) -> None:
     for url in ("s3:///x", "s3://", "S3://"):
-        assert line_of([*command.split(), url], tmp_path) == f"{url}: has no bucket; give s3://BUCKET/PREFIX"
+        assert line_of([*command.split(), url], tmp_path) == f"{url}: has no bucket; specify s3://BUCKET/PREFIX"
 
 
 def test_schemes_may_have_capitals(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_schemes_may_have_capitals(tmp_path: Path) -> None:
 
 
 def test_plan_moves_nothing_in_a_store(tmp_path: Path) -> None:
-    said = "isn't a directory of a broker; give the broker's log.dirs"
+    said = "isn't a directory of a broker; specify the broker's log.dirs"
     assert line_of(["plan-move", "s3://a/b", "s3://a/c"], tmp_path) == f"s3://a/b: {said}"
     assert line_of(["plan-move", "--cluster-metadata", "s3://a/b", "."], tmp_path) == f"s3://a/b: {said}"
 
@@ -178,7 +178,9 @@ def test_archive_in_a_bucket_is_no_directory_without_partitions(tmp_path: Path) 
 def test_account_and_profile_that_are_not_there_say_what_to_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "no account is set; set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX"
+    said = (
+        "no account is set; set AZURE_STORAGE_ACCOUNT, or specify az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX"
+    )
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT")
     assert line_of(["ls", "az://backups/x"], tmp_path) == f"az://backups/x: {said}"
     monkeypatch.setenv("AWS_PROFILE", "nobody")

@@ -97,7 +97,7 @@ def test_seconds_or_milliseconds_is_a_question(option: str) -> None:
 
 @pytest.mark.parametrize("text", ["20261301", "20260231", "29990100"])
 def test_eight_digits_that_are_no_date_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=f"{text} isn't a valid date; give {text}ms for milliseconds since 1970"):
+    with pytest.raises(UsageError, match=f"{text} isn't a valid date; specify {text}ms for milliseconds since 1970"):
         parse_time(text)
 
 

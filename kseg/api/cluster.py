@@ -55,7 +55,7 @@ class JoinedDirectories(Directories):
 
     @property
     def taken(self) -> Taken:
-        """The brokers whose copies are read, the metadata that chose them, and the copies left out."""
+        """The brokers whose copies are read, the metadata that chose them, and the copies omitted."""
         return taken_of(self._replicas)
 
     def partition(self, topic: str, partition: int) -> Partition:

@@ -166,7 +166,7 @@ def _open_listed(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory 
     if path.is_file():
         if parse_file_name(path).kind not in LOG_KINDS:
             raise OpenError(
-                "isn't a log; give its directory, or call kseg.open_segment, which reads any file as a log", path
+                "isn't a log; specify its directory, or call kseg.open_segment, which reads any file as a log", path
             )
         return Segment(path)
     return Partition(PartitionLog(directory)) if is_partition else LogDirectory([path])

@@ -193,7 +193,7 @@ class Directories(Logs):
 
         Args:
             to: the new directory, which must not exist yet, or be empty; with None nothing is written.
-            drop_unreadable: leave out batches whose CRC is right but whose records can't be read.
+            drop_unreadable: omit batches whose CRC is right but whose records can't be read.
 
         Raises:
             UsageError: the directory exists and isn't empty, or lies inside of an input.
@@ -267,8 +267,8 @@ class Directories(Logs):
         looked through, and before which snapshot nothing is known. Raises OpenError if `__cluster_metadata` isn't here.
 
         Args:
-            from_time: leave out earlier changes.
-            to_time: leave out changes at this time or later.
+            from_time: omit earlier changes.
+            to_time: omit changes at this time or later.
         """
         from kseg.cluster.change_log import ChangeChoice, read_changes
 
@@ -282,7 +282,7 @@ class Directories(Logs):
         warning at the end.
 
         Args:
-            only_open: leave out transactions that have ended.
+            only_open: omit transactions that have ended.
             now: the time to judge by; None for the newest that brokers wrote.
         """
         rows = self._transaction_rows(now, only_open=only_open)
@@ -450,7 +450,7 @@ class Partition(Directories):
         from kseg.cluster.lookup import look_up_in_copies
 
         if (offset is None) == (time is None):
-            raise UsageError("lookup: give either offset or time")
+            raise UsageError("lookup: specify either offset or time")
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None

@@ -130,7 +130,7 @@ def asked_selection(selection: Selection | None, options: Mapping[str, object], 
         known["control"] = False
     asked = selection_of(cast(SelectionOptions, known), EVERYTHING if selection is None else selection)
     if asked.is_followed:
-        raise UsageError("is_followed works only in `kseg dump --follow`; leave it out, and call again for new records")
+        raise UsageError("is_followed works only in `kseg dump --follow`; omit it, and call again for new records")
     return asked
 
 
@@ -263,7 +263,7 @@ class Logs(ABC):
     ) -> Iterator[Record]:
         """Yield the selected records in log order. Only a few records are in memory at a time.
 
-        Control records are left out, unless `control` is True, for them alone, or None, for all.
+        Control records are omitted, unless `control` is True, for them alone, or None, for all.
 
         Raises:
             DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
@@ -388,7 +388,7 @@ def connect(
 ) -> "duckdb.DuckDBPyConnection":
     """Connect to a DuckDB database in memory, with the views and tables of `kseg query`.
 
-    Damaged records are left out of answers, with a warning. SQL reaches no files and no network, and can't change
+    Damaged records are omitted of answers, with a warning. SQL reaches no files and no network, and can't change
     that. Temporary files are removed when the connection is garbage-collected.
 
     Args:

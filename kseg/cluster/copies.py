@@ -38,7 +38,7 @@ class SegmentSource(NamedTuple):
 
 
 class PartitionCopy(NamedTuple):
-    """A copy of a partition. `topic` and `partition` are from its directory name; else that name, and None.
+    """A copy of a partition. If the directory name isn't valid, `partition` is None.
 
     topic_id: from `partition.metadata`; without one, of the partition's topic; None if unknown. agreed_end: the offset
     below which it has the partition's records; None: all of its records are the partition's. log_end: None if unknown.
@@ -79,7 +79,7 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
     """Return all partitions at the given paths, globs or URLs, each with the copies that answer for it.
 
     A path is a partition's directory, a log directory or a parent of one; `join_replicas` decides which copies answer.
-    Copies without logs are then left out. `refuse` is called with the errors of paths, and of partitions below them,
+    Copies without logs are then omitted. `refuse` is called with the errors of paths, and of partitions below them,
     that can't be listed; without it they are raised as OpenError. Raises UsageError for directories of several
     clusters.
     """
@@ -142,7 +142,7 @@ def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
 
 
 def others_here(own: Iterable[PartitionCopy], path: str) -> tuple[tuple[StrPath, int | None], ...]:
-    """Return a partition's other copies on this machine, apart from the one at a path: their paths and agreed ends."""
+    """Return the paths of the other local copies of a partition."""
     return tuple((each.place, each.agreed_end) for each in own if each.path != path and not each.is_remote)
 
 

@@ -116,7 +116,7 @@ class LogDir:
             yield partition
 
     def partition(self, topic: str, partition: int) -> PartitionLog | None:
-        """Return one partition that is in use, or None if it isn't here."""
+        """Return a partition that is in use, or None if it isn't in this directory."""
         path = self.path / f"{topic}-{partition}"
         if not path.is_dir():
             return None
@@ -124,17 +124,17 @@ class LogDir:
 
     @property
     def is_one(self) -> bool:
-        """True if it is a log directory: it has partitions, or is a broker's new disk."""
+        """Return True if it is a log directory, either with partitions or on a new disk."""
         return bool(self.directories) or any(self.path.glob(META_PROPERTIES))
 
     @cached_property
     def identity(self) -> DirectoryIdentity:
-        """The directory's identity; nothing is known if `meta.properties` can't be read."""
+        """Return the identity of the directory. All fields are None if `meta.properties` can't be read."""
         return identity_of(self.path)
 
 
 def identity_of(log_dir: Path) -> DirectoryIdentity:
-    """Return a log directory's identity, without listing it; empty if `meta.properties` can't be read."""
+    """Return the identity of a log directory, or an empty one if `meta.properties` can't be read."""
     try:
         return read_identity(log_dir)
     except FileError:
@@ -182,7 +182,7 @@ def find_log_dirs(
 
 
 class FoundAt(NamedTuple):
-    """The contents of a path: a partition directory, or log directories.
+    """The contents of a path, which are either a partition or log directories.
 
     path: as given. here: the directory; a file's own. walked: the directories searched for log directories, in order.
     names: the entries of a partition's directory, if it was listed.
@@ -256,7 +256,7 @@ class NoPartitionError(OpenError):
     """A directory exists, but has no partition in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        problem = "no partition here; give a partition's directory, a log directory, or a parent of it"
+        problem = "no partition here; specify a partition's directory, a log directory, or a parent of it"
         others = next(_foreign_below(as_path(path)), None)
         there = _describe_contents(as_path(path)) if others is None else f"{others[0]} is {others[1]}"
         super().__init__(f"{problem}; {there}" if there else problem, path)
@@ -267,7 +267,7 @@ _MOST_NAMED = 3
 
 
 def _describe_contents(path: Path) -> str:
-    """Return the other contents of a directory without partitions; empty if it can't be listed, or is a bucket."""
+    """Return the names of other files in a directory without partitions."""
     if isinstance(path, PlacedPath):
         return ""
     try:
@@ -290,7 +290,7 @@ _MOST_LOOKED_AT = 1 << 12
 
 
 def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield known other contents below a path: the relative path, and a description."""
+    """Yield a description of all known files below a path that aren't Kafka logs."""
     from kseg.formats.foreign import what_has_name
 
     waiting, left = [(path, MOST_LEVELS)], _MOST_LOOKED_AT
@@ -402,7 +402,7 @@ def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
 
 
 def _leads_to_log_dir(directory: Path, names: DirectoryNames, levels: int) -> bool:
-    """Return True if a directory is a log directory, or has one up to some levels below it."""
+    """Return True if a path is a log directory or contains one within a few levels."""
     if META_PROPERTIES in names.files or any(map(parse_partition_directory, names.directories)):
         return True
     return levels > 0 and any(_child_leads_to_log_dir(directory / name, levels - 1) for name in names.directories)

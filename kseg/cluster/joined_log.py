@@ -114,7 +114,7 @@ class JoinedCopies:
 
     @cached_property
     def first_kept(self) -> int:
-        """The first offset that its broker kept: earlier offsets that only a remote tier has weren't lost."""
+        """Return the first offset that the broker kept on its disk."""
         tier = remote_tier_of(self.place, None)
         return 0 if tier is None else tier.local_start_offset
 
@@ -129,7 +129,7 @@ class JoinedCopies:
         return max((min(end, end if agreed is None else agreed) for end, agreed in ends if end is not None), default=-1)
 
     def open_log(self, path: Path, limit: int | None = None, *, buffer_size: int = BUFFER_SIZE) -> LogFile:
-        """Open a log of the best copy; one that isn't of its segments is opened unchanged.
+        """Open a log of the best copy. Other logs are opened unchanged.
 
         Raises OpenError like LogFile.
         """
@@ -260,7 +260,7 @@ class _Hole:
 
 
 class _JoinedLog(LogFile):
-    """A log of the best copy; other copies' batches replace its lost ones."""
+    """A log of the best copy with missing batches filled in from other copies."""
 
     is_joined = True
 
@@ -403,4 +403,4 @@ def _first_offset(run: Run) -> int:
 
 
 def _say_nothing(_: str) -> None:
-    """Report nothing: the best copy's losses include those of a further copy."""
+    """Report nothing, because the losses of the best copy include those of other copies."""

@@ -27,7 +27,7 @@ class Turns:
     """Notes to print in the order of the listings, if the search for partitions runs ahead of them."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """Take the function that receives notes when they are found."""
+        """Initialize with the function that receives the notes."""
         self.note = note
         self._pending_notes: list[Callable[[], object]] = []
 
@@ -46,7 +46,7 @@ class Turns:
 
 
 class Lister:
-    """A lister of partitions; found_problems: a partition listed so far had a problem."""
+    """Lists partitions. `found_problems` is True if any of them had a problem."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _ListOrder(NamedTuple):
 
 
 def _cost_of(selection: Selection, order: _ListOrder) -> int:
-    """Return the bytes of the logs to read; a quick look costs less than sending its result."""
+    """Return how many bytes of logs have to be read."""
     partition = order.partition
     if order.settings.deep or not selection.is_everything:
         return partition.size

@@ -44,7 +44,7 @@ def look_up_in_copies(
     is_time: bool = False,
     beside: AdjacentMetadata | None = None,
 ) -> Lookup:
-    """Look up a target in the best copy; if it lost the record, in a copy that has it.
+    """Look up a record in the best copy, or in another copy if the best one has lost it.
 
     An offset is read from the first copy that has it intact. Of times and selections the first record of all copies
     counts, as far as they agree, if the best one lost it; a record that compaction removed doesn't count.

@@ -65,7 +65,7 @@ class Hole(NamedTuple):
 
 
 class MetadataReplay:
-    """The state after the records so far. Source: MetadataDelta and the images that it makes."""
+    """The state after all records so far. Source: MetadataDelta and the images that it builds."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -134,13 +134,13 @@ class MetadataReplay:
         return ()
 
     def add_control(self, record: Record) -> None:
-        """Apply a control record: its facts about the quorum."""
+        """Apply a control record, which changes the state of the quorum."""
         problem = self.voters.add(record)
         if problem is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, problem))
 
     def apply(self, framed: Framed) -> None:
-        """Lets a record that is effective change the state."""
+        """Apply a record to the state."""
         apply, of_access = APPLIES.get(framed.message.name), ACCESS_APPLIES.get(framed.message.name)
         is_known = apply is None or apply(self, framed.fields)
         if not is_known or not (of_access is None or of_access(self.access, framed.fields)):
@@ -330,7 +330,7 @@ def _change_partition(replay: MetadataReplay, fields: Fields) -> bool:
 
 
 def _clear_elr(replay: MetadataReplay, fields: Fields) -> bool:
-    """Clear the eligible leader replicas of one topic, or of all if it names none."""
+    """Clear the eligible leader replicas of a topic, or of all topics if none is given."""
     for topic_id, name in replay.names.items():
         if fields["topicName"] in ("", name):
             partitions = replay.partitions[topic_id]
@@ -396,7 +396,7 @@ class Until(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None, zone: tzinfo = UTC) -> "Until":
-        """Parse an offset, or a time for `kseg.times`; None: all. Raises UsageError for anything else."""
+        """Parse an offset or a time. Raises UsageError for anything else."""
         if text is None:
             return cls()
         if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
@@ -427,7 +427,7 @@ def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadat
 def metadata_records(
     partition: PartitionLog, start: int, until: Until, replay: MetadataReplay
 ) -> Iterator[tuple["Batch", Record]]:
-    """Yield the log's records from an offset on, each with its batch; the replay gets unreadable parts and holes.
+    """Yield the records of the log with their batches, starting at an offset.
 
     The log is never compacted, so it has all offsets. Offsets lost to damage are no hole.
     """

@@ -31,7 +31,7 @@ MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def name_of_code(names: dict[int, str], number: int) -> str:
-    """Return the name of a code; the number of an unknown one."""
+    """Return the name of a code, or its number if the code is unknown."""
     return names.get(number, str(number))
 
 

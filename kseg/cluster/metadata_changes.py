@@ -149,7 +149,7 @@ def key_of(thing: Thing) -> Key:
 
 
 def in_order(thing: Thing) -> Thing:
-    """A thing whose lists have an order, where theirs means nothing: a snapshot has some in another than the log."""
+    """Return a copy with sorted lists, because the order is different in snapshots and logs."""
     if isinstance(thing, Broker | Controller):
         return thing._replace(endpoints=tuple(sorted(thing.endpoints)), features=tuple(sorted(thing.features)))
     return thing
@@ -170,7 +170,7 @@ def changes_between(before: ClusterMetadata, after: ClusterMetadata) -> Iterator
     """Yield the differences between two states, by kinds and names.
 
     A topic that came or went includes its parts. The log has no voters of a static quorum, only `quorum-state` has the
-    present ones: they are left out if the other state has none.
+    present ones: they are omitted if the other state has none.
     """
     has_voters = all(state.kraft_version or state.voters for state in (before, after))
     old, new = _things_of(before, has_voters), _things_of(after, has_voters)

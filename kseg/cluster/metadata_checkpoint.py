@@ -54,7 +54,7 @@ def _contained_until(header: Record) -> int:
 
 
 def read_checkpoint(path: Path, end_offset: int) -> Checkpoint | Unreadable:
-    """A checkpoint's records, if all are there: it begins with a header and ends with a footer."""
+    """Return the records of a checkpoint if it is complete, from the header to the footer."""
 
     def bad(reason: str) -> Unreadable:
         return Unreadable(path.name, None, f"checkpoint not used: {reason}")

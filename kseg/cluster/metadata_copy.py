@@ -142,7 +142,7 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterab
 
 
 class _Topics(NamedTuple):
-    """Topics in the metadata: the number of partitions by name; the settings of all resources.
+    """The topics and settings in the metadata.
 
     brokers: settings of a log directory's broker; of_broker: those for topics that don't set them, under the topics'
     names. end: the last offset of the metadata; None without any.
@@ -156,7 +156,7 @@ class _Topics(NamedTuple):
 
 
 class AdjacentMetadata:
-    """The metadata next to partitions' log directories; each directory's metadata is read when needed."""
+    """The metadata found next to partitions. It is read when it is needed."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def split_url(url: str) -> tuple[str, str]:
 
 
 def is_partition(url: str) -> bool:
-    """Return True if a URL is a partition directory: some of a broker's facts about it are in the parent."""
+    """Return True if a URL is that of a partition directory."""
     folder, name = split_url(url)
     return not folder.endswith("/") and parse_partition_directory(name) is not None
 
@@ -44,7 +44,7 @@ SMALL_FILE = 4096
 
 
 class Mirror:
-    """A mirror of stores in local directories. refused: objects that can't be files here."""
+    """A local copy of the directory structure of a store."""
 
     def __init__(self, files: StandingFiles, choice: PartitionChoice) -> None:
         """Take the maker of their files, and the partitions that are read."""
@@ -113,7 +113,7 @@ def _folders_above(key: str) -> Iterator[str]:
 
 
 def _fetch(path: PlacedPath) -> None:
-    """Fetch the bytes of a file. Errors of a broken one appear when it is read."""
+    """Fetch the contents of a file. Errors are raised when the file is read."""
     with suppress(FileError):
         os.close(open_regular(path)[0])
 

@@ -48,7 +48,7 @@ class Quota(NamedTuple):
 
 
 class ScramUser(NamedTuple):
-    """A user's SCRAM credential; `mechanism` SCRAM-SHA-256 or SCRAM-SHA-512.
+    """The SCRAM credential of a user. `mechanism` is SCRAM-SHA-256 or SCRAM-SHA-512.
 
     digest: of salt and keys. It changes with the password, and tells nothing about it.
     """
@@ -96,7 +96,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A controller with a vote. Only dynamic quorums (KIP-853) have directories and endpoints in the metadata."""
+    """A controller that votes. Directories and endpoints are only known for dynamic quorums (KIP-853)."""
 
     voter_id: int
     directory_id: str | None
@@ -113,7 +113,7 @@ class Voters:
         self.voters: tuple[Voter, ...] = ()
 
     def add(self, record: Record) -> str | None:
-        """Apply a control record; return the reason if it can't be read."""
+        """Apply a control record. Returns the reason if the record can't be read."""
         kind = control_type(record)
         try:
             if kind == ControlType.KRAFT_VERSION:
@@ -128,7 +128,7 @@ class Voters:
 
     @property
     def is_dynamic(self) -> bool:
-        """True if the quorum is a dynamic one: voters come and go by records (KIP-853)."""
+        """Return True if the quorum is dynamic, which means that voters can be added and removed (KIP-853)."""
         return self.kraft_version > 0
 
 
@@ -221,7 +221,7 @@ class Topic(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A broker's registration; `epoch` is its broker epoch, `rack` None for none."""
+    """The registration of a broker. `epoch` is its broker epoch."""
 
     broker_id: int
     epoch: int

@@ -50,7 +50,7 @@ class Shelf:
 
 
 class Step(NamedTuple):
-    """A move from one shelf to another, both by their places in the list of shelves."""
+    """A move from one shelf to another, given by their indexes in the list."""
 
     load: Load
     source: int
@@ -90,7 +90,7 @@ def _next_step(shelves: list[Shelf], bound: float) -> Step | None:
 
 
 def _best_load(source: Shelf, target: Shelf) -> Load | None:
-    """Return the load with the best gain for its size, or None if none is worth a move."""
+    """Return the most worthwhile load to move, or None if there is none."""
     gap = source.fill - target.fill
     room = gap * target.weight if target.room is None else min(gap * target.weight, target.room + 1)
     ideal = min(gap * source.weight * target.weight / (source.weight + target.weight), room)
@@ -112,7 +112,7 @@ Key = tuple[str, int]
 
 
 class Move(NamedTuple):
-    """A move of a partition's replica to another log directory of its broker; `size`: bytes of its logs."""
+    """A move of a replica to another log directory of the same broker. `size` is in bytes."""
 
     partition: ClusterPartition
     size: int
@@ -132,7 +132,7 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """The partitions to move, and the result; `notes`: immovable partitions and the reasons, in words."""
+    """The partitions to move, the expected result, and notes about immovable partitions."""
 
     broker_id: int
     moves: tuple[Move, ...]
@@ -164,7 +164,7 @@ def plan_moves(
     cluster_metadata: Path | None = None,
     refuse: Refuse | None = None,
 ) -> MovePlan:
-    """Plan the moves that level one broker's log directories at the given paths.
+    """Plan how to balance the log directories of a broker.
 
     Args:
         paths: log directories, or parents of them.
@@ -181,7 +181,7 @@ def plan_moves(
     broker_id = _only_broker(cluster)
     found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
-        raise OpenError(f"has no readable {METADATA_TOPIC}; give its place with --cluster-metadata", paths[0])
+        raise OpenError(f"has no readable {METADATA_TOPIC}; specify its place with --cluster-metadata", paths[0])
     options.choice.require_topics([topic.name for topic in found.topics])
     contents = _contents_of(cluster, found)
     reasons = _Reasons(found, broker_id, options.choice, contents)
@@ -207,7 +207,7 @@ def _only_broker(cluster: Cluster) -> int:
     for found in cluster.contents:
         if found.is_partition:
             raise UsageError(
-                "isn't a broker's log directory; give all log directories of the broker, at least two", found.path
+                "isn't a broker's log directory; specify all log directories of the broker, at least two", found.path
             )
     ids = {log_dir.identity.broker for log_dir in cluster.log_dirs}
     if None in ids:
@@ -216,11 +216,12 @@ def _only_broker(cluster: Cluster) -> int:
     if len(ids) > 1:
         raise UsageError(
             f"these log directories belong to brokers"
-            f" {', '.join(map(str, sorted(filter(None, ids))))}; give the log directories of one broker"
+            f" {', '.join(map(str, sorted(filter(None, ids))))}; specify the log directories of one broker"
         )
     if len(cluster.log_dirs) < 2:
         raise UsageError(
-            "is only one log directory; give all log directories of the broker, at least two", cluster.log_dirs[0].path
+            "is only one log directory; specify all log directories of the broker, at least two",
+            cluster.log_dirs[0].path,
         )
     (broker_id,) = ids
     assert broker_id is not None
@@ -283,7 +284,7 @@ def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
 
 
 class _Reasons:
-    """The reasons why partitions or directories stay out of the plan, by the cluster metadata."""
+    """The reasons why partitions or directories can't be included in the plan."""
 
     def __init__(
         self, found: ClusterMetadata, broker_id: int, choice: PartitionChoice, contents: Iterable[_Contents]
@@ -300,7 +301,7 @@ class _Reasons:
         self._closed_notes: list[str] = []
 
     def is_movable(self, key: Key) -> bool:
-        """Return True if a partition can be moved; note the reason if not."""
+        """Return True if a partition can be moved. If not, the reason is recorded."""
         partition = self.known.get(key)
         if not self._choice.takes(*key):
             return False

@@ -52,13 +52,13 @@ class Now(NamedTuple):
         time = iso_time(self.ms)
         if self.source is NowSource.DISK:
             yield (
-                f"now is {time}, the newest time that a broker wrote, since no broker uses the disk; give"
+                f'no broker is using this disk, so "now" is {time}, the newest timestamp that a broker wrote; specify'
                 " --now to set another time"
             )
         elif self.source is NowSource.FILES:
             yield (
-                f"now is {time}, the newest time of a log file, since no broker wrote one; copying may have set it,"
-                " so check it, or give --now"
+                f'no broker is using this disk, so "now" is {time}, the newest modification time of a log file; copying'
+                " may have set it, so check it, or specify --now"
             )
 
 

@@ -143,7 +143,7 @@ class IndexIntervals:
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
-    """Return the interval of the entries of a partition; Kafka's default if they don't show it."""
+    """Return the index interval of a partition, or Kafka's default if it can't be determined."""
     spacing = interval_by_spacing(partition)
     return (
         IndexInterval(INDEX_INTERVAL_BYTES)
@@ -265,7 +265,7 @@ class TopicRetention:
         return self.beside.source_of(partition, self._time_name(partition))
 
     def _time_name(self, partition: PartitionLog) -> str:
-        """Return the setting by which time deletes."""
+        """Return the setting that controls time-based retention."""
         found = self.beside.topic_settings(partition)
         is_local = _is_copied(found) and self._limit("local_retention_ms", _SAME_AS_TOTAL, found) != _SAME_AS_TOTAL
         return "local.retention.ms" if is_local and "retention_ms" not in self._given else "retention.ms"

@@ -33,14 +33,14 @@ TopicPartition = tuple[str, int]
 
 
 class ReplicaPlace(NamedTuple):
-    """The place of a replica: `replica` is its broker; the directory id in the metadata, its path if it is here."""
+    """The location of a replica: its broker and its log directory."""
 
     replica: int
     directory_id: str | None
     path: Path | None
 
     def text(self) -> str:
-        """Return the place for people: `1:disk2`; the id if the path isn't known."""
+        """Return a printable location such as `1:disk2`, or the id if the path is unknown."""
         if self.path is not None:
             return f"{self.replica}:{self.path}"
         place = UNKNOWN_DIRECTORIES.get(self.directory_id or "", self.directory_id)
@@ -118,7 +118,7 @@ class UnknownEnd(Enum):
 
 
 class UnreadableOffset(NamedTuple):
-    """An offset that consumers can't get past, since its batch is damaged; next_good: where they can read on."""
+    """An offset that consumers can't read past because its batch is damaged, and the offset where they can continue."""
 
     next_good: int | None
 
@@ -137,7 +137,7 @@ class AdjacentPartitions:
         return {(each.topic, each.partition): each for each in found if each.partition is not None and each.copies}
 
     def of_topic(self, topic: str) -> list[PartitionLog]:
-        """Return the partitions of a topic by number: the answering replica of each, with lost batches from others."""
+        """Return the partitions of a topic by number. Lost batches are read from other copies."""
         return [whole_log(each) for each in self._replicas.values() if each.topic == topic]
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | UnknownEnd:
@@ -193,7 +193,7 @@ class AdjacentPartitions:
         return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset), start)
 
     def _may_lead(self, replicas: PartitionReplicas[PartitionLog], end: PartitionEnd) -> bool:
-        """Return True if the best copy may be elected: it isn't a replica that fell behind. end: of that copy."""
+        """Return True if the best copy could be elected as leader."""
         best, *others = replicas.copies
         known = self._known.get((replicas.topic, replicas.partition))
         epochs = latest_epoch(best.place, end), *(copy.leader_epoch for copy in others)

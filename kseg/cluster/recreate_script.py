@@ -31,25 +31,25 @@ _UNITS = re.compile(rb"(..)", re.DOTALL)
 
 
 class Target(NamedTuple):
-    """The target cluster of the lines: its address, and the client's settings if it needs a login."""
+    """The cluster to which the commands connect, with its address and client settings."""
 
     bootstrap_server: str
     command_config: str | None = None
 
     def line(self, tool: str, *arguments: str) -> str:
-        """Return a line that runs one of Kafka's tools, each argument as one word whatever is in it."""
+        """Return a command line for a Kafka tool with all arguments quoted."""
         config = () if self.command_config is None else ("--command-config", self.command_config)
         words = ("--bootstrap-server", self.bootstrap_server, *config, *arguments)
         return " ".join((f"kafka-{tool}.sh", *map(shlex.quote, words)))
 
 
 def is_plain(name: str) -> bool:
-    """Return True if a name can be in a line that people copy, and a tool takes it unchanged: tools trim names."""
+    """Return True if a name can safely be copied from a line and passed to a tool."""
     return bool(name) and name.isprintable() and name == name.strip()
 
 
 class Settings(NamedTuple):
-    """Settings of one resource for `kafka-configs.sh`: some on its command line, others only in a file."""
+    """The settings of a resource for `kafka-configs.sh`, as arguments or in a file."""
 
     plain: tuple[str, ...]
     in_file: tuple[str, ...]
@@ -115,7 +115,7 @@ class Grant(NamedTuple):
 
 
 def acl_lines(acls: Iterable[Acl], target: Target, leave_out: LeaveOut) -> Iterator[str]:
-    """Yield as few lines as have the same operations: each start of the tool takes a second or two."""
+    """Yield as few commands as possible, because the tool takes a second or two to start."""
     operations: dict[tuple[Grant, str], list[str]] = {}
     for acl in acls:
         if not _can_be_named(acl):
@@ -169,7 +169,7 @@ def feature_lines(features: Iterable[Feature], target: Target) -> Iterator[str]:
 
 
 def config_lines(configs: Iterable[Config], target: Target, leave_out: LeaveOut) -> Iterator[str]:
-    """Yield the settings of brokers, groups and other resources that have some; secrets are left out."""
+    """Yield the settings of brokers, groups and other resources, without secrets."""
     for (kind, name), own in groupby(configs, key=lambda each: (each.resource_type, each.resource)):
         entity = ENTITY_TYPES.get(kind)
         if entity is None or (name and not is_plain(name)):
@@ -288,13 +288,13 @@ class Script(NamedTuple):
 
 
 def carry_over_script(found: ClusterMetadata, wanted: CarryOver) -> Script:
-    """Return the script that creates a cluster's state in another one."""
+    """Return a script that re-creates the state of a cluster in another cluster."""
     left_out: list[str] = []
     parts = [(heading, [*lines]) for heading, lines in _parts(found, wanted, left_out)]
     written = [line for heading, lines in parts if lines for line in ("", f"# {heading}", *lines)]
     if wanted.kind in (None, "scram"):
         written += _new_passwords(found, wanted.target)
-    named = ["", "# Left out:", *(f"#   {escaped_text(text)}" for text in left_out)] if left_out else []
+    named = ["", "# Omitted:", *(f"#   {escaped_text(text)}" for text in left_out)] if left_out else []
     return Script((*_head(found), *written, *named), sum(len(lines) for _, lines in parts), tuple(left_out))
 
 
@@ -339,7 +339,7 @@ def _secrets(found: ClusterMetadata, has_configs: bool, has_tokens: bool) -> Ite
 
 
 def _new_passwords(found: ClusterMetadata, target: Target) -> Iterator[str]:
-    """Yield comments: the metadata has no passwords, only the data that checks them."""
+    """Yield comments about the passwords that the metadata doesn't contain."""
     if found.scram:
         yield from ("", "# SCRAM credentials: passwords can't be read from them, so put new ones into these lines")
     for credential in found.scram:

@@ -188,7 +188,7 @@ class RemoteCopies:
     """The copies in remote tiers by the cluster's `__remote_log_metadata`; each topic is read once."""
 
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
-        """Take further log directories of the cluster; not read before they are needed."""
+        """Add more log directories of the cluster. They are read when they are needed."""
         self._given_dirs = log_dirs
         self._records_by_dirs: dict[tuple[Path, ...], _RecordedOffsets] = {}
         self._clusters: dict[Path, tuple[Path, ...]] = {}

@@ -295,7 +295,7 @@ class _TopicFacts:
 
 
 def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
-    """Return the cluster id of the given directories, None if none of them has one.
+    """Return the cluster id in the given directories, or None if none of them has one.
 
     named: paths, each with its id. Raises UsageError if there are several ids.
     """
@@ -306,7 +306,8 @@ def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise UsageError(
-            f"{first} and {second} belong to different clusters, {one} and {other}; give the directories of one cluster"
+            f"{first} and {second} belong to different clusters, {one} and {other}; specify the directories of one"
+            " cluster"
         )
     return next(iter(known), None)
 
@@ -367,7 +368,7 @@ def _topic_id(
 def _split_candidates(
     candidates: Sequence[Candidate[Place]], topic_id: str | None, *, is_gone: bool
 ) -> tuple[list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]:
-    """Return the directories that are the partition's, and the others."""
+    """Divide directories into those of the partition and others."""
     own: list[tuple[Candidate[Place], CopyStatus]] = []
     others: list[Copy[Place]] = []
     are_all_given = all(each.is_given for each in candidates)
@@ -461,7 +462,7 @@ def _rank_copies(
 def _with_duplicates(
     ranked: Iterable[tuple[Candidate[Place], CopyStatus]],
 ) -> Iterator[tuple[Candidate[Place], CopyStatus]]:
-    """Yield the directories; each current one after the first of its broker is a duplicate."""
+    """Yield the directories, and mark a second copy on the same broker as a duplicate."""
     brokers: set[int | None] = set()
     for each, status in ranked:
         is_current = status is CopyStatus.CURRENT and each.broker is not None
@@ -478,7 +479,7 @@ def _find_agreed_end(
 
 
 def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[int]) -> tuple[int, ...]:
-    """Return the brokers that have all acknowledged records; none if the metadata is older than the copies.
+    """Return the brokers that have all acknowledged records.
 
     The last broker to stop is out of the ISR, but eligible. Without either, the replicas that were eligible before an
     unclean shutdown count: the controller elects the last known leader. Source: KIP-966.
@@ -521,14 +522,14 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 
 
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
-    """Return True if a copy's missing offsets were lost: the cleaner removed none from any copy."""
+    """Return True if the missing offsets of a copy were lost rather than removed by the cleaner."""
     places = [copy.place for copy in copies]
     are_known = tell_of_cleaning([place.path for place in places])
     return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, are_known, strict=True))
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:
-    """Return the id of a partition's topic, or None if `partition.metadata` has no readable one."""
+    """Return the topic id in `partition.metadata`, or None if it can't be read."""
     return topic_id_at(partition.path)
 
 

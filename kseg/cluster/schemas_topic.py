@@ -30,7 +30,7 @@ class TopicPlaces(NamedTuple):
 
 
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
-    """Return the partitions of a topic: given directly, in log directories, or in parents of these.
+    """Return the partitions of a topic found at the given paths.
 
     A directory with segments is used whatever its name is, since it may have been copied from elsewhere. Of several
     replicas, the answering one is used.

@@ -41,7 +41,7 @@ class SettingType(IntEnum):
 
 
 class Fallback(NamedTuple):
-    """A broker's setting in another unit, if the one in milliseconds isn't set; default: "" for none."""
+    """A broker setting that uses another unit, which applies if the setting in milliseconds isn't set."""
 
     name: str
     milliseconds: int

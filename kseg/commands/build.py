@@ -93,12 +93,12 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
         return None, None
     name, _, level = text.partition(":")
     if name.lower() not in CODEC_NAMES:
-        raise UsageError(f"--compression: {name!r} isn't a codec; give {', '.join(CODEC_NAMES)}")
+        raise UsageError(f"--compression: {name!r} isn't a codec; specify {', '.join(CODEC_NAMES)}")
     codec = Codec[name.upper()]
     try:
         number = int(level) if level else None
     except ValueError as error:
-        raise UsageError(f"--compression: {level!r} isn't a level; give a number") from error
+        raise UsageError(f"--compression: {level!r} isn't a level; specify a number") from error
     check_level(codec, number)
     return codec, number
 
@@ -132,7 +132,7 @@ def build(options: SourceOptions) -> None:
 
     SOURCE is a file or, by default, standard input. JSON lines from `kseg dump -o json` become the same batches again,
     reduced to the selected records. Other JSON lines have key, value, timestamp and headers, each of them optional. For
-    CSV and text, give --input-format. The first line of a CSV names its columns.
+    CSV and text, specify --input-format. The first line of a CSV names its columns.
 
     A key or value that is a JSON object, list, number, true or false is written as compact text. An unknown field in a
     line is an error.

@@ -93,9 +93,10 @@ def doctor(options: DoctorOptions) -> None:
     It finds timestamps in the future or in a wrong unit, with their producers and their effect on retention. It also
     shows the space by topic, deletable segments, and leftovers of deletions, moves and cleanings.
 
-    The first line forecasts a broker's start on these disks: it starts well; it starts, but loses or hides records, or
-    serves wrong ones; or it doesn't start, with the likely words of its log. It also counts records that were lost
-    earlier. The second line has the assumptions, such as how the broker was stopped.
+    The first line forecasts the start of a broker on these disks: it would start without problems; it starts, but
+    loses or hides records, or serves wrong records; or it doesn't start, with the message that its log is likely to
+    contain. It also counts records that were lost earlier. The second line lists the assumptions, such as how the
+    broker was stopped.
 
     `doctor` reads every byte of the logs once. --quick reads as much as `kseg ls` does: it can't find damage within
     logs, open transactions, or the producers of timestamps.
@@ -188,7 +189,8 @@ def read_answer(path: Path, talk: Talk) -> "LogAnswer":
     answer = LogAnswer(path, named_causes(read_broker_log(path)))
     if not answer.causes:
         talk.note(
-            f"{path}: no line is known to tell of a finding; give the log of the start that failed, or log directories"
+            f"{path}: no line is known to tell of a finding; specify the log of the start that failed, or log"
+            " directories"
         )
     return answer
 

@@ -88,7 +88,7 @@ def dump(given: DumpArguments) -> None:
     internal topics are decoded automatically.
 
     -o kcat is a shell script. It sends each record to the topic and partition of its directory, in order, with its key,
-    value and headers. It leaves out control records, uncommitted records (unless you give --isolation), internal topics
+    value and headers. It omits control records, uncommitted records (unless you give --isolation), internal topics
     (unless --topic names them), and directories that a broker put aside, such as -delete, -future or -stray. kcat can't
     send timestamps, nor every record; stderr lists these records.
 
@@ -99,9 +99,9 @@ def dump(given: DumpArguments) -> None:
     """
     paths, files, like = given.paths, given.files, given.like
     if like is not None and not paths and not files:
-        raise click.UsageError("--like needs files, as Kafka's tool does; give --files FILE,…")
+        raise click.UsageError("--like needs files, as Kafka's tool does; specify --files FILE,…")
     if files and not any(name for names in files for name in paths_in(names)):
-        raise click.UsageError("--files is empty; give --files FILE,…")
+        raise click.UsageError("--files is empty; specify --files FILE,…")
     named = [*paths, *(name for names in files for name in paths_in(names) if name)]
     options, selection = given.options, given.selected.selection()
     if options.output == KCAT:

@@ -54,7 +54,7 @@ def explain(options: ExplainOptions) -> None:
         raise UsageError("give a file or --grammar")
     if path.is_dir():
         next(Cluster([path]).directories(), None)  # raises an error if there is no file
-        raise UsageError("is a directory; give a file in it", path)
+        raise UsageError("is a directory; specify a file in it", path)
     choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.choose(explain_file(path)))
     write_file(path, seen, options.output, options.color)

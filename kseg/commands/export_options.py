@@ -58,7 +58,7 @@ class UndecodedOptions(NamedTuple):
 
 
 class ExportOptions(NamedTuple):
-    """The exported data, the form of the export, and its destination."""
+    """What to export, in which format, and where to."""
 
     paths: tuple[StrPath, ...]
     destination: str | None
@@ -93,7 +93,9 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
     is_remote = any("://" in str(source) for source in sources)
     read = read_options_of(selected, options.columns, options.records)
     if options.bloom_filter in read.decode.raw_columns_left_out():
-        raise UsageError("--bloom-filter key needs the bytes of keys, which --drop raw leaves out: give one of the two")
+        raise UsageError(
+            "--bloom-filter key needs the bytes of keys, which --drop raw leaves out: specify one of the two"
+        )
     return Export(
         sources,
         destination,
@@ -143,7 +145,7 @@ def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...]
     if destination is not None:
         return paths or (".",), destination
     if len(paths) < 2:
-        raise UsageError("source or destination is missing; give SOURCE… DEST, or --to DEST")
+        raise UsageError("source or destination is missing; specify SOURCE… DEST, or --to DEST")
     return paths[:-1], os.fspath(paths[-1])
 
 

@@ -59,7 +59,7 @@ class ChangeOptions(NamedTuple):
             if given:
                 raise UsageError(f"{option} prints its own rows; omit {given[0]}")
         if self.changes and self.diff is not None:
-            raise UsageError("--changes lists all changes, --diff compares two states; give one of them")
+            raise UsageError("--changes lists all changes, --diff compares two states; specify one of them")
 
 
 class MetadataOptions(NamedTuple):
@@ -126,7 +126,7 @@ def metadata(options: MetadataOptions) -> None:
     override.
 
     -o commands is a shell script for Kafka's tools that re-creates features, topics, settings, ACLs and quotas in
-    another cluster; --show limits it to one of these. It leaves out passwords, SCRAM credentials and tokens, and lists
+    another cluster; --show limits it to one of these. It omits passwords, SCRAM credentials and tokens, and lists
     them.
     """
     talk, choice, script, zone = options.talk, options.choice, options.carry_over(), parse_zone(options.zone)

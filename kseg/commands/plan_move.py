@@ -53,7 +53,7 @@ def plan_move(options: PlanMoveOptions) -> None:
     """
     paths, rows, talk = options.paths, options.rows, options.talk
     for url in filter(is_remote, (url_of(str(path)) for path in (*paths, options.cluster_metadata or ""))):
-        raise UsageError("isn't a directory of a broker; give the broker's log.dirs", url)
+        raise UsageError("isn't a directory of a broker; specify the broker's log.dirs", url)
     settings = MoveSettings(options.within / 100, options.choice, options.by_capacity)
     plan = plan_moves(paths, settings, options.cluster_metadata, talk.refuse)
     writer = RowWriter(rows.form())

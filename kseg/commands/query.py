@@ -47,7 +47,7 @@ def _standard_input() -> str:
         raise UsageError(f"the SQL on standard input has more than {LARGEST_SQL} bytes; split it")
     sql = content.decode(errors="surrogateescape")
     if not sql.strip():
-        raise UsageError("SQL is missing; give it before the paths, or on standard input")
+        raise UsageError("SQL is missing; specify it before the paths, or on standard input")
     return sql
 
 
@@ -121,7 +121,7 @@ def query(options: QueryOptions) -> None:
     reads the SQL there. `show tables` lists views and tables, `describe NAME` columns; see docs/how-to/query.md.
 
     Topics' views have the columns of `kseg export`. kseg reads only the partitions, offsets, times and columns that a
-    query needs; --dry-run shows them. It leaves out damaged parts and reports them on stderr; the exit status is then
+    query needs; --dry-run shows them. It omits damaged parts and reports them on stderr; the exit status is then
     1.
 
     --allow-files allows COPY … TO and read_csv in one directory. DuckDB can't load extensions.

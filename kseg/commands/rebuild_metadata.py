@@ -41,10 +41,10 @@ def rebuild_metadata(options: RebuildOptions) -> None:
       kseg rebuild-metadata data1/ --node-id 3001 --to controller/
       kseg rebuild-metadata dynamic/ --node-id 3001 --endpoint CONTROLLER://10.0.0.7:9093 --to controller/
 
-    PATHS are log directories of stopped brokers, or parents of them: give those of all surviving brokers. kseg uses the
-    most recent copy, and fills its losses from the others. It shows how far the others are behind, and partitions on
-    the disks that are newer. The new controller is the only voter. A real controller starts on the directory, and
-    brokers return to it.
+    PATHS are the log directories of stopped brokers, or their parents. Specify the directories of all surviving
+    brokers. kseg uses the most recent copy, and fills its losses from the others. It shows how far the others are
+    behind, and partitions on the disks that are newer. The new controller is the only voter. A real controller starts
+    on the directory, and brokers return to it.
 
     Metadata that no surviving broker received is lost. docs/how-to/metadata.md says what to expect, what to do, and
     when not to do it. The exit status is 1 if a partition is newer than the copy, or if damage cuts the copy; nothing

@@ -69,7 +69,7 @@ def retain(options: RetainOptions) -> None:
     copy, it is a share of the logs. disk:20% and logs:20% choose.
 
     --free lowers retention.ms of the topics that free most, to the greatest age that frees enough; segments that are
-    deletable now count. The plan names segments that stay because of a time in the future, and leaves out topics that
+    deletable now count. The plan names segments that stay because of a time in the future, and omits topics that
     are only compacted, and internal ones. The output has the kafka-configs.sh commands that do it, and those that undo
     it. The exit status is 1 if the space can't be freed.
 

@@ -54,7 +54,7 @@ def salvage(options: SalvageOptions) -> None:
       kseg salvage bucket/ disk1/kafka-logs --to saved
 
     PATHS are partition directories, log directories, parents of these, or remote tiers (docs/how-to/buckets.md). If
-    they have several replicas of a partition, `salvage` combines their intact batches. It leaves out records from
+    they have several replicas of a partition, `salvage` combines their intact batches. It omits records from
     leaders that the cluster abandoned; --keep-diverged keeps them in another directory.
 
     Each partition gets its own directory in DIR. Offsets stay; indexes, leader epochs and producer snapshots are

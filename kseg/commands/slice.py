@@ -39,7 +39,7 @@ class SliceOptions(NamedTuple):
 def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
     """Copy part of a partition.
 
-    Use `slice` to copy a range of offsets or times, or to leave out single records. Batches are copied unchanged, and
+    Use `slice` to copy a range of offsets or times, or to omit single records. Batches are copied unchanged, and
     indexes are rebuilt. PATHS never change.
 
     \b
@@ -49,7 +49,7 @@ def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
       kseg slice orders-0/ --drop-offset 203500 --to fixed/orders-0
 
     PATHS are a partition directory, or log directories with --topic and --partition. Offsets stay; a broker accepts the
-    new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
+    new directory. --drop-offset and --drop-key omit records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
     cluster = Cluster(options.paths, limit_to_contents(Talk().refuse))

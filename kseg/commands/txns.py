@@ -72,7 +72,7 @@ def txns(options: TxnsOptions) -> None:
     RECORD are the partition and offset in __transaction_state, COORDINATOR EPOCH is the epoch in the marker. The output
     has the LSO of partitions that a transaction holds back; with -v and in JSON, of all.
 
-    Ages are relative to --now. If disks were copied one after another, give the time when the first copy started.
+    Ages are relative to --now. If disks were copied one after another, specify the time when the first copy started.
 
     --explain prints the batches of a transaction, its marker, the entries of the transaction index, of producer
     snapshots and of its coordinator, and damage that may hide its marker; then its outcome, and how this is known.

@@ -51,7 +51,7 @@ def where(options: WhereOptions) -> None:
     """
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
-        raise UsageError("give one of --group, --transactional-id and --key")
+        raise UsageError("specify one of --group, --transactional-id and --key")
     talk, paths = options.talk, options.paths
     topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
     replicas, count = _at_hand(Cluster(paths, talk.refuse), topic)

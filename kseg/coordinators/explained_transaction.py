@@ -77,7 +77,7 @@ def _resolve(coordinators: Coordinators, wanted: str) -> _WantedTransaction:
             ids = {state.producer_id for state in states if state.transactional_id == given}
             return _WantedTransaction(frozenset(ids or {int(given)}), at, states)
     raise UsageError(
-        f"--explain {wanted}: this isn't a known transactional id or a producer id; give all log directories"
+        f"--explain {wanted}: this isn't a known transactional id or a producer id; specify all log directories"
     )
 
 

@@ -142,14 +142,16 @@ def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_sup
     """Return the source of the number of the partitions of a coordinator."""
     if not found:
         return (
-            f"{topic}: {plural(count, 'partition is', 'partitions are')} assumed, Kafka's default; give --partitions"
+            f"{topic}: {plural(count, 'partition is', 'partitions are')} assumed, Kafka's default; specify --partitions"
             " to set another number"
         )
     if is_supposed:
-        return f"{topic}: not all partitions are here, so kseg assumes {count}; give --partitions to set another number"
+        return (
+            f"{topic}: not all partitions are here, so kseg assumes {count}; specify --partitions to set another number"
+        )
     if count > _shown_count(found):
         return (
-            f"{topic}: kseg assumes {plural(count, 'partition')}, by the ids in it; give --partitions"
+            f"{topic}: kseg assumes {plural(count, 'partition')}, by the ids in it; specify --partitions"
             f" to set another number"
         )
     return _shown_note(topic, count)
@@ -173,8 +175,10 @@ def home_of_key(
         note = _shown_note(topic, count)
     if not count:
         if topic is not None and places is not None:
-            raise UsageError(f"no partition of {topic} is here; run `kseg ls` to list topics, or give --partitions")
-        raise UsageError("the number of partitions isn't known; give --partitions, or --topic and its log directories")
+            raise UsageError(f"no partition of {topic} is here; run `kseg ls` to list topics, or specify --partitions")
+        raise UsageError(
+            "the number of partitions isn't known; specify --partitions, or --topic and its log directories"
+        )
     return _home(topic, key_partition(key, count, partitioner), count, found, note)
 
 
@@ -246,6 +250,6 @@ def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
 
 def _shown_note(topic: str | None, count: int) -> str:
     return (
-        f"{topic}: kseg assumes {plural(count, 'partition')}, by the directories; give --partitions to"
+        f"{topic}: kseg assumes {plural(count, 'partition')}, by the directories; specify --partitions to"
         f" set another number"
     )

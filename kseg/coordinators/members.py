@@ -413,7 +413,7 @@ def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
 
 
 def group_option(name: str) -> str:
-    """Return the option that names a group: --all-groups takes only the cluster's groups, no new one."""
+    """Return the option that selects a group, because --all-groups ignores groups that don't exist yet."""
     return f"--group{'=' if name.startswith('-') else ' '}{_shell_word(name)}"
 
 
@@ -440,17 +440,17 @@ def _omitted_groups(groups: Iterable[Group]) -> Iterator[str]:
     """Yield the groups without a line, as the tool doesn't reset them."""
     for group in groups:
         if group.type == "share":
-            yield f"{group.group} is left out, since a share group has no commits; reset it with kafka-share-groups.sh"
+            yield f"{group.group} is omitted, since a share group has no commits; reset it with kafka-share-groups.sh"
         if group.pending_commits:
             yield (
-                f"{group.group}: commits of transactions that haven't ended are left out: {len(group.pending_commits)}"
+                f"{group.group}: commits of transactions that haven't ended are omitted: {len(group.pending_commits)}"
             )
 
 
 def _omitted_details(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
     """Yield the details of commits that the lines omit."""
     if len(kept) < len(commits):
-        yield f"commits are left out, since the CSV can't hold a name with a line feed: {len(commits) - len(kept)}"
+        yield f"commits are omitted, since the CSV can't hold a name with a line feed: {len(commits) - len(kept)}"
     with_metadata = sum(bool(commit.metadata) for commit in kept)
     with_epochs = sum(commit.leader_epoch >= 0 for commit in kept)
     for count, what in ((with_metadata, "metadata"), (with_epochs, "leader epochs")):

@@ -64,7 +64,7 @@ def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | N
     ends_ms = coordinator.timeout_timestamp
     if ends_ms is None:
         return None
-    return f"by its timeout of {duration_text(coordinator.timeout_ms)} at {time_text(ends_ms, zone)}"
+    return f"at {time_text(ends_ms, zone)}, when its timeout of {duration_text(coordinator.timeout_ms)} expires"
 
 
 def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:

@@ -370,7 +370,7 @@ def _id_of(name: str) -> SchemaId:
     try:
         return int(name) if name.isdecimal() else UUID(name)
     except ValueError as error:
-        raise UsageError(f"{one_line(name)} isn't a schema id; give a number or a GUID") from error
+        raise UsageError(f"{one_line(name)} isn't a schema id; specify a number or a GUID") from error
 
 
 def _file_json(path: Path) -> object:

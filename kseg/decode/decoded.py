@@ -117,7 +117,7 @@ def one_line(text: object) -> str:
 
 
 def decoded_text(value: Json | bytes, *, pretty: bool = False) -> bytes:
-    """Return a decoded value for printing: bytes and text unchanged, other values as JSON, compact or indented."""
+    """Format a decoded value for printing. Values other than bytes and text are printed as JSON."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -189,7 +189,7 @@ def library(module: str, extra: str) -> ModuleType:
 
 
 def unique_members(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-    """Return a JSON object's members. Raises NotDecodable if a name is repeated, since one value would be lost."""
+    """Return the members of a JSON object. Raises NotDecodable if a name occurs twice."""
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()

@@ -250,7 +250,7 @@ def leader_epochs(fields: Fields) -> str:
 
 
 def emptiness(fields: Fields) -> dict[str, object]:
-    """Return True if the transaction index is empty; 3.9 doesn't have this field."""
+    """Return True if the transaction index is empty. Kafka 3.9 doesn't have this field."""
     return {"txnIdxEmpty": str(fields["txnIndexEmpty"]).lower()} if "txnIndexEmpty" in fields else {}
 
 
@@ -443,7 +443,7 @@ def decoder_for(option: str, release: tuple[int, ...]) -> Decoder:
         UsageError: there is no such option.
     """
     if option not in DECODERS:
-        raise UsageError(f"{option} isn't a decoder of an internal topic; give one of {', '.join(DECODERS)}")
+        raise UsageError(f"{option} isn't a decoder of an internal topic; specify one of {', '.join(DECODERS)}")
     first = DECODERS[option][0][0]
     since = Release(max(tuple(release), first))
     return value_in(since, DECODERS[option])(since)

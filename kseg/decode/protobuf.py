@@ -162,11 +162,13 @@ def _descriptor_set(path: Path) -> FileProtos:
 def _message_named(pool: Descriptor, files: FileProtos, name: str | None) -> Descriptor:
     known = [f"{file.package}.{message.name}".lstrip(".") for file in files.values() for message in file.message_type]
     if name is None:
-        raise NotDecodable(f"no message is given; give one of {one_line(', '.join(known))}")
+        raise NotDecodable(f"no message is given; specify one of {one_line(', '.join(known))}")
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError as error:
-        raise NotDecodable(f"there is no message {one_line(name)}; give one of {one_line(', '.join(known))}") from error
+        raise NotDecodable(
+            f"there is no message {one_line(name)}; specify one of {one_line(', '.join(known))}"
+        ) from error
 
 
 def _pool(files: FileProtos) -> Descriptor:
@@ -242,7 +244,7 @@ class RegisteredFile:
 
     @property
     def message_count(self) -> int:
-        """The number of message types in the file, without nested ones."""
+        """Return the number of message types in the file, excluding nested types."""
         return len(self._file.message_types_by_name)
 
     def descriptors(self) -> bytes:

@@ -102,7 +102,7 @@ def read_registry(topic: SchemaRecords) -> Registry:
     """
     registry = registry_of(topic.records())
     if not registry.schemas:
-        raise UsageError("has no schema; give the partition directory of _schemas", topic.path)
+        raise UsageError("has no schema; specify the partition directory of _schemas", topic.path)
     return registry
 
 

@@ -70,7 +70,8 @@ def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecode
     known = known_name(name)
     if known not in DECODERS:
         raise UsageError(
-            f"--{part}-decoder {one_line(name)}: no such decoder; give one of {', '.join(DECODERS)}, or module:callable"
+            f"--{part}-decoder {one_line(name)}: no such decoder; specify one of {', '.join(DECODERS)}, or"
+            " module:callable"
         )
     return DECODERS[known](options, part)
 

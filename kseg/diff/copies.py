@@ -156,7 +156,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
     metadata = cluster.own_metadata
     if metadata is None:
         raise OpenError(
-            f"no given log directory has {METADATA_TOPIC}-0; give one of a broker or controller", cluster.paths[0]
+            f"no given log directory has {METADATA_TOPIC}-0; specify one of a broker or controller", cluster.paths[0]
         )
     found: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
     for each in cluster.partitions_of_all(choice):

@@ -64,7 +64,7 @@ def _find_class(name: str | None, option: str) -> TextOf:
     short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
     if short not in _CLASSES:
         raise UsageError(
-            f"{option} {name}: kseg has no such decoder; give one of {', '.join(_CLASSES)}, or a Kafka name of one"
+            f"{option} {name}: kseg has no such decoder; specify one of {', '.join(_CLASSES)}, or a Kafka name of one"
         )
     return _CLASSES[short]
 

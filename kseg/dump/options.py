@@ -136,7 +136,7 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
     """
     if selection.is_control:
         raise UsageError(
-            f"--control can't be used with -o {KCAT}, since only brokers write control records; leave one of them out"
+            f"--control can't be used with -o {KCAT}, since only brokers write control records; omit one of them"
         )
     return selection._replace(is_control=False, is_committed=selection.is_committed or not has_isolation)
 
@@ -146,7 +146,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     if options.key_decoder_class or options.value_decoder_class:
         class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
-        raise UsageError(f"--like prints only text; leave out --like or -o {options.output}")
+        raise UsageError(f"--like prints only text; omit --like or -o {options.output}")
     options.csv.check(options.output)
     if options.only is not None and options.output != "json":
         raise UsageError("--only needs JSON; add -o json, or use --shallow for batches")
@@ -167,9 +167,9 @@ def _check_merging(options: DumpOptions) -> None:
     if not options.is_merged:
         return
     if options.like is not None or options.shallow or options.only == "batches" or options.output == KCAT:
-        raise UsageError(f"--merge prints only records; leave out --like, --shallow, --only batches and -o {KCAT}")
+        raise UsageError(f"--merge prints only records; omit --like, --shallow, --only batches and -o {KCAT}")
     if options.selection.is_followed:
-        raise UsageError("--merge can't order records that will be written later; leave out --follow")
+        raise UsageError("--merge can't order records that will be written later; omit --follow")
     if options.internal_decoder is not None and options.output == "text":
         raise UsageError("--merge doesn't decode internal topics as text; add -o json or -o table")
 
@@ -185,7 +185,7 @@ def _check_redaction(options: DumpOptions) -> None:
     for part in parts:
         if is_read[part]:
             what = "selected by" if part == "headers" else "decoded"
-            raise UsageError(f"--redact {part}: redacted parts can't be {what}; leave one of the options out")
+            raise UsageError(f"--redact {part}: redacted parts can't be {what}; omit one of the options")
     if {"keys", "values"} & set(parts) and (options.key_decoder_class or options.value_decoder_class):
         raise UsageError(
             "--redact can't be used with Kafka's decoder classes; use --key-decoder and --value-decoder instead"
@@ -197,17 +197,17 @@ def _check_rows(options: DumpOptions) -> None:
     has_rows = bool(options.fields) or options.template is not None
     decodes = options.key_decoder is not None or options.value_decoder is not None
     if options.like is not None and (has_rows or decodes or not options.selection.is_everything):
-        raise UsageError("--like prints complete files; leave out --like, or leave out selection, fields and decoders")
+        raise UsageError("--like prints complete files; omit --like, or omit selection, fields and decoders")
     if options.template is not None and (options.fields or options.output != "text"):
-        raise UsageError("--template prints a line of text; leave out --fields and -o")
+        raise UsageError("--template prints a line of text; omit --fields and -o")
     if options.output == KCAT and (options.fields or options.shallow or decodes or options.internal_decoder):
-        raise UsageError(f"-o {KCAT} prints records unchanged; leave out --fields, --shallow and decoders")
+        raise UsageError(f"-o {KCAT} prints records unchanged; omit --fields, --shallow and decoders")
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
-        raise UsageError("--shallow and --only batches don't read records; leave them out to select by records")
+        raise UsageError("--shallow and --only batches don't read records; omit them to select by records")
     if options.fields or options.template is not None:
         from kseg.layouts.record_columns import check_fields, template_program
 
         check_fields(options.fields)
         template_program(options.template or "", "")
     if decodes and (options.internal_decoder or options.key_decoder_class or options.value_decoder_class):
-        raise UsageError("--key-decoder and --value-decoder can't be used with other decoders; leave the others out")
+        raise UsageError("--key-decoder and --value-decoder can't be used with other decoders; omit the others")

@@ -275,9 +275,13 @@ def _directories_to_send(
         if logs:
             sent.append(each._replace(files=logs))
     if internal:
-        problems.note(f"not sent, since a cluster has its own: {_list_first(internal)}; give --topic NAME to send one")
+        problems.note(
+            f"not sent, since a cluster has its own: {_list_first(internal)}; specify --topic NAME to send one"
+        )
     if aside:
-        problems.note(f"not sent, since a broker set them aside: {_list_first(aside)}; give its own PATH to send one")
+        problems.note(
+            f"not sent, since a broker set them aside: {_list_first(aside)}; specify its own PATH to send one"
+        )
     return sent
 
 
@@ -315,7 +319,7 @@ def directory_of(path: StrPath) -> StrPath:
 
 
 def file_path(path: StrPath) -> StrPath:
-    """Return the path as java.io.File shows it: without repeated and trailing slashes, otherwise unchanged."""
+    """Return the path as java.io.File prints it, without repeated and trailing slashes."""
     if not isinstance(path, str):
         return path
     path = re.sub("/+", "/", path)

@@ -457,7 +457,7 @@ def _check_kind(path: Path) -> None:
 def _open_input(path: Path) -> AbstractContextManager[BinaryIO]:
     if str(path) == STANDARD_INPUT:
         if sys.stdin is None:
-            raise UsageError("standard input is closed; give a file, or use a pipe")
+            raise UsageError("standard input is closed; specify a file, or use a pipe")
         return nullcontext(sys.stdin.buffer)
     return os.fdopen(open_regular(path)[0], "rb")
 
@@ -471,13 +471,13 @@ def api_key_of(name: str) -> int:
     for key in REQUESTS:
         if (api_name(key) or "").lower() == name.lower():
             return key
-    raise UsageError(f"{name!r} isn't a Kafka API; give Produce, Fetch, Metadata, ApiVersions, … or a number")
+    raise UsageError(f"{name!r} isn't a Kafka API; specify Produce, Fetch, Metadata, ApiVersions, … or a number")
 
 
 def _api_and_version(text: str) -> tuple[int, int]:
     name, _, version = text.partition(":")
     if not _NUMBER.fullmatch(version):
-        raise UsageError(f"--response-to {text}: this isn't an API and its version; give one such as Fetch:17")
+        raise UsageError(f"--response-to {text}: this isn't an API and its version; specify one such as Fetch:17")
     return api_key_of(name), int(version)
 
 
@@ -486,7 +486,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
     if form is InputForm.CAPTURE:
         if options.response_to is not None:
             raise UsageError(
-                "--response-to needs frames or hexadecimal text; leave it out, since a capture has the requests"
+                "--response-to needs frames or hexadecimal text; omit it, since a capture has the requests"
             )
         capture = Capture(cast(BinaryIO, replay), ports=options.ports, max_frame=options.max_frame)
         yield from capture.items()
@@ -495,7 +495,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
             talk(f"kseg: {report.name}: {plural(capture.unreadable, 'packet')} can't be read")
         return
     if options.ports:
-        raise UsageError("--port needs a capture; leave it out")
+        raise UsageError("--port needs a capture; omit it")
     response_to = None if options.response_to is None else _api_and_version(options.response_to)
     read = read_hex if form is InputForm.HEX else read_frames
     yield from read(replay, max_frame=options.max_frame, response_to=response_to)

@@ -206,7 +206,7 @@ class CellsForm(RecordForm):
         """Note the number of records that were too large."""
         if self._left_out:
             longer = f"longer than {LARGEST_LINE} bytes, too long for a table; use -o json to print them"
-            self.problems.lines.append(f"kseg: {path}: {plural(self._left_out, 'record')} left out, {longer}")
+            self.problems.lines.append(f"kseg: {path}: {plural(self._left_out, 'record')} omitted, {longer}")
         self._left_out = 0
 
 
@@ -313,7 +313,7 @@ def _header_text(header: dict[str, str | None]) -> str:
 
 
 def _cells(members: "Members") -> "dict[str, Cell]":
-    """Return an entry's values by name, without its type; lists and objects as JSON."""
+    """Return the values of an entry by name. Lists and objects are formatted as JSON."""
     return {name: _cell(value) for name, value in members.items() if name != "type"}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TextForm(Form):
-    """Lines of text: the documentation's layout for logs, the latest release's for others, or the layout of --like."""
+    """Prints logs as lines of text, in the layout of the documentation or of the release given by --like."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)

@@ -84,7 +84,7 @@ def explain_file(path: Path) -> Iterator[Item]:
 def _unknown_step(kind: FileKind) -> str:
     if kind is FileKind.LOCK:
         return "a lock file is empty"
-    return "if it is a Kafka file, give its kind: `kseg explain - --input-kind log < {path}`"
+    return "if it is a Kafka file, specify its kind: `kseg explain - --input-kind log < {path}`"
 
 
 def _log_items(path: Path) -> Iterator[Item]:
@@ -293,7 +293,7 @@ class ItemChoice(NamedTuple):
     def of(cls, offset: int | None, position: int | None, number: int | None) -> "ItemChoice":
         """Make a choice. Raises UsageError if more than one is given."""
         if sum(choice is not None for choice in (offset, position, number)) > 1:
-            raise UsageError("give one of --offset, --position, --batch")
+            raise UsageError("specify one of --offset, --position, --batch")
         return cls(offset, position, number)
 
     @property

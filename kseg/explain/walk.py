@@ -186,7 +186,7 @@ class _Walk:
         self.count = 0
 
     def visit(self, grammar: Any, path: str, meaning: str, context: Any, out: list[ExplainedField]) -> Any:
-        """Read a field and add it to `out`, even if it is incomplete; return its value."""
+        """Read a field, add it to `out` even if it is incomplete, and return its value."""
         grammar, _, own_meaning = unwrap(grammar)
         meaning = meaning or own_meaning
         match grammar:

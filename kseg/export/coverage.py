@@ -33,7 +33,7 @@ class Coverage:
 
     @property
     def hull(self) -> OffsetRange | None:
-        """The range from the lowest offset to the highest, if all ranges have both ends, or None without ranges."""
+        """Return the range from the lowest to the highest offset, or None if it isn't known."""
         known = [(part.first, part.end) for part in self.ranges if part.first is not None and part.end is not None]
         return OffsetRange(min(first for first, _ in known), max(end for _, end in known)) if known else None
 
@@ -67,11 +67,11 @@ class Coverage:
         return Coverage(tuple(found))
 
     def holds(self, part: OffsetRange) -> bool:
-        """Return True if these ranges contain all offsets of a range."""
+        """Return True if the ranges cover a given range completely."""
         return not self.missing(part).ranges
 
     def meets(self, part: OffsetRange) -> bool:
-        """Return True if these ranges contain any offset of a range, or the range is empty."""
+        """Return True if the ranges overlap a given range, or if that range is empty."""
         some = Coverage(tuple(each for each in self.ranges if each.end is None or each.count))
         return some.missing(part).ranges != (part,)
 

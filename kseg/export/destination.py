@@ -58,7 +58,7 @@ class Destination(Protocol):
         """Raise SwappedError for another directory, or for a link that has replaced anything since `require_plain`."""
 
     def create(self, name: str) -> Any:
-        """Return a context manager: a new file for bytes, which is durable after a successful end."""
+        """Open a new file that is synced to disk when the context ends successfully."""
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """Return the content of a small file, or its first `most` bytes, or None if it is missing."""
@@ -86,7 +86,7 @@ class Destination(Protocol):
 
 
 def open_destination(url: str, identity: Identity | None = None) -> Destination:
-    """Return the destination at a path or URL; creates nothing yet.
+    """Return the destination for a path or URL without creating it.
 
     identity: the identity that another process of the run has found.
     """
@@ -138,11 +138,11 @@ class LocalDestination:
 
     @property
     def identity(self) -> Identity | None:
-        """The directory's identity, or None before it exists."""
+        """Return the identity of the directory, or None if it doesn't exist yet."""
         return None if self._held is None else self._held.identity
 
     def keep_outside(self, inputs: Iterable[str | None]) -> None:
-        """Check the directory's real location, now and whenever it is opened."""
+        """Check that the directory is still at its original location."""
         places = [each for each in inputs if each is not None]
         check_destination(self.url, places)
         self._inputs = [local for each in places for local in local_places(each)]
@@ -286,7 +286,7 @@ class LocalDestination:
         return aside
 
     def _drop(self, aside: str) -> None:
-        """Remove a temporary file, if possible."""
+        """Delete a temporary file if possible."""
         with suppress(OSError, KsegError):
             self._unlink(aside)
 
@@ -296,7 +296,7 @@ class LocalDestination:
             _repeat(lambda: self._move_aside(self._write_aside(name, content), name))
 
     def _move_aside(self, aside: str, name: str) -> None:
-        """Move a temporary file to its name. Leaves nothing after a failure."""
+        """Rename a temporary file. If this fails, the file is removed."""
         try:
             self._move(aside, name)
         except BaseException:

@@ -272,7 +272,7 @@ def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRan
     if selection.first_time is None and selection.end_time is None:
         return offsets
     if replica.is_remote:
-        raise UsageError("only local files can be searched by time; give offsets", replica.path)
+        raise UsageError("only local files can be searched by time; specify offsets", replica.path)
     first, end = offsets.first, offsets.end
     if selection.first_time is not None:
         found = _offset_of_time(replica, selection.first_time)
@@ -370,7 +370,7 @@ def _ends_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> dict[
 
 
 def _segments_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> Sequence[SegmentSource]:
-    """Return the segments that may hold the offsets, from the one at or below the first to before the end.
+    """Return the segments that may contain offsets in a range.
 
     Segments with new bytes are included: those may have lower offsets.
     """
@@ -416,7 +416,7 @@ def _cut_by_index(
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
-    """Return a position after all batches with offsets below the given one.
+    """Return a position after all batches with lower offsets.
 
     An entry's offset is the first or the last one of its batch or append, depending on the release. So the result is
     the entry after the first one that reaches the offset.

@@ -45,7 +45,7 @@ class PartitionReport:
     topic_id: tells topics of one name apart; None if unknown. is_gone: whether the partition was deleted or its topic
     recreated; exported records stay.
 
-    records_out: records of records_in that were written; control, aborted, superseded, unselected: those left out.
+    records_out: records of records_in that were written; control, aborted, superseded, unselected: those omitted.
     passed_over: further records with the offset of another one. disordered: records with an offset that isn't above all
     previous ones. undecoded: keys and values that don't decode. without_time: records with a timestamp outside of the
     years 1 to 9999, which is null in the table. decoded: counts of keys and values that were to be decoded, of each

@@ -45,7 +45,7 @@ class Tally:
     """Counts of records and offsets.
 
     read: intact records of any kind, each with its own offset. written: the written ones. control, aborted,
-    superseded (not the latest of their key), unselected: those left out. passed_over: further intact records with the
+    superseded (not the latest of their key), unselected: those omitted. passed_over: further intact records with the
     offset of another one. gaps: offsets without a record, as compaction leaves them. holes: other offsets without a
     record, in a log whose offsets don't rise. lost: offsets lost to damage. missed: the first offsets, if the log no
     longer had them when it was read. disordered: records with an offset that isn't above all previous ones. undecoded:

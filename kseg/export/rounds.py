@@ -152,7 +152,7 @@ def _list_again(
     results: Iterable[Result],
     first: Copies,
 ) -> _NewListing:
-    """List partitions again whose logs changed since `before`; results: all existing ones of them.
+    """List the partitions again whose logs have changed since `before`.
 
     first: the run's first listing. If a log has been replaced since then, reading can't continue at a position in it.
     Raises UsageError for copies of different topics.

@@ -100,7 +100,7 @@ class ColumnDecoding:
         return found
 
     def decoded_fields(self) -> dict["Part", pa.Field]:
-        """Return a column for each part, before those of records are divided into their fields."""
+        """Return one column per part, before records are split into fields."""
         typed = self.typed_columns()
         return {
             part: pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
@@ -135,8 +135,8 @@ class ColumnDecoding:
         typed = self.typed_parts()
         if self.is_flat and not typed:
             raise UsageError(
-                "--flatten needs a decoder and its schema: give --value-decoder avro, protobuf or json, and --schema or"
-                " --schema-registry"
+                "--flatten needs a decoder and its schema: specify --value-decoder avro, protobuf or json, and"
+                " --schema or --schema-registry"
             )
         if self.drops_raw and (self.keep_raw is KeptRaw.UNDECODED or not self._decoder_names()):
             raise UsageError("--drop raw needs a decoder, and excludes --keep-raw undecoded")

@@ -23,7 +23,7 @@ Done = TypeVar("Done")
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome(Generic[Done]):
-    """The result of a topic's export, or the error that ended it. destination: the topic's own."""
+    """The result of exporting a topic to `destination`, or the error that stopped the export."""
 
     topic: str
     destination: str
@@ -51,7 +51,7 @@ class TopicOutcomes(Generic[Done]):
 
 
 def is_per_topic(export: Export) -> bool:
-    """Return True if an export writes one table per topic.
+    """Return True if the export writes a separate table for every topic.
 
     Raises UsageError if only one of the destination and the table's name depends on the topic, so that tables of
     several topics would be in one place.

@@ -16,7 +16,7 @@ from kseg.system.files import open_regular
 
 
 class KnownLine(NamedTuple):
-    """Words of a broker that indicate findings.
+    """A message in a broker log that indicates findings.
 
     words: the broker's own; `…` is anything, `{file}`, `{dir}`, `{partition}` and `{offset}` stand for names. ids: of
     the findings, the likeliest first. place: the file or directory to check. under: words that the entry's first line
@@ -391,7 +391,9 @@ def read_broker_log(path: Path) -> Iterator[LogLine]:
             try:
                 yield from _candidates(stream, path)
             except (EOFError, zlib.error) as error:
-                raise UnreadableError(f"can't be decompressed: {reason(error)}; give a complete file", path) from error
+                raise UnreadableError(
+                    f"can't be decompressed: {reason(error)}; specify a complete file", path
+                ) from error
 
 
 def _open_log(path: Path) -> AbstractContextManager[BufferedReader]:

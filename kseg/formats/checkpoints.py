@@ -32,7 +32,7 @@ class PartitionOffset(NamedTuple):
 
 
 class EpochStart(NamedTuple):
-    """An entry of a leader-epoch-checkpoint: a leader epoch and its first offset."""
+    """An entry in a leader-epoch-checkpoint file: a leader epoch and its start offset."""
 
     epoch: int
     start_offset: int

@@ -182,7 +182,7 @@ def checksum_of(magic: int) -> Checksum:
 
 
 def crc_function(magic: int) -> Callable[[bytes | memoryview, int], int]:
-    """Return the checksum function of a magic; it takes bytes and the result for the preceding bytes."""
+    """Return the checksum function for a magic byte. It can continue from a previous checksum."""
     if magic == 2:
         from crc32c import crc32c
 

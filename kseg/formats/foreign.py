@@ -22,7 +22,7 @@ ARCHIVES = (
 )
 """Suffixes of archives; kseg reads some of them."""
 
-_ARCHIVE = "an archive; unpack it, or give its own path"
+_ARCHIVE = "an archive; unpack it, or specify its own path"
 _DELETED = "deleted while a process had it open"
 _NAMES = (
     (r"lost\+found", "the place where `fsck` and `kseg salvage` put recovered files"),
@@ -39,7 +39,7 @@ _NAMES = (
     (r"(.+)\.(?:filepart|partial|crdownload|download|rsync|aria2)", "an interrupted transfer"),
     (r"(.+)(?:~|\.bak|\.orig|\.old|\.save|\.copy|\.[0-9]{8,14})", "a manual copy"),
     (r"(.+?)(?: \([0-9]+\)| - Copy)(\.[a-z]+)?", "a manual copy"),
-    (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed; give its own path if it ends in .gz or .zst, else unpack it"),
+    (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed; specify its own path if it ends in .gz or .zst, else unpack it"),
     (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "a Redpanda file, which kseg doesn't read"),
 )
 """Patterns of names, and descriptions of such files. A pattern's group must be a Kafka name."""

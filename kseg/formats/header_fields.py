@@ -56,7 +56,7 @@ class FixedField(NamedTuple):
         return int.from_bytes(content[start : start + self.size], "big", signed=self.code.islower())
 
     def pack(self, value: int) -> bytes:
-        """Return the bytes of a value. Raises OverflowError if it doesn't fit."""
+        """Encode a value. Raises OverflowError if it doesn't fit in the field."""
         return value.to_bytes(self.size, "big", signed=self.code.islower())
 
     def write(self, content: bytearray, value: int, at: int = 0) -> None:

@@ -195,7 +195,7 @@ def grammar(message: MessageSchema, version: int) -> Construct:
 
 
 def is_tagged(field: Field, version: int) -> bool:
-    """Return True if a field is one of the tagged fields."""
+    """Return True if the field is a tagged field."""
     return version in version_range(field.tagged)
 
 

@@ -269,7 +269,7 @@ class OffsetIndex:
         return self.entry(upper) if upper >= 0 else None
 
     def sanity_problem(self) -> str | None:
-        """Return the problem that a broker's check at start finds, or None if the file passes.
+        """Return the problem that a broker would find at startup, or None if the file passes the check.
 
         A broker treats all complete entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """

@@ -96,7 +96,7 @@ def rebuild(
     interval: int = INDEX_INTERVAL_BYTES,
     states: ProducerStates | None = None,
 ) -> RebuiltIndexes:
-    """Rebuild the indexes of a segment's log, up to its first damage, as recovery makes them.
+    """Rebuild the indexes of a segment, up to the first damage, like the log recovery of a broker.
 
     Args:
         log_file: the segment's log.

@@ -88,7 +88,7 @@ class ProducerTable(Protocol):
         """Set the values of a producer."""
 
     def count_passed(self, producer_id: int) -> tuple[int, int]:
-        """Return the batches and records of a producer that folds have passed since its last `put`."""
+        """Return the batches and records of a producer since the last call of `put`."""
 
     def ids(self) -> list[int]:
         """Return producer ids."""

@@ -30,7 +30,7 @@ class Kind(Enum):
     BYTES = "bytes"
     HEADERS = "headers"
     JSON = "json"
-    """Text that is JSON already; left out if it is null."""
+    """Text that is JSON already; omitted if it is null."""
 
 
 class Column(NamedTuple):
@@ -174,7 +174,7 @@ def check_fields(names: tuple[str, ...]) -> None:
     """Raise UsageError for a name that isn't one of FIELD_NAMES."""
     unknown = [name for name in names if name not in FIELD_NAMES]
     if unknown:
-        raise UsageError(f"--fields: there is no field {unknown[0]}; give some of {', '.join(FIELD_NAMES)}")
+        raise UsageError(f"--fields: there is no field {unknown[0]}; specify some of {', '.join(FIELD_NAMES)}")
 
 
 def _template_program(records: tuple[Template, Template, Template]) -> Program:

@@ -289,7 +289,7 @@ SEQUENCE_WRAPS: Since[bool] = (((0, 11), False), ((2, 1), True))
 
 
 class OptionalWords(NamedTuple):
-    """The text of a number that may be missing."""
+    """Format a number that may be missing."""
 
     missing: str
     present: str

@@ -196,7 +196,7 @@ def raw_program(program: Program) -> Program:
 
 
 def zoned_program(program: Program, zone: Zone) -> Program:
-    """Return the program, changed to show times in a zone."""
+    """Return a copy of the program that prints timestamps in a time zone."""
     return mapped_program(program, lambda template: template._replace(zone=zone)) if zone else program
 
 
@@ -301,7 +301,7 @@ class _Compiler:
 
     def _field(self, name: str, text: str) -> LineField:
         if name not in self._fields:
-            raise UsageError(f"template {text!r}: there is no field {name}; give some of {', '.join(self._fields)}")
+            raise UsageError(f"template {text!r}: there is no field {name}; specify some of {', '.join(self._fields)}")
         return self._fields[name]
 
 

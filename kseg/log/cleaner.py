@@ -115,7 +115,7 @@ class LogOffsets(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """Damage that the cleaner would meet: the base offset of the segment, and the position in its log."""
+    """Damage that would stop the log cleaner."""
 
     base_offset: int
     position: int
@@ -225,7 +225,7 @@ def _stops(
 
 
 def _most_records(to_clean: Sequence[DirtySegment], offsets: int) -> int:
-    """Return the largest possible number of records to clean: their count or, if smaller, the number of offsets."""
+    """Return an upper bound for the number of records to clean."""
     counts = [each.records for each in to_clean if each.records is not None]
     return min(sum(counts), offsets) if len(counts) == len(to_clean) else offsets
 

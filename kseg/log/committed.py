@@ -120,7 +120,7 @@ Span = tuple[int, int]
 _UNKNOWN = (
     "{} from offset {} on {} not yet readable: the outcome of a transaction of producer {} isn't known,"
     " since its marker is lost, and"
-    " the .txnindex can't be read; give another copy of the partition too"
+    " the .txnindex can't be read; specify another copy of the partition too"
 )
 
 

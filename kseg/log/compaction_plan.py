@@ -351,7 +351,7 @@ class BatchCleaner:
 
     @property
     def remaining_count(self) -> int:
-        """The number of remaining records so far."""
+        """Return the number of records kept so far."""
         return self._kept_count + self._table.kept
 
     @property

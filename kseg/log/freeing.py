@@ -160,7 +160,7 @@ def freeable_partition(
     *,
     is_known: bool = False,
 ) -> FreeablePartition:
-    """Return a partition as `plan_freeing` needs it; its problems name segments that can't be read and are left out."""
+    """Return a partition as `plan_freeing` needs it; its problems name segments that can't be read and are omitted."""
     listing = list_partition(partition, ListingSettings(settings))
     return FreeablePartition(
         topic=listing.topic,
@@ -215,7 +215,7 @@ def wanted_of(free: int | Share, partitions: Iterable[FreeablePartition], disk_s
     of = free.of or (ShareOf.DISK if disk_size else ShareOf.LOGS)
     whole = disk_size if of is ShareOf.DISK else sum(each.size for each in partitions)
     if of is ShareOf.DISK and not whole:
-        raise UsageError("--free disk:N%: the system doesn't report the size of the disk; give a size in bytes")
+        raise UsageError("--free disk:N%: the system doesn't report the size of the disk; specify a size in bytes")
     return SpaceTarget(-(-free.percent * whole // 100), free.percent, of, whole)
 
 

@@ -187,7 +187,7 @@ def parse_target_time(text: str, zone: tzinfo) -> int | SpecialTime:
     if re.fullmatch("-[0-9]{1,19}", text):
         if int(text) not in SPECIAL_TIME_OF_CODE:
             codes = ", ".join(f"{code} {special}" for code, special in SPECIAL_TIME_OF_CODE.items())
-            raise UsageError(f"{text}: this isn't one of Kafka's special timestamps; give one of {codes}")
+            raise UsageError(f"{text}: this isn't one of Kafka's special timestamps; specify one of {codes}")
         return SPECIAL_TIME_OF_CODE[int(text)]
     return parse_time(text, zone)
 
@@ -506,7 +506,7 @@ def parse_field(text: str) -> RecordField:
         return RecordField(text)
     if text.startswith(_HEADER):
         return RecordField("header", text.removeprefix(_HEADER))
-    raise UsageError(f"--field {text!r}: no such field; give key, value or header:NAME")
+    raise UsageError(f"--field {text!r}: no such field; specify key, value or header:NAME")
 
 
 def record_bytes(answer: Lookup, field: RecordField) -> bytes:

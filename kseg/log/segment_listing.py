@@ -90,7 +90,7 @@ class SegmentListing(NamedTuple):
 
     @property
     def age_timestamp(self) -> int:
-        """The timestamp that gives a segment's age: the largest or, without any, the time of the log's last write.
+        """Return the timestamp that determines the age of the segment.
 
         Source: LogSegment.largestTimestamp.
         """

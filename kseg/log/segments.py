@@ -143,7 +143,7 @@ def swapped_in(
 
 
 def complete_swaps(names: Iterable[tuple[FileKind, int, str]]) -> list[int]:
-    """Return the base offsets of the logs to swap in, by kinds, base offsets and suffixes of files."""
+    """Return the base offsets of the logs that a broker would swap in at startup."""
     names = list(names)
     unfinished = min((base for _, base, suffix in names if suffix == CLEANED), default=None)
     swaps = sorted(base for kind, base, suffix in names if kind is FileKind.LOG and suffix == SWAP)
@@ -151,7 +151,7 @@ def complete_swaps(names: Iterable[tuple[FileKind, int, str]]) -> list[int]:
 
 
 class RollReason(StrEnum):
-    """The reason why a segment was closed and the next one started."""
+    """The reason why a segment was rolled."""
 
     ACTIVE = "active"
     SIZE = "size"

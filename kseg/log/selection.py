@@ -68,11 +68,10 @@ class Selection(NamedTuple):
             if number is not None and not (LEAST if name in _MAY_BE_BELOW_0 else 0) <= number <= MOST:
                 raise UsageError(f"{name} {number}: this number isn't valid here")
         if self.sample is not None and not 0 < self.sample <= 1:
-            raise UsageError(f"sample {self.sample}: this isn't a share; give one such as 0.01")
+            raise UsageError(f"sample {self.sample}: this isn't a share; specify one such as 0.01")
         if self.is_committed and self.is_control:
             raise UsageError(
-                "--control can't be used with --isolation read_committed, which hides control"
-                " records; leave one of them out"
+                "--control can't be used with --isolation read_committed, which hides control records; omit one of them"
             )
         return self
 
@@ -149,7 +148,7 @@ class Selection(NamedTuple):
         )
 
     def record_filter(self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST) -> RecordFilter | None:
-        """Return the criteria for records, or None if headers of batches are enough. The first `skip` are left out."""
+        """Return the criteria for records, or None if headers of batches are enough. The first `skip` are omitted."""
         wanted = RecordFilter(
             self.first_offset,
             min(self.last_offset, last_offset),
@@ -226,7 +225,7 @@ def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -
         elif name in SelectionOptions.__annotations__ and name in Selection._fields:
             criteria[name] = value
         elif name != "tz":
-            raise UsageError(f"{name}: no such option; give one of {', '.join(SelectionOptions.__annotations__)}")
+            raise UsageError(f"{name}: no such option; specify one of {', '.join(SelectionOptions.__annotations__)}")
     return selection._replace(**criteria).check()
 
 
@@ -245,7 +244,7 @@ def _header_of(name: str, value: str | bytes | None) -> tuple[bytes, bytes | Non
 
 def _is_committed(isolation: str) -> bool:
     if isolation not in ISOLATION_LEVELS:
-        raise UsageError(f"isolation {isolation!r}: no such level; give {' or '.join(ISOLATION_LEVELS)}")
+        raise UsageError(f"isolation {isolation!r}: no such level; specify {' or '.join(ISOLATION_LEVELS)}")
     return isolation == ISOLATION_LEVELS[1]
 
 
@@ -291,7 +290,7 @@ def _share(sample: float | None) -> int | None:
 
 
 def parse_bytes(text: str) -> bytes:
-    """Parse bytes: `hex:00ff`, `base64:AP8=`, or text in UTF-8.
+    """Parse bytes given as hex (`hex:00ff`), base64 (`base64:AP8=`) or UTF-8 text.
 
     Raises UsageError if `hex:` or `base64:` isn't followed by valid digits.
     """
@@ -321,7 +320,7 @@ def parse_share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise UsageError(f"--sample {text}: this isn't a share; give one such as 0.01 or 1%")
+        raise UsageError(f"--sample {text}: this isn't a share; specify one such as 0.01 or 1%")
     return share
 
 

@@ -74,7 +74,7 @@ class Selector:
         return self._segments.get(path.name)
 
     def may_hold(self, path: Path) -> bool:
-        """Return True if a log may have wanted records, by its name, the next log's name, and its largest timestamp."""
+        """Return True if a log may contain selected records, judging by its name and its largest timestamp."""
         segment = self.segment(path)
         if segment is None:
             return True

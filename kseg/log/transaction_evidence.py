@@ -218,11 +218,11 @@ def outcome_text(transaction: Transaction) -> str:
     if transaction.outcome is Outcome.UNKNOWN and not transaction.is_open:
         return (
             "unknown: it ended in a damaged part of the log, since a producer snapshot no longer has it; the segment's"
-            " .txnindex, which would list an abort, can't be read; give another copy of the partition"
+            " .txnindex, which would list an abort, can't be read; specify another copy of the partition"
         )
     if transaction.outcome is Outcome.UNKNOWN:
         return (
-            "unknown: its marker may be in a damaged part of the log; give another copy of the partition,"
+            "unknown: its marker may be in a damaged part of the log; specify another copy of the partition,"
             " or the segment's"
             " .txnindex and a later producer snapshot"
         )

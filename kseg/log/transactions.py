@@ -365,7 +365,7 @@ class CoordinatorView:
 def coordinator_history(
     partition: PartitionLog, is_wanted: Callable[[CoordinatorTransaction], bool]
 ) -> Iterator[CoordinatorTransaction]:
-    """Yield one partition's states of the wanted transactional ids, in the order of the log.
+    """Yield the states of the requested transactional ids in log order.
 
     Unreadable records are skipped. Raises OpenError if a log can't be opened.
     """

@@ -460,7 +460,7 @@ class _Pieces(Generic[Stored]):
         return size
 
     def end_bytes(self) -> None:
-        """Add the joined bytes to the pieces."""
+        """Append the merged bytes to the list."""
         if self._bytes:
             self.done.append(bytes(self._bytes))
             self._bytes.clear()

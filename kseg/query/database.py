@@ -179,7 +179,7 @@ class DuckdbSource(ds.Dataset):
     """A table. DuckDB doesn't filter its rows again: the source must apply the condition."""
 
     def __init__(self, schema: pa.Schema, open_scan: OpenScan, log: QueryLog) -> None:
-        """Take the columns, the function that reads them, and the log of errors."""
+        """Initialize with the columns, the function that reads them, and the error log."""
         self._schema = schema
         self._open_scan = open_scan
         self._log = log

@@ -94,7 +94,7 @@ class RecordScan:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records with the wanted columns, partition by partition, in their logs' order.
 
-        Damaged parts are left out, and noted in the log. Raises DisorderedError.
+        Damaged parts are omitted, and noted in the log. Raises DisorderedError.
         """
         found = self._filter_rows()
         yield from islice(found, 1)  # immediately: a LIMIT may need no more
@@ -287,7 +287,7 @@ def _array(column: Column[Any], rows: Sequence[Any]) -> pa.Array:
 
 
 def _microseconds(milliseconds: object) -> int | None:
-    """Return a time in microseconds, or None for none, or if it doesn't fit."""
+    """Convert a timestamp to microseconds. Returns None if it is missing or out of range."""
     is_held = isinstance(milliseconds, int) and 0 <= milliseconds <= MOST_MILLISECONDS
     return milliseconds * 1000 if isinstance(milliseconds, int) and is_held else None
 

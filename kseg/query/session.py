@@ -225,7 +225,7 @@ class QuerySession:
                     raise
 
     def _interruptible(self, work: Callable[[], Any]) -> Any:
-        """Return the result of DuckDB's work in a separate thread: in this one, Ctrl-C would have to wait for it."""
+        """Run a DuckDB query in a separate thread, because Ctrl-C couldn't interrupt it otherwise."""
         coming: Future[Any] | None = None
         try:
             with Uninterrupted():  # or work might begin unnoticed

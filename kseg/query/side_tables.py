@@ -85,7 +85,7 @@ class QueriedDirectories:
 
 
 def tables_of(directories: QueriedDirectories) -> list[RowTable]:
-    """Return the tables; nothing is read before a query."""
+    """Return the tables without reading any data."""
     return [
         RowTable("batches", columns_of(BATCHES), _Batches(directories)),
         *(RowTable(f"{by}s", columns_of(_listing(by)), _ListingRows(directories, by)) for by in _LISTED),
@@ -220,7 +220,7 @@ class _Transactions:
 
 @dataclass(frozen=True, slots=True)
 class _TransactionalIds:
-    """The coordinators' state of each transactional id."""
+    """The table of transactional ids and their coordinator state."""
 
     directories: QueriedDirectories
 
@@ -405,7 +405,7 @@ def _merge(merged: dict[str, pa.DataType], name: str, kind: pa.DataType) -> None
 
 
 def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a common type for the fields of the same name in two messages."""
+    """Return the common type of two fields that have the same name."""
     if one == other:
         return one
     if pa.types.is_list(one) and pa.types.is_list(other):

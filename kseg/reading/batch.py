@@ -104,7 +104,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch belongs to a transaction."""
+        """Return True if the batch is part of a transaction."""
         return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL_MASK)
 
     @property
@@ -264,7 +264,7 @@ class Batch:
 
     @property
     def attributes(self) -> int:
-        """Codec, timestamp type and flags, as in the header."""
+        """Return the codec, timestamp type and flags from the header."""
         return self.header.attributes
 
     @property
@@ -309,7 +309,7 @@ class Batch:
 
     @property
     def is_transactional(self) -> bool:
-        """True if it belongs to a transaction."""
+        """Return True if the batch is part of a transaction."""
         return self.header.is_transactional
 
     @property
@@ -340,7 +340,7 @@ class Batch:
         return self.last_offset + 1
 
     def compute_crc(self) -> int:
-        """Compute the checksum of its bytes: CRC-32C from the attributes on, in v0 and v1 CRC-32 from the magic on."""
+        """Compute the checksum of the batch: CRC-32C in v2, and CRC-32 in v0 and v1."""
         if self.is_legacy:
             return crc32(self.raw[MAGIC_POSITION:])
         return kernel.load().crc32c(memoryview(self.raw)[BATCH_ATTRIBUTES.position :])
@@ -390,7 +390,7 @@ class Batch:
         reader = kernel.load().Renderer(_PRINTING_NOTHING, kernel.load().Output(len, 0))
         reader.render(memoryview(self.raw), rows, 0, 1, self.position, bodies)
         for problem in reader.problems:
-            return BatchProblem(problem.problem, f"{plural(problem.records_read, 'record')} can be read")
+            return BatchProblem(problem.problem, f"only {plural(problem.records_read, 'record')} can be read")
         return None
 
     @cached_property
@@ -420,9 +420,9 @@ class Batch:
 
 
 def check_on_damage(on_damage: OnDamage) -> None:
-    """Raise UsageError for an invalid `on_damage`."""
+    """Raise UsageError if `on_damage` is invalid."""
     if on_damage not in ("raise", "skip") and not callable(on_damage):
-        raise UsageError(f'on_damage is {on_damage!r}; give "raise", "skip" or a function that takes a Damage')
+        raise UsageError(f'on_damage is {on_damage!r}; specify "raise", "skip" or a function that takes a Damage')
 
 
 def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:

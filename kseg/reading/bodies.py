@@ -133,7 +133,7 @@ def _in_threads(items: Iterator[Run | Damage], bounds: BodyBounds, workers: int)
 
 
 class _Work(NamedTuple):
-    """A piece, the `free` bytes allowed to its bodies, and its result, present or future."""
+    """A piece of a log that is being decompressed, and its current or future result."""
 
     piece: Slice | Damage
     free: int

@@ -415,7 +415,7 @@ class LogFile:
         return self._blocks.unreadable_in(start, end)
 
     def pieces(self, position: int, size: int) -> Iterator[bytes]:
-        """Yield bytes of the file in pieces, small ones first, since the first few bytes are often enough."""
+        """Yield the bytes of the file in growing pieces, because the first few bytes are often enough."""
         end = position + size
         piece_size = SMALL_PIECE
         while position < end:

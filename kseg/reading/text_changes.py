@@ -194,7 +194,7 @@ _REPLACED = "�".encode()
 
 
 def is_replaced(first: bytes) -> bool:
-    """Return True if bytes that aren't UTF-8 were replaced by U+FFFD, so that the originals are lost."""
+    """Return True if invalid UTF-8 was replaced by U+FFFD, which can't be undone."""
     return _REPLACED in first and _is_utf8(first)
 
 

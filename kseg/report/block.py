@@ -22,7 +22,7 @@ class Weight(StrEnum):
 
 
 class Sentence(NamedTuple):
-    """A sentence with numbers, and the command that shows the same or more, or None if there isn't one."""
+    """A sentence about the data, and the command that shows more details, or None if there isn't one."""
 
     sentence: str
     command: str | None = None
@@ -132,7 +132,7 @@ def sorted_verdicts(blocks: Sequence[Block]) -> list[tuple[Block, Sentence]]:
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """The complete report; is_well: whether no finding is an error or a warning."""
+    """A complete report. `is_well` is True if there are no errors or warnings."""
 
     about: About
     summary: tuple[SummaryPart, ...]

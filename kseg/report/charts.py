@@ -62,7 +62,7 @@ def line(x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def picture(height: float, title: str, parts: Iterable[str]) -> str:
-    """Return a complete picture; its title is its text for screen readers."""
+    """Return a complete image. The title is used as the text for screen readers."""
     size = f'viewBox="0 0 {WIDTH} {number(height)}" width="{WIDTH}" height="{number(height)}"'
     font = f'font-family="system-ui, sans-serif" font-size="{FONT_SIZE}"'
     return f'<svg {size} {font} role="img" aria-label="{escape_text(title)}">{"".join(parts)}</svg>'
@@ -225,7 +225,7 @@ def squarify(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]:
 
 
 def _worst(row: Sequence[Tile], side: float, scale: float) -> float:
-    """Return the worst ratio of length to width in a row of tiles."""
+    """Return the worst aspect ratio in a row of tiles."""
     total = scale * sum(each.size for each in row)
     sizes = [scale * row[0].size, scale * row[-1].size]
     if not side or not total or not min(sizes):
@@ -249,7 +249,7 @@ _MOST_COLUMN_LABELS = 7
 
 
 class Series(NamedTuple):
-    """Values over time: a name, and pairs (time, value); a value lasts up to the next time."""
+    """A time series. A value applies until the next timestamp."""
 
     name: str
     points: Sequence[tuple[int, float]]
@@ -328,7 +328,7 @@ def columns(title: str, bins: Sequence[Bin], text: Callable[[float], str], axis:
 
 
 def week_map(title: str, values: Sequence[float], text: Callable[[float], str]) -> str:
-    """Return a picture of the hours of a week, Monday's first: higher values are darker."""
+    """Draw a heat map of the hours of a week, starting on Monday."""
     most = max(values, default=0) or 1
     left, top, wide, high = 34, 4, (WIDTH - 40) / 24, 17
     parts, cells = [], []

@@ -87,7 +87,7 @@ def survey(
     on_read: OnRead | None = None,
     on_unread: OnUnread | None = None,
 ) -> Iterator[PartitionSurvey]:
-    """Yield each partition of a plan, in order; arguments as for `examine`."""
+    """Yield the partitions of a plan in order. The arguments are the same as for `examine`."""
     orders = examination_orders(plan, settings, on_unread=on_unread)
     work = partial(_survey_partition, settings)
     return share_orders(work, orders, reading_cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
@@ -342,7 +342,7 @@ class PlacedRecord(NamedTuple):
 
 
 class PlacedKey(NamedTuple):
-    """A key with many records, and the partition that has most of these."""
+    """A key with many records, and the partition that contains most of them."""
 
     key: KeySums
     partition: PartitionFacts
@@ -477,7 +477,7 @@ class ReportFacts:
         ]
 
     def answering(self, topic: TopicFacts) -> list[PartitionFacts]:
-        """Return the partitions of a topic, each by its first copy in the report."""
+        """Return one copy of every partition of a topic."""
         found = [self._first_copy(each) for each in self.replicas if each.topic == topic.name]
         return [facts for facts in found if facts is not None]
 
@@ -502,7 +502,7 @@ class ReportFacts:
 
     @property
     def log_dirs(self) -> list[Path]:
-        """Directories that contain partitions."""
+        """Directories that contain at least one partition."""
         return list(dict.fromkeys(each.log_dir for each in self.partitions))
 
 

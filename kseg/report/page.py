@@ -313,7 +313,7 @@ def _cell(place: int, column: CellColumn, value: str | int | float | None, zone:
 
 
 def _bar(share: float) -> str:
-    """Return a share as a bar, next to its number."""
+    """Render a percentage as a bar next to the number."""
     width = number(_BAR_WIDTH * min(max(share, 0.0), 1.0))
     size = f'width="{_BAR_WIDTH}" height="8" viewBox="0 0 {_BAR_WIDTH} 8"'
     return f'<svg {size} aria-hidden="true"><rect class="c0" width="{width}" height="8" fill="{COLORS[0]}"/></svg> '
@@ -333,7 +333,7 @@ _LINE_MARKS = {Weight.BAD: "!!", Weight.WATCH: " !", Weight.PLAIN: "  "}
 def check_place(output: str, file: Path | None) -> None:
     """Raise UsageError if a page would be written to a terminal."""
     if output == "html" and file is None and sys.stdout.isatty():
-        raise UsageError("a terminal can't show an HTML page; give --to report.html, or -o text")
+        raise UsageError("a terminal can't show an HTML page; specify --to report.html, or -o text")
 
 
 def write_report(report: DiskReport, output: str, file: NewFile | None, zone: tzinfo) -> int:
@@ -355,7 +355,7 @@ def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
 
 
 def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
-    """Yield the summary, then the other verdicts, most important first, each with its command."""
+    """Yield the summary, followed by the remaining verdicts in order of importance."""
     yield f"{escaped_text(report.about.title)}\nread: {report.about.read}\n"
     for part in report.summary:
         yield f"\n{part.title}\n"

@@ -37,7 +37,7 @@ def summary_of(known: ReportFacts, about: About, blocks: Sequence[Block], unread
         SummaryPart("problems", "Problems", tuple(_problems(blocks))),
         SummaryPart("space", "Usage", tuple(_space(known, by_id["bytes"]))),
         SummaryPart("forecast", "Forecast", tuple(_forecast(by_id["forecast"]))),
-        SummaryPart("unread", "Not examined", tuple(map(Sentence, _describe_unread(known, about, unread)))),
+        SummaryPart("unread", "Scope", tuple(map(Sentence, _describe_unread(known, about, unread)))),
         SummaryPart("now", "As of", tuple(map(Sentence, _now(known, about)))),
     )
 

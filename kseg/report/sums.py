@@ -27,7 +27,7 @@ from kseg.times import duration_text, time_text
 
 
 class TimeStretch(NamedTuple):
-    """A stretch of time: its start, milliseconds since 1970; and its batches, their records and bytes."""
+    """An interval of time with its start (in milliseconds since 1970) and the data written in it."""
 
     start: int
     batches: int
@@ -75,7 +75,7 @@ class TimeSums:
         return found
 
     def stretches(self) -> Iterator[TimeStretch]:
-        """Yield the stretches in order, without empty ones."""
+        """Yield all non-empty intervals in order."""
         for number, sums in sorted(self.sums.items()):
             yield TimeStretch(number * self.step, *sums)
 
@@ -250,7 +250,7 @@ def rate_text(size: float, milliseconds: int) -> str:
 
 
 def moment_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """Return a time to the minute, such as `2026-11-24 12:00`; beyond the year 9999 as `time_text`."""
+    """Format a timestamp to the minute, such as `2026-11-24 12:00`."""
     try:
         moment = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:

@@ -164,7 +164,7 @@ class _Build:
     def _end_transaction(self, control_type: ControlType) -> None:
         settings = self._settings
         if not settings.is_transactional:
-            raise RecordError("there is no transaction to end; give a producer id, and make batches transactional")
+            raise RecordError("there is no transaction to end; specify a producer id, and make batches transactional")
         self._flush()
         self._is_base_open = False
         builder = RecordsBuilder(

@@ -96,7 +96,8 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
     found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
     if not found:
         raise OpenError(
-            f"has no {METADATA_TOPIC}-0; give the broker's metadata.log.dir, or the log directory that has it", paths[0]
+            f"has no {METADATA_TOPIC}-0; specify the broker's metadata.log.dir, or the log directory that has it",
+            paths[0],
         )
     copies = list(map(_measure, (whole_log(found[0]), *found[0].places[1:])))
     whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
@@ -104,7 +105,7 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         offset = copies[0].found.missing_before
         reason = "has no complete record" if offset is None else f"lacks the records before offset {offset}"
         raise DamagedError(
-            f"{reason}, and no checkpoint has them; give another broker's copy", copies[0].partition.path
+            f"{reason}, and no checkpoint has them; specify another broker's copy", copies[0].partition.path
         )
     return whole
 
@@ -132,7 +133,7 @@ def _checkpoint_end(found: ClusterMetadata) -> tuple[int, int]:
 
 
 def _segments_from(partition: PartitionLog, offset: int) -> Sequence[SegmentFiles]:
-    """Return the segments that have this offset or later ones."""
+    """Return the segments that contain this offset or later offsets."""
     return partition.segments[partition.floor_slot(offset) or 0 :]
 
 
@@ -386,7 +387,9 @@ def parse_endpoint(text: str) -> VoterEndpoint:
     """Parse `CONTROLLER://host:9093`: the listener's name, host and port. Raises UsageError for anything else."""
     match = _ENDPOINT.fullmatch(text)
     if match is None or int(match[3]) >= 1 << 16 or not text.isascii():
-        raise UsageError(f"{text!r} isn't an endpoint; give LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093")
+        raise UsageError(
+            f"{text!r} isn't an endpoint; specify LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093"
+        )
     return VoterEndpoint(match[1], match[2].removeprefix("[").removesuffix("]"), int(match[3]))
 
 
@@ -433,7 +436,7 @@ def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: 
 
 def _about_endpoint(*, is_dynamic: bool) -> str:
     if is_dynamic:
-        return "the quorum is dynamic; give the new controller's address by --endpoint CONTROLLER://HOST:PORT"
+        return "the quorum is dynamic; specify the new controller's address by --endpoint CONTROLLER://HOST:PORT"
     return "the quorum is static, and controller.quorum.voters has its controllers' addresses; leave --endpoint out"
 
 

@@ -47,7 +47,7 @@ _LARGEST_FILE = 256 << 20
 
 
 class RedactSettings(NamedTuple):
-    """Settings of a redaction: its key, the kinds of kept names, and the coordinators' numbers of partitions.
+    """Settings for redacting files: the key, the kinds of names to keep, and the partition counts of coordinators.
 
     is_key_known: whether somebody has the key, and can go on with a run that was stopped.
     """
@@ -174,7 +174,7 @@ def _topic_of(source: Path, entries: Sequence["os.DirEntry[str]"]) -> str | None
     if found is not None and found.layout in (TierLayout.AIVEN, TierLayout.CONFLUENT):
         layout = f"{found.layout}'s remote tier"
         raise UsageError(
-            f"belongs to {layout}, which kseg can't redact; leave it out, or redact the output of `kseg salvage`",
+            f"belongs to {layout}, which kseg can't redact; omit it, or redact the output of `kseg salvage`",
             source,
         )
     if found is not None:

@@ -58,7 +58,7 @@ _WORDS = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Names:
-    """Replaces names: the same becomes the same in every file, and what differs, differs.
+    """Replaces names consistently: the same name always gets the same substitute.
 
     A group or transactional id stays in its partition: its hash leads to the same one. Signs such as dots and slashes
     stay, so that topics, addresses and principals are legal still.

@@ -209,7 +209,7 @@ def _write_log(path: Path, pieces: Iterable[Extent | LostEnd], *, keep_cache: bo
 
 
 def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path) -> None:
-    """Write a segment's indexes as a broker rebuilds them. Raises WriteError if the log isn't intact."""
+    """Rebuild the indexes of a segment like a broker would. Raises WriteError if the log isn't intact."""
     with LogFile(log) as log_file:
         indexes = rebuild(log_file, base, states=states)
         if indexes.damage is not None:
@@ -381,7 +381,7 @@ def _salvage_once(
 
 
 def _written_for(plan: Salvage, targets: SalvageTargets) -> Iterator[Path]:
-    """Yield the directories that a partition gets."""
+    """Yield the directories to create for a partition."""
     if targets.directory is not None:
         yield from (targets.directory / plan.name, targets.directory / LOST_AND_FOUND / plan.name)
     if targets.diverged is not None:

@@ -321,7 +321,7 @@ class _Search:
 
 
 def _fits(window: bytes, at: int, size: int) -> bool:
-    """Return True if the count of records, or the key's length, is possible in a batch of this size."""
+    """Return True if the record count or key length is plausible for a batch of this size."""
     magic = window[at + MAGIC_POSITION]
     if magic == 2:
         return 0 <= BATCH_RECORDS_COUNT.read(window, at) <= size * 1000

@@ -378,7 +378,7 @@ class AbandonedBatches(NamedTuple):
 
 
 def _is_loss(found: FoundLoss) -> bool:
-    """Return True if a loss counts: the unwritten end of the last segment doesn't."""
+    """Return True if a loss is real. Unwritten space at the end of the last segment isn't."""
     reason = found.loss.reason
     if reason in set(DamageKind):
         reason = id_of_damage(DamageKind(reason), is_last=not was_closed(found.log))

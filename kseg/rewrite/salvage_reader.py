@@ -239,7 +239,7 @@ class _ReplicaReading:
         self._begin_extent()
 
     def _begin_extent(self) -> None:
-        """Begin a new extent: the next batch isn't the neighbour of the last one."""
+        """Start a new extent, because the next batch doesn't follow the previous one."""
         self._follows_loss = True
         self._lost_from = self._last_offset + 1 if self._lost_from is None else self._lost_from
         self._fold.position_bound = _NOWHERE
@@ -301,7 +301,7 @@ class _ReplicaReading:
         self._fold.position_bound = MOST
 
     def _add(self, extent: Extent) -> None:
-        """Join an extent to the last one, if it continues it."""
+        """Merge an extent with the previous one if they are adjacent."""
         join = self._join
         if join is not None and not self._follows_loss and extent.first_offset == join.last.last_offset + 1:
             join.add(extent)
@@ -315,7 +315,7 @@ class _ReplicaReading:
 
 
 def _was_compacted(header: BatchHeader) -> bool:
-    """Return True if a batch shows that compaction has rewritten it."""
+    """Return True if the batch has been rewritten by compaction."""
     if header.magic < 2 or header.base_offset is None or header.records_count is None:
         return False
     is_sparse = header.records_count < header.last_offset - header.base_offset + 1

@@ -19,7 +19,7 @@ from kseg.system.placed_path import Placement
 
 
 class UndoneLog(NamedTuple):
-    """A log that was changed as text, the change, and a copy of its former state."""
+    """A log that was modified as text, and a copy with the modification undone."""
 
     log: Path
     what: str
@@ -94,7 +94,7 @@ class _Undoing:
         self.position = 0
 
     def whole_batches(self) -> Iterator[bytes]:
-        """Yield the batches that are intact as stored, or without CRs before LFs if that is the change."""
+        """Yield the intact batches, with the line endings restored if they were changed."""
         batches = ChangedBatches(self._pieces(), self._trials, has_crs=not self._change.steps)
         while (batch := batches.take()) is not None:
             yield batch
@@ -137,7 +137,7 @@ class _Undoing:
 
 
 def _decode(batches: ChangedBatches) -> Iterator[bytes]:
-    """Yield the batches of a stream, and the bytes between and after them."""
+    """Yield the batches of a stream and the bytes between them."""
     while (batch := batches.take() or batches.skip(1 << 62)) is not None:
         yield batch
     yield from _rest(batches)

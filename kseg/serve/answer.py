@@ -30,7 +30,7 @@ MOST_CLIENT_ID = 40
 
 
 class RefusedError(KsegError):
-    """A request without answer: its connection is closed, as a broker does."""
+    """Raised if the connection has to be closed without a response, as a broker would do."""
 
 
 class Answered(NamedTuple):

@@ -229,7 +229,7 @@ class Client:
         return False
 
     async def _is_there(self, records: StoredRecords, *, is_same: bool) -> bool:
-        """Return True if a log still has an answer's records; reads it only if the file has changed."""
+        """Return True if a log still contains the records of a response."""
         return is_same or await asyncio.get_running_loop().run_in_executor(self._shared.workers, records.are_there)
 
     async def _send_stored(self, records: StoredRecords) -> None:

@@ -319,7 +319,7 @@ def tls_reason(error: ssl.SSLError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """The encryption of connections and the log-in of clients; neither by default."""
+    """TLS and authentication settings. Both are off by default."""
 
     tls: ServerTls | None = None
     logins: Logins | None = None

@@ -69,7 +69,7 @@ def _odd_nulls(piece: Slice) -> dict[int, Damage]:
 
 
 def _problems(piece: Slice) -> dict[int, Damage]:
-    """Return the damages of a slice that looks unusual: all of its records are parsed."""
+    """Return the damages in a slice by parsing all of its records."""
     run = piece.run
     columns = kernel.load().columns(
         run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, None, piece.first
@@ -106,7 +106,7 @@ def _part(run: Run, first: int, last: int) -> Iterator[Run]:
 
 
 class StrayBatch(NamedTuple):
-    """A batch that is left out: its position, its bytes, and the reason."""
+    """A batch that is omitted: its position, its bytes, and the reason."""
 
     position: int
     size: int
@@ -234,7 +234,7 @@ class Unsent(NamedTuple):
 
 
 class FetchPlan(NamedTuple):
-    """Ranges of a log to send, in file order, with their first offset and the next one after them.
+    """Ranges of a log to send, in file order, with their offsets.
 
     mends: changed bytes in them, by position.
     """

@@ -119,7 +119,7 @@ class FetchSessions:
         return FetchView(list(asked.values()), session_id, epoch, is_by_id=is_by_id)
 
     def remember_answer(self, view: FetchView, parts: Sequence[Fields]) -> Answer | ErrorCode:
-        """Remember an answer, a part per partition of the view; leave out parts without news for the client."""
+        """Remember an answer, a part per partition of the view; omit parts without news for the client."""
         pairs = list(zip(view.partitions, parts, strict=True))
         told = [asked.after_answer(part) for asked, part in pairs]
         with self._lock:

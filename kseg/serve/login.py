@@ -155,7 +155,7 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
         found[name] = password
     if not 0 < len(found) <= MOST_USERS:
         raise UsageError(
-            f"{path}: the file has {plural(len(found), 'user')}; give 1 to {MOST_USERS}, one line USER:PASSWORD each"
+            f"{path}: the file has {plural(len(found), 'user')}; specify 1 to {MOST_USERS}, one line USER:PASSWORD each"
         )
     return found
 

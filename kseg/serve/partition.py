@@ -282,7 +282,7 @@ class _Place(NamedTuple):
 
 
 class ServedPartition:
-    """One partition; safe for several threads.
+    """A partition that can be read from several threads.
 
     topic, number: as clients name it. listed: its listed directory; None for a partition that isn't here and is served
     as an empty one.

@@ -179,7 +179,7 @@ class Server:
 
 
 def _allowed_connections(most: int) -> int:
-    """Return `most`, or the limit by open files, which is raised as far as the system allows."""
+    """Return the maximum number of connections, after raising the limit of open files if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * most + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -263,7 +263,7 @@ class Serving:
     security: Security
 
     def run(self, served: ServedCluster) -> int:
-        """Serve; return the command's exit status, or 0.
+        """Run the server and return the exit status.
 
         Raises ServeError if the address can't be listened at, UsageError if the command can't be started.
         """

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Step(NamedTuple):
-    """The progress of an answer: its bytes in memory, and whether it can safely be started again."""
+    """The state of a response: its size in memory, and whether it can be restarted."""
 
     size: int = 0
     may_begin_again: bool = True
@@ -59,7 +59,7 @@ def run_at_once(steps: Steps[T]) -> T:
 
 
 class Usage:
-    """The recent work of a client's connection: seconds at the workers, which count less with time."""
+    """The recent CPU time of a connection. Older work has less weight."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         """Begin as a new client; clients with little use go first."""
@@ -224,7 +224,7 @@ class Holder(Protocol):
     """The owner of counted bytes, which can be made to give them up."""
 
     def make_way(self, why: str) -> None:
-        """End, and give the bytes back soon."""
+        """End, and specify the bytes back soon."""
 
 
 class _Waiting(NamedTuple):
@@ -236,7 +236,7 @@ class _Waiting(NamedTuple):
 
 
 class Room:
-    """Bytes that connections hold together. At the limit, the longest holder is closed.
+    """The memory used by all connections. When the limit is reached, the largest one is closed.
 
     Holders that wait for the server itself are spared while there are others. Of the waiting holders, the one that
     wants the fewest bytes goes first. It alone checks: hundreds of checks would delay clients.

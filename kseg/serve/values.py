@@ -259,7 +259,7 @@ class KnownPlans:
     """The plans that were made or used last; safe for several threads."""
 
     def __init__(self, most: int = MOST_PLANS) -> None:
-        """Begin without plans; keep at most `most`."""
+        """Initialize an empty cache with at most `most` plans."""
         self._most = most
         self._lock = Lock()
         self._plans: OrderedDict[tuple[str, FetchBounds], Planned] = OrderedDict()
@@ -279,7 +279,7 @@ class KnownPlans:
         return None
 
     def keep(self, partition: str, bounds: FetchBounds, planned: Planned) -> None:
-        """Keep a plan, instead of the least recently used one."""
+        """Store a plan, replacing the least recently used plan."""
         with self._lock:
             self._plans[partition, bounds] = planned
             while len(self._plans) > self._most:

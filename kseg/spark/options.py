@@ -97,7 +97,7 @@ EXAMPLE_OF_OFFSETS = 'expected JSON such as {"orders":{"0":23,"1":-1}}'
 _LOCAL = re.compile("file:(//)?(?=/)")
 """Pattern of the URLs that Spark's catalog makes of paths."""
 _NO_PATH = (
-    "the query has no path; give one with load('kafka-logs/') or option('path', …). "
+    "the query has no path; specify one with load('kafka-logs/') or option('path', …). "
     "Spark doesn't pass on the path of a table that was created with its own columns"
 )
 

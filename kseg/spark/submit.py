@@ -157,7 +157,7 @@ CAUSES = (
     ),
     _cause(
         r"Master must either be yarn or start with|Could not parse Master URL|Invalid master URL",
-        "{master} isn't a valid master; give spark://HOST:PORT, yarn, k8s://https://HOST:PORT or local[N]",
+        "{master} isn't a valid master; specify spark://HOST:PORT, yarn, k8s://https://HOST:PORT or local[N]",
     ),
     _cause(
         r"Cluster deploy mode is currently not supported for python applications on standalone clusters",
@@ -173,7 +173,7 @@ CAUSES = (
     ),
     _cause(
         r"Must specify the (?:driver|executor) container image",
-        "Kubernetes needs an image with kseg; give --conf spark.kubernetes.container.image=… as in"
+        "Kubernetes needs an image with kseg; specify --conf spark.kubernetes.container.image=… as in"
         " docs/how-to/spark.md",
     ),
     _cause(

@@ -231,7 +231,8 @@ class Inputs:
         for number, member in enumerate(members):
             if number >= MOST_MEMBERS:
                 raise ArchiveError(
-                    f"has more than {MOST_MEMBERS} members; give a part of the archive, such as ARCHIVE/orders-0", name
+                    f"has more than {MOST_MEMBERS} members; specify a part of the archive, such as ARCHIVE/orders-0",
+                    name,
                 )
             inner = _inner_path(member.name, name)
             if inner is not None and member.is_file and inner.lower().endswith(ARCHIVES) and inner.startswith(needed):
@@ -262,7 +263,8 @@ class Inputs:
         self._made += len(missing)
         if self._made > MOST_DIRECTORIES:
             raise ArchiveError(
-                f"has more than {MOST_DIRECTORIES} directories; give a part of the archive, such as ARCHIVE/orders-0",
+                f"has more than {MOST_DIRECTORIES} directories; specify a part of the archive, such as"
+                " ARCHIVE/orders-0",
                 name,
             )
         for path in reversed(missing):
@@ -306,7 +308,7 @@ class Inputs:
         key = (STANDARD_INPUT, "")
         if key not in self._unpacked:
             if self._standard_input is None:
-                raise UsageError("standard input is closed; give a file, or use a pipe")
+                raise UsageError("standard input is closed; specify a file, or use a pipe")
             stream = io.BufferedReader(cast(io.RawIOBase, _PeekedStream(self._standard_input)), MOST_READ)
             try:
                 first = stream.peek(TAR_MAGIC_END)
@@ -467,7 +469,7 @@ def _file_name(wanted: str, first: bytes) -> str:
     if wanted == FileKind.OFFSET_CHECKPOINT:
         return "replication-offset-checkpoint"
     raise UsageError(
-        f"--input-kind {wanted}: no such kind of file; give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or"
+        f"--input-kind {wanted}: no such kind of file; specify {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or"
         f" a complete file name"
     )
 

@@ -112,7 +112,7 @@ def compressed_start(first: bytes) -> bytes | None:
 
 
 class _GzipStream:
-    """A decompressed stream of gzip members; all bytes before a cut can be read."""
+    """A decompressed stream of gzip members. If the file is truncated, all bytes before that point can be read."""
 
     def __init__(self, file: BinaryIO) -> None:
         import gzip

@@ -54,7 +54,7 @@ def is_pattern(path: str) -> bool:
 
 
 def matching_paths(path: str) -> list[str]:
-    """Return the sorted paths that match a glob which the shell didn't expand; `**` matches nested directories.
+    """Return the sorted paths that match a glob. `**` matches nested directories.
 
     The result is the path itself if it isn't a glob, exists literally, or matches nothing.
     """
@@ -64,7 +64,7 @@ def matching_paths(path: str) -> list[str]:
 
 
 def matches(pattern: str, folder: str = "") -> list[str]:
-    """Return the sorted paths that a glob matches, below `folder` if one is given (with its slash).
+    """Return the sorted paths that match a glob.
 
     `**` follows no links, as in bash: they may form circles.
     """
@@ -154,7 +154,7 @@ def parse_url(url: str) -> StoreUrl:
     """Parse a URL. Raises UsageError if kseg knows no such store, or if the URL has a password or a key."""
     if without_secrets(url) != url:
         raise UsageError(
-            "contains a password; remove it, and give credentials by environment variables or a profile", url
+            "contains a password; remove it, and specify credentials by environment variables or a profile", url
         )
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
@@ -164,7 +164,7 @@ def parse_url(url: str) -> StoreUrl:
         raise UsageError(f"kseg doesn't support stores of the scheme {scheme!r}", url)
     if not authority:
         what = _NAMED.get(kind, "bucket")
-        raise UsageError(f"has no {what}; give {scheme}://{what.upper()}/PREFIX", url)
+        raise UsageError(f"has no {what}; specify {scheme}://{what.upper()}/PREFIX", url)
     root, key = f"{scheme}://{authority}", path.strip("/")
     _check_names(kind, authority, key, url)
     host = urlsplit(url).hostname or ""

@@ -62,9 +62,9 @@ _CURES = (
     (("incorrectly", "PermanentRedirect"), "is in another region; set AWS_REGION to the region of the bucket"),
     (
         ("MissingAccount",),
-        "no account is set; set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX",
+        "no account is set; set AZURE_STORAGE_ACCOUNT, or specify az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX",
     ),
-    (("PROPFIND",), "can't be listed, since web servers have no listings; give the URL of a file"),
+    (("PROPFIND",), "can't be listed, since web servers have no listings; specify the URL of a file"),
     (
         ("http://169.254.169.254", "metadata.google.internal"),
         "no credentials are set, and this machine provides none; set some as docs/how-to/buckets.md explains",
@@ -317,7 +317,7 @@ def _fail(error: BaseException, place: str, what: str) -> NoReturn:
         raise _PastEndError from error
     odd = _ODD_KEY.search(text)
     if odd is not None:
-        why = f"can't be listed: the key {quote(odd[1])} has an empty or invalid part; give a folder without it"
+        why = f"can't be listed: the key {quote(odd[1])} has an empty or invalid part; specify a folder without it"
         raise OpenError(why, place) from error
     if (cure := _cure(text)) is not None:
         raise OpenError(cure, place) from error

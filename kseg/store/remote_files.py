@@ -39,13 +39,13 @@ class RemoteFile(NamedTuple):
 
 
 class Store(ObjectStore, Protocol):
-    """A store that can be written to. Errors are KsegErrors, unless a method names others."""
+    """A writable object store. Methods raise KsegError unless stated otherwise."""
 
     def stat(self, key: str) -> StoredObject | None:
         """Return an object, or None if it doesn't exist."""
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
-        """Write an object completely; with `if_absent`, return False if one exists."""
+        """Write a complete object. If `if_absent` is set and the object exists, return False."""
 
     def create(self, key: str) -> AbstractContextManager[IO[bytes]]:
         """Return a new object to write to, which is complete when the context ends."""
@@ -157,7 +157,7 @@ def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
 
 
 def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
-    """Raise UsageError if the destination lies within an input or contains one.
+    """Raise UsageError if the destination is inside an input, or the other way around.
 
     Inputs are paths, globs or URLs.
     """
@@ -168,9 +168,9 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
         return
     for place in read:
         if f"{target}/".startswith(f"{place}/"):
-            raise UsageError(f"is inside {place}, which kseg reads; give a place outside of it", destination)
+            raise UsageError(f"is inside {place}, which kseg reads; specify a place outside of it", destination)
         if f"{place}/".startswith(f"{target}/"):
-            raise UsageError(f"contains {place}, which kseg reads; give another place", destination)
+            raise UsageError(f"contains {place}, which kseg reads; specify another place", destination)
 
 
 def local_places(path: str) -> list[str]:

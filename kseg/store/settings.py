@@ -107,7 +107,7 @@ def _check_endpoint(endpoint: str) -> None:
         )
     host, _, path = rest.partition("/")
     if not (endpoint.isascii() and "@" not in host and is_host(host) and re.fullmatch(_PATH, path)):
-        raise UsageError(f"the store's endpoint {_without_user(endpoint)} isn't valid; give https://HOST:PORT")
+        raise UsageError(f"the store's endpoint {_without_user(endpoint)} isn't valid; specify https://HOST:PORT")
 
 
 def _without_user(endpoint: str) -> str:
@@ -169,7 +169,7 @@ def _s3(bucket: str) -> StoreSettings:
 
 
 def _has_profile() -> bool:
-    """Return True if a profile is named or profile files exist: only then is botocore imported.
+    """Return True if an AWS profile may be in use, so that botocore has to be imported.
 
     botocore is also needed for credentials of a container's role that object_store can't request.
     """

@@ -52,9 +52,9 @@ def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | No
             if identity is None:
                 continue
             if identity in above:
-                raise UsageError(f"is inside {directory}, which kseg reads; give a place outside of it", target)
+                raise UsageError(f"is inside {directory}, which kseg reads; specify a place outside of it", target)
             if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
-                raise UsageError(f"contains {directory}, which kseg reads; give another place", target)
+                raise UsageError(f"contains {directory}, which kseg reads; specify another place", target)
 
 
 def _with_parents(path: str | Path) -> tuple[Path, ...]:
@@ -172,7 +172,7 @@ def check_absent(path: Path) -> None:
             return
     except OSError as error:
         raise UsageError(f"can't be read: {error.strerror}", path) from error
-    raise UsageError("already exists; give a new or an empty directory", path)
+    raise UsageError("already exists; specify a new or an empty directory", path)
 
 
 def sync(paths: Iterable[Path]) -> None:
@@ -201,7 +201,7 @@ class NewFile:
             raise WriteError(f"can't be written: {error.strerror}", path) from error
         _check_within(self._held, path, inputs)
         if found is not None:
-            raise UsageError("already exists; give the name of a new file", path)
+            raise UsageError("already exists; specify the name of a new file", path)
 
     def write(self, content: bytes) -> None:
         """Write the file; a failure leaves nothing.
@@ -211,7 +211,7 @@ class NewFile:
         try:
             descriptor = self._held.open_new(self.path.name)
         except FileExistsError as error:
-            raise UsageError("already exists; give the name of a new file", self.path) from error
+            raise UsageError("already exists; specify the name of a new file", self.path) from error
         except OSError as error:
             raise WriteError(f"can't be written: {error.strerror}", self.path) from error
         try:

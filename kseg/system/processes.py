@@ -68,7 +68,7 @@ class _Turn(Generic[Item]):
 def results_by_processes(
     count: int, work: Callable[[Item, OnRead], Iterable[Result]], items: Sequence[Item]
 ) -> Iterator[Result]:
-    """Yield the results of `work` for some items as soon as they exist, from `count` new Python processes.
+    """Run `work` on the items in several Python processes and yield the results as they arrive.
 
     The processes don't import from the current directory. They end at once if a signal ends the run, or the iterator
     is closed. If `work` raises, the items in progress are finished.

@@ -157,8 +157,8 @@ _WORDS = {
     DiffVerdict.AHEAD: "ahead",
     DiffVerdict.DIVERGED: "diverged",
     DiffVerdict.HOLES: "with holes",
-    DiffVerdict.ONLY_HERE: "not everywhere",
-    DiffVerdict.MISSING: "missing",
+    DiffVerdict.ONLY_HERE: "missing on a side",
+    DiffVerdict.MISSING: "missing on all sides",
 }
 
 
@@ -263,10 +263,10 @@ def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
 def _ahead_text(end: int | None, start: int) -> str:
     """Return the range in which copies are equal, from the start of the comparison to the end of the shortest copy."""
     if end is None:
-        return f"nothing in common: one copy begins at offset {start}, another ends there or earlier"
+        return f"ahead: nothing in common, because one copy begins at offset {start} and another ends there or earlier"
     if end <= start:
-        return "nothing in common: the shortest copy is empty"
-    return f"identical up to offset {end}, where the shortest copy ends"
+        return "ahead: nothing in common, because the shortest copy is empty"
+    return f"ahead: identical up to offset {end}, where the shortest copy ends"
 
 
 def _verdict_text(diff: PartitionDiff) -> str:
@@ -280,7 +280,7 @@ def _verdict_text(diff: PartitionDiff) -> str:
         case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
         case DiffVerdict.MISSING:
-            return "missing: in the cluster's metadata, but on no side"
+            return "missing on all sides, but in the cluster metadata"
         case DiffVerdict.AHEAD:
             return _ahead_text(diff.first_difference, diff.compared_from)
         case DiffVerdict.HOLES if diff.first_difference is None:
@@ -444,7 +444,7 @@ def write_copies(copies: ClusterCopies, form: Form, *, verbose: bool) -> None:
 
 
 def _write_copies_as_text(copies: ClusterCopies) -> None:
-    """Write one line per partition and one per copy, longest copy first."""
+    """Write one line per partition and one line per copy, starting with the longest copy."""
     for partition in copies.partitions:
         write_line(f"{partition.name}: {partition.verdict}")
         for copy in partition.copies:

@@ -79,7 +79,7 @@ class PlanRow:
 _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
     _column(fields.TOPIC, "topic", lambda row: row.topic),
     _column(fields.PARTITION, "partition", lambda row: row.partition),
-    _column(fields.ORDERS, "orders", lambda row: row.orders),
+    _column(fields.ORDERS, "tasks", lambda row: row.orders),
     _column(fields.BYTES, "size", lambda row: row.bytes),
     _column(fields.FILE_COUNT, "files", lambda row: row.file_count),
 )
@@ -110,7 +110,7 @@ def plan_lines(orders: "Sequence[WorkOrder]") -> Iterator[str]:
     yield from aligned_lines(_PLAN_COLUMNS, rows)
     sums = (
         plural(len(rows), "partition"),
-        plural(len(orders), "order"),
+        plural(len(orders), "task"),
         human_size(sum(row.bytes for row in rows)),
     )
     yield ", ".join(sums)

@@ -51,7 +51,7 @@ def _objects(outcomes: "TopicOutcomes[Report]") -> Iterator[dict[str, Any]]:
 
 
 def _lines(outcomes: "TopicOutcomes[Report]", *, verbose: bool) -> Iterator[str]:
-    """Yield one table of all partitions, the other facts of each topic, and the sums.
+    """Yield a table of all partitions, followed by details of each topic and the totals.
 
     The commands that read an export are those of the first table: there may be thousands.
     """

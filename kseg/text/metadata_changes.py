@@ -114,7 +114,7 @@ def changed_kind(show: str | None) -> str | None:
     Raises UsageError for one that changes only as part of another.
     """
     if show == "directories":
-        raise UsageError("a broker's log directories change with its registration; give --show brokers")
+        raise UsageError("a broker's log directories change with its registration; specify --show brokers")
     return None if show is None else show.removesuffix("s")
 
 
@@ -198,7 +198,7 @@ def _topic(change: Change) -> str | None:
 
 
 def _name(change: Change) -> str | None:
-    """The name of a setting, a quota or a feature."""
+    """Return the name of a setting, a quota or a feature."""
     thing = change.thing
     return thing.name if isinstance(thing, Config | Quota | Feature) else None
 

@@ -37,7 +37,7 @@ def now_fields(now: Now, zone: tzinfo = UTC) -> dict[str, object]:
 
 
 def total_object(rows: int, now: Now, zone: tzinfo) -> dict[str, object]:
-    """Return the last object of rows with ages: the number of rows, and the time that ages are counted to."""
+    """Return a summary object with the number of rows and the time used as "now"."""
     return {"type": "total", "rows": rows, **now_fields(now, zone)}
 
 

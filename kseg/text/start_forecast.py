@@ -27,11 +27,11 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     if len(nodes) == 1:
         return _close_sentence(f"A broker {_end(worst)}{bound}")
     if all(each.is_well for each in nodes):
-        return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
+        return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes would start without problems{bound}."
     bad = [each for each in nodes if not each.is_well]
     told = " ".join(_close_sentence(f"{_name(each)} {_end(each)}") for each in bad)
     well = sum(each.consequence is AtStart.WELL for each in nodes)
-    return f"{told} {well} of {plural(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
+    return f"{told} {well} of {plural(len(nodes), 'node')} would start without problems{bound}."
 
 
 def _close_sentence(sentence: str) -> str:
@@ -48,7 +48,7 @@ def _name(node: NodeStart) -> str:
 def _end(node: NodeStart) -> str:
     harms, lost = list(_harms(node)), _all(list(_lost_before(node)))
     if not (node.refusals or node.is_empty or harms):
-        return f"starts well, but {lost}" if lost else "starts well"
+        return f"would start without problems, but {lost}" if lost else "would start without problems"
     after = f"; {lost}" if lost else ""
     if node.refusals:
         first, *others = node.refusals.values()

@@ -233,7 +233,7 @@ class TransactionRows:
     def _unjudged_text(self) -> str:
         number = plural(len(self._unjudged), "open transaction")
         return (
-            f"{number} may hang: {self._unjudged[0]}; give all log directories of the"
+            f"{number} may hang: {self._unjudged[0]}; specify all log directories of the"
             f" cluster{'' if self._now_ms is not None else ' and --now'}, or run `kafka-transactions.sh"
             " --bootstrap-server HOST:9092 find-hanging --broker-id ID`"
         )

@@ -138,7 +138,7 @@ class PrivateKeys:
         path = self._files.get(seal.key_id)
         if path is None:
             raise OpenError(
-                f"is encrypted with the key {seal.key_id}; give --private-key {seal.key_id}=FILE to decrypt it"
+                f"is encrypted with the key {seal.key_id}; specify --private-key {seal.key_id}=FILE to decrypt it"
             )
         if path not in self._read:
             self._read[path] = read_private_key(path)
@@ -162,7 +162,7 @@ def read_private_key(path: Path) -> Any:
     except (ValueError, IndexError, TypeError) as error:
         raise UsageError("isn't an RSA key in PEM without a password", path) from error
     if not key.has_private():
-        raise UsageError("is a public key; give the private key of the pair", path)
+        raise UsageError("is a public key; specify the private key of the pair", path)
     return key
 
 

@@ -128,7 +128,7 @@ class _RecordColumns:
                 PROBLEMS[problem.problem].kind,
                 problem.position,
                 0,
-                f"{plural(problem.records_read, 'record')} can be read",
+                f"only {plural(problem.records_read, 'record')} can be read",
             )
             for problem in columns.problems
         }
@@ -281,7 +281,7 @@ class Watcher(Protocol):
 def eventful_batches(
     log_file: LogFile, fold: HeaderFold, watcher: Watcher, on_slice: Callable[[Slice], None] | None = None
 ) -> Iterator[CheckedBatch | Damage]:
-    """Yield damages, and batches with an event, in file order; and some of the batches after them.
+    """Yield damages and the batches that need attention, in file order.
 
     The fold has passed all batches before. The caller adds each batch to the fold. `on_slice` takes the slices read.
     """

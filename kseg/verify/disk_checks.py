@@ -252,7 +252,7 @@ def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
 
 
 def _has_metadata(log_dir: LogDir) -> bool:
-    """Return True if there is any metadata: a log or a checkpoint."""
+    """Return True if there is a metadata log or checkpoint."""
     return any(
         parse_file_name(path).kind in LOG_KINDS
         for path in (log_dir.path / _OWN_METADATA).glob("[0-9]*")
@@ -279,7 +279,7 @@ def _size(directory: Path) -> int:
 
 
 def check_against_metadata(cluster: Cluster, findings: Findings, choice: PartitionChoice, largest: int | None) -> None:
-    """Compare each KRaft node's log directories with its cluster metadata: topic ids, and missing partitions."""
+    """Compare the log directories of all KRaft nodes with the cluster metadata."""
     nodes: dict[tuple[str | None, int | None], list[LogDir]] = defaultdict(list)
     for each in cluster.log_dirs:
         if each.identity.version == KRAFT_VERSION:
@@ -418,7 +418,7 @@ def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, in
 
 
 def _home(metadata: "ClusterMetadata", own: Sequence[LogDir], expected: "ClusterPartition") -> LogDir | None:
-    """Return a node's log directory that must have a partition, as only it can have the records; else None."""
+    """Return the only log directory of a node that can contain a partition, or None."""
     node = own[0].identity.broker
     if node not in expected.replicas or any(each != node for each in (*expected.isr, *expected.elr)):
         return None

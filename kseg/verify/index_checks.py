@@ -150,7 +150,7 @@ class TimeIndexCheck:
         return MOST
 
     def take_damage(self, _: Damage) -> None:
-        """Note that a part of the log can't be read: the largest timestamp is unknown from there on."""
+        """Record that a part of the log can't be read, so the largest timestamp is unknown after it."""
         self._state.has_all_times = False
 
     def take(self, batch: CheckedBatch) -> None:

@@ -457,7 +457,7 @@ class ProducerChecks:
     # --- transactions ------------------------------------------------------------------------------------------------
 
     def _read_clock(self, timestamp: int) -> None:
-        """Note a time of the broker's clock: transactions that are open now are older."""
+        """Record a time of the broker's clock. Transactions that are open at this point are older."""
         self._clock = max(self._clock, timestamp)
         for producer_id in self._untimed_producers:
             if producer_id in self._open_by_producer:
@@ -562,7 +562,7 @@ class ProducerChecks:
 
 
 def _has_grown(log: Path, size: int) -> bool:
-    """Return True if a log has grown; False if it was deleted."""
+    """Return True if the log has grown, or False if it has been deleted."""
     try:
         return log.stat().st_size > size
     except OSError:

@@ -74,7 +74,7 @@ def bootstrap_problem(path: Path) -> str | None:
 
 
 def without_superseded(found: Iterable[Finding], checkpoint_end: int) -> Iterator[Finding]:
-    """Yield the findings in a metadata log; damage that the newest checkpoint replaces is only a warning."""
+    """Yield the findings in a metadata log. Damage before the newest checkpoint is only a warning."""
     for each in found:
         kind = parse_file_name(each.file).kind
         last = each.last_offset if each.last_offset is not None else each.first_offset

@@ -158,7 +158,7 @@ def most_records(places: Mapping[Path, Sequence[Lost]]) -> int | None:
 
 
 def _count(lost: Sequence[Lost]) -> int | None:
-    """Return the number of lost offsets, or None if unknown. A loss without end is known if another one includes it."""
+    """Return the number of lost offsets, or None if it is unknown."""
     known = sorted((first, last) for first, last in lost if first is not None and last is not None)
     for first, last in lost:
         if last is None and (first is None or not any(start <= first <= end for start, end in known)):

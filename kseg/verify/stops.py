@@ -11,7 +11,7 @@ CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
 
 
 class Stop(StrEnum):
-    """The kind of a node's last stop. Source: LogManager.loadLogs."""
+    """How a node was last stopped. Source: LogManager.loadLogs."""
 
     CLEAN = "clean"
     KILLED = "killed"
@@ -21,7 +21,7 @@ class Stop(StrEnum):
 
 
 def stop_of(partition: PartitionLog) -> Stop:
-    """Return the last stop of the node of a partition's log directory; irrelevant for the metadata's own log."""
+    """Return how the node that owns the log directory was last stopped."""
     return Stop.UNKNOWN if partition.topic == METADATA_TOPIC else stop_at(partition.log_dir)
 
 

@@ -71,7 +71,7 @@ class Order(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A directory's entries that aren't verified: names of files, and of directories with a slash."""
+    """The entries of a directory that aren't verified. Directory names end with a slash."""
 
     directory: Path
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ class PassedOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
-    """The log directories and partitions to verify, the entries to skip, and the choice of partitions.
+    """The log directories and partitions to verify.
 
     largest_metadata: bytes up to which the cluster's metadata are compared with the disks; None: of any size.
     """
@@ -143,7 +143,7 @@ class _Planner:
         self.passed_over: list[PassedOver] = []
 
     def add(self, found: FoundAt) -> None:
-        """Add the contents of a path; raise OpenError if it can't be listed, or is empty."""
+        """Add the contents of a path. Raises OpenError if it is empty or can't be listed."""
         here = found.here
         if found.is_partition and not self._choice.takes_directory(here):
             return
@@ -179,7 +179,7 @@ class _Planner:
         return has_content
 
     def _foreign_entries(self, directory: LogDir, taken: Container[Path]) -> Iterable[str]:
-        """Return a directory's other entries; none if only some partitions are chosen."""
+        """Return the other entries of a directory, or an empty list if only some partitions are chosen."""
         return _foreign_entries(directory, taken) if self._choice.is_everything else ()
 
     def _pass_over(self, directory: Path, names: Iterable[str]) -> None:
@@ -472,7 +472,7 @@ def verify_paths(
     processes: int | None = None,
     on_read: OnRead | None = None,
 ) -> Iterator[Verified]:
-    """Yield the findings of each partition and log directory, one at a time, in order.
+    """Yield the findings of all partitions and log directories in order.
 
     Args:
         plan: the partitions and directories to verify.
@@ -491,7 +491,7 @@ def verify_paths(
 
 
 def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
-    """Yield the findings of log directories themselves: their own files, and partitions that are in two of them."""
+    """Yield the findings in log directories, including partitions that are in two of them."""
     is_of_kraft = any(each.identity.version == KRAFT_VERSION for each in plan.log_dirs)
     for number, log_dir in enumerate(plan.chosen_log_dirs):
         findings = Findings()

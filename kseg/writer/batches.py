@@ -127,7 +127,7 @@ class MemoryRecords:
             yield from batch.records()
 
     def messages(self) -> Iterator[MessageAndOffset]:
-        """Yield its v0 and v1 log entries, with wrappers as single entries; leaves out v2 batches."""
+        """Yield its v0 and v1 log entries, with wrappers as single entries; omits v2 batches."""
         for at, size in self._places():
             if self.raw[at + MAGIC_POSITION] < 2:
                 yield parse_entry(self.raw[at : at + size])
@@ -264,7 +264,7 @@ class RecordsBuilder:
 
     def _check(self) -> None:
         if self.magic not in (0, 1, 2):
-            raise RecordError(f"there is no format {self.magic}; give 0, 1 or 2")
+            raise RecordError(f"there is no format {self.magic}; specify 0, 1 or 2")
         is_v2_only = self.is_transactional or self.is_control or self.delete_horizon_ms is not None
         if self.magic < 2 and (is_v2_only or self.producer_id >= 0):
             raise RecordError(f"format {self.magic} has no producers, transactions, control records or delete horizons")

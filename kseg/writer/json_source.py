@@ -126,7 +126,7 @@ class _Reader:
             if members.get("isValid") is False:
                 yield Note(line, "the batch's CRC was wrong; the new CRC is right")
         elif kind == "damage":
-            yield Note(line, f"{members.get('kind')}: records lost to the damage are left out")
+            yield Note(line, f"{members.get('kind')}: records lost to the damage are omitted")
         elif kind in _ENDS:
             yield TransactionEnd(line, _ENDS[kind])
         elif kind == "summary" and not members.get("bytes"):
@@ -156,7 +156,7 @@ class _Reader:
             return
         records, self._records = tuple(self._records), []
         if self._count and not records and is_damaged:
-            yield Note(batch.line, "none of the batch's records can be read, so the batch is left out")
+            yield Note(batch.line, "none of the batch's records can be read, so the batch is omitted")
             return
         if self._count and not records:
             raise SourceError(batch.line, self._missing_records_text())
@@ -188,7 +188,7 @@ class _Reader:
         self._records.append(record)
 
     def _start_of_segment(self, first_offset: int | None = None) -> Iterator[SegmentStart]:
-        """Yield the start of the last segment, if not yielded yet; `first_offset` overrides its name's."""
+        """Yield the start of the last segment if it is still missing."""
         start, self._start = self._start, None
         if start is not None:
             yield start if first_offset is None else start._replace(base_offset=first_offset)
@@ -210,7 +210,7 @@ class _Reader:
 def _check_fields(members: Members, kind: str, line: int) -> None:
     """Raise SourceError for an unknown type or field."""
     if kind not in FIELDS:
-        raise SourceError(line, f"type is {quote(kind)}; give one of {', '.join(_TYPES)}")
+        raise SourceError(line, f"type is {quote(kind)}; specify one of {', '.join(_TYPES)}")
     unknown = next((name for name in members if name not in FIELDS[kind]), None)
     if unknown is not None:
         known = ", ".join(_TAKEN if kind == "record" else FIELDS[kind])
@@ -253,7 +253,7 @@ def _record(members: Members, line: int) -> SourceRecord:
     _check_fields(members, "record", line)
     if members.get("time") is not None and "timestamp" not in members:
         raise SourceError(
-            line, "the record has a time, but no timestamp; give its timestamp in milliseconds since 1970"
+            line, "the record has a time, but no timestamp; specify its timestamp in milliseconds since 1970"
         )
     delta = integer_or(members, "timestampDelta", INT64, line, None)
     attributes = integer_or(members, "recordAttributes", INT8, line, 0)
@@ -273,7 +273,7 @@ def _content(members: Members, name: str, line: int) -> bytes | None:
     """Return text or null, other JSON as its compact text, or base64 under the name plus `Base64`."""
     value, encoded = members.get(name), members.get(f"{name}Base64")
     if value is not None and encoded is not None:
-        raise SourceError(line, f"both {name} and {name}Base64 are given; leave one out")
+        raise SourceError(line, f"both {name} and {name}Base64 are given; omit one")
     if isinstance(value, str):
         return text_as_bytes(value, name, line)
     if value is not None:

@@ -294,9 +294,9 @@ def test_decoders_add_columns_and_values(tmp_path: Path) -> None:
         table = opened.to_arrow(value_decoder="json", headers=False).read_all()
     assert table["valueDecoded"].to_pylist() == ['{"n":1}', None, None]
     assert "headers" not in table.column_names
-    with pytest.raises(kseg.UsageError, match="no such decoder; give one of string, "):
+    with pytest.raises(kseg.UsageError, match="no such decoder; specify one of string, "):
         opened.decoded_records(value_decoder="cobol")
-    with pytest.raises(kseg.UsageError, match="no such decoder; give one of string, "):
+    with pytest.raises(kseg.UsageError, match="no such decoder; specify one of string, "):
         opened.to_arrow(value_decoder="cobol")
 
 

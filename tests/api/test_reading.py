@@ -170,8 +170,8 @@ def test_keys_and_headers_are_bytes_texts_or_hex(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"from_ofset": 3}, "from_ofset: no such option; give one of from_offset, "),
-        ({"is_committed": True}, "is_committed: no such option; give one of "),
+        ({"from_ofset": 3}, "from_ofset: no such option; specify one of from_offset, "),
+        ({"is_committed": True}, "is_committed: no such option; specify one of "),
         ({"limit": -1}, "limit -1"),
         ({"from_offset": 2**70}, "from_offset"),
         ({"sample": 2.0}, "2.0"),

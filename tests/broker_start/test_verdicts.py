@@ -220,7 +220,9 @@ def test_records_that_are_lost_already_are_told_of_a_start_that_ends_well(tmp_pa
     partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
     edits.write_checkpoint(partition, "replication-offset-checkpoint", 165)
     page = run.kseg(["doctor", "."], partition.parent).stdout.decode()
-    assert page.startswith("A broker starts well, but up to 5 records of 1 partition were already lost.")
+    assert page.startswith(
+        "A broker would start without problems, but up to 5 records of 1 partition were already lost."
+    )
 
 
 def test_every_error_has_its_end() -> None:

@@ -157,7 +157,7 @@ def test_values_are_decoded_as_json(orders: Path) -> None:
         await driver.answer("v", "int64")
         assert any("as int64" in line for line in driver.fields())
         await driver.answer("v", "nonsense")
-        assert "no such decoder; give one of string," in driver.said
+        assert "no such decoder; specify one of string," in driver.said
 
     drive(orders / "orders-0", decode, size=(120, 40))
 

@@ -24,7 +24,7 @@ State = dict[tuple[type, object], Any]
 
 
 def state_of(found: ClusterMetadata) -> State:
-    """All that can change, by kind and key; epochs that each record raises, and partitions of topics, are left out."""
+    """All that can change, by kind and key; epochs that each record raises, and partitions of topics, are omitted."""
     kraft = (Feature("kraft.version", found.kraft_version),) if found.kraft_version else ()
     things = (
         *found.features, *kraft, *found.voters, *found.controllers, *found.brokers, *found.partitions, *found.configs,

@@ -106,10 +106,10 @@ def test_partition_is_judged_by_its_disks_time(disk: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("ls",), ("retain",), ("report", "-o", "text"), ("doctor",)])
 def test_people_are_told_once(disk: Path, arguments: tuple[str, ...]) -> None:
-    line = f"kseg: now is {BROKER_WROTE}, the newest time that a broker wrote,".encode()
+    line = f'kseg: no broker is using this disk, so "now" is {BROKER_WROTE}, the newest'.encode()
     assert run.kseg([*arguments, "disk"], disk.parent).stderr.count(line) == 1
-    assert run.kseg([*arguments, "disk", "--now", "now"], disk.parent).stderr.count(b"now is") == 0
-    assert run.kseg([*arguments, "disk", "-q"], disk.parent).stderr.count(b"now is") == 0
+    assert run.kseg([*arguments, "disk", "--now", "now"], disk.parent).stderr.count(b'"now" is') == 0
+    assert run.kseg([*arguments, "disk", "-q"], disk.parent).stderr.count(b'"now" is') == 0
 
 
 def test_times_of_files_count_where_no_broker_wrote_one(disk: Path) -> None:
@@ -120,8 +120,8 @@ def test_times_of_files_count_where_no_broker_wrote_one(disk: Path) -> None:
     assert settle_now(None, cluster) == newest_written(cluster) == Now(1_700_000_000_000, NowSource.FILES)
     said = run.kseg(["retain", str(plain)], disk.parent).stderr.decode()
     assert (
-        "now is 2023-11-14T22:13:20.000Z, the newest time of a log file, since no broker wrote one; copying"
-        " may have set it"
+        'no broker is using this disk, so "now" is 2023-11-14T22:13:20.000Z, the newest modification time of a log'
+        " file; copying may have set it"
     ) in said
 
 

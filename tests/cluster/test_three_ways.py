@@ -102,7 +102,7 @@ def test_a_key_with_an_empty_part_is_named(tmp_path: Path) -> None:
     url = in_bucket(golden.ROOT / "logs" / "4.3.1")
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(url.split("/")[2], "4.3.1//odd", b"")
     ran = kseg(["ls", url], tmp_path)
-    why = "can't be listed: the key '4.3.1//odd' has an empty or invalid part; give a folder without it"
+    why = "can't be listed: the key '4.3.1//odd' has an empty or invalid part; specify a folder without it"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", f"kseg: {url}: {why}\n")
 
 

@@ -55,7 +55,7 @@ def test_what_joins_partitions_refuses_them(command: tuple[str, ...], choice: tu
     ran = run([*named, *paths, *choice], disks)
     assert ran.status == 2
     assert command[0] == "verify" or ran.stdout == b""  # findings in single files are true in any case
-    assert b" belong to different clusters, one and two; give the directories of one cluster" in ran.stderr
+    assert b" belong to different clusters, one and two; specify the directories of one cluster" in ran.stderr
 
 
 def test_values_of_python_are_refused_too(disks: Path) -> None:
@@ -93,4 +93,4 @@ def test_log_directory_without_partitions_is_of_its_cluster(command: tuple[str, 
         shutil.rmtree(each)
     ran = run([*command, "one", "two"], disks)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b" belong to different clusters, one and two; give the directories of one cluster" in ran.stderr
+    assert b" belong to different clusters, one and two; specify the directories of one cluster" in ran.stderr

@@ -284,11 +284,15 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
         (
             b'{"type":"commit"}',
             [],
-            b"source: line 1: there is no transaction to end; give a producer id, and make batches transactional",
+            b"source: line 1: there is no transaction to end; specify a producer id, and make batches transactional",
         ),
         (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
-        (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' isn't a codec; give none, gzip, snappy, lz4, zstd"),
-        (b"{}", ["--compression", "gzip:11"], b"gzip: level 11 isn't valid; give one from 1 to 9"),
+        (
+            b"{}",
+            ["--compression", "lzma"],
+            b"--compression: 'lzma' isn't a codec; specify none, gzip, snappy, lz4, zstd",
+        ),
+        (b"{}", ["--compression", "gzip:11"], b"gzip: level 11 isn't valid; specify one from 1 to 9"),
         (b"{}", ["--topic-id", "x"], b"--topic-id: 'x' isn't 22 characters of base64url"),
     ],
 )
@@ -354,7 +358,7 @@ def test_damage_in_the_dump_is_reported(tmp_path: Path) -> None:
     source = dump(golden.ROOT, "damaged/004-torn-records/00000000000000077901.log")
     ran = build(tmp_path, source)
     assert (ran.status, ran.stderr.count(b"\n")) == (0, 1)
-    assert b"torn-tail: records lost to the damage are left out" in ran.stderr
+    assert b"torn-tail: records lost to the damage are omitted" in ran.stderr
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -447,4 +451,4 @@ def test_what_can_be_read_of_a_damaged_log_is_built(case: str, tmp_path: Path) -
     ran = build(tmp_path, source)
     assert ran.status == 0
     assert contents(dump(tmp_path, "built")) == contents(source)
-    assert b"kseg keeps only the following records" in ran.stderr or b" are left out" in ran.stderr
+    assert b"kseg keeps only the following records" in ran.stderr or b" are omitted" in ran.stderr

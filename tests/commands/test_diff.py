@@ -123,7 +123,7 @@ def test_one_side_is_not_enough(tmp_path: Path) -> None:
     replica(tmp_path / "a", [Part(0, 0, 1)])
     ran = kseg(["diff", "a"], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr == b"kseg: give at least two directories or archives to compare\n"
+    assert ran.stderr == b"kseg: specify at least two directories or archives to compare\n"
 
 
 @pytest.fixture
@@ -310,4 +310,4 @@ def test_empty_copy_has_nothing_in_common_with_another(tmp_path: Path) -> None:
     write_segment(tmp_path / "a" / "orders-0", [NewBatch([NewRecord(b"k", b"v")] * 3)])
     write_segment(tmp_path / "b" / "orders-0", [])
     said = kseg(["diff", "a/orders-0", "b/orders-0"], tmp_path).stdout.decode()
-    assert said.startswith("orders-0: nothing in common: the shortest copy is empty\n")
+    assert said.startswith("orders-0: ahead: nothing in common, because the shortest copy is empty\n")

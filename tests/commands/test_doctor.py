@@ -91,7 +91,7 @@ def test_nothing_wrong_is_said(restored: Path) -> None:
     ran = kseg(["doctor", "logs/3.6.2/plain-1", "--now", "2026-11-22"], restored)
     assert (ran.status, ran.stderr) == (0, b"")
     start, _, verdict = ran.stdout.decode().splitlines()[:3]
-    assert start == "A broker starts well."
+    assert start == "A broker would start without problems."
     assert verdict.startswith("no problems in 1 partition, ")
 
 
@@ -117,7 +117,7 @@ def test_others_are_examined_still(restored: Path) -> None:
     ran = kseg(["doctor", "none", "logs/3.6.2/plain-1"], restored)
     assert ran.status == 2
     start, _, verdict = ran.stdout.decode().splitlines()[:3]
-    assert start == "A broker starts well, as far as kseg read."
+    assert start == "A broker would start without problems, as far as kseg read."
     assert verdict.startswith("no problems found so far in 1 partition")
 
 
@@ -439,7 +439,7 @@ def test_leftovers_are_counted_by_kind_with_their_bytes(tmp_path: Path) -> None:
     printed = kseg(["doctor", "disk", *AT_NOW], tmp_path).stdout.decode()
     assert "note leftover-directory: 3 (2 -delete, 1 -stray), 207 B; the first: " in printed
     assert f"note leftover-file: disk/orders-0/{0:020}.log.swap: .swap: " in printed
-    assert printed.startswith("A broker starts well.")
+    assert printed.startswith("A broker would start without problems.")
     assert "no problems in 4 partitions" in printed
 
 
@@ -470,7 +470,7 @@ def test_topics_are_shown_by_size(tmp_path: Path) -> None:
 def test_quick_look_says_what_it_did_not_read(restored: Path) -> None:
     ran = kseg(["doctor", "--quick", "damaged/021-flip-records"], restored)
     assert ran.status == 0
-    assert ran.stdout.startswith(b"A broker starts well, as far as kseg read.")
+    assert ran.stdout.startswith(b"A broker would start without problems, as far as kseg read.")
     assert b"no problems found in 1 partition" in ran.stdout
     assert b"not read: contents, transactions, producers" in ran.stdout
 

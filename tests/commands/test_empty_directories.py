@@ -7,7 +7,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
 
-EMPTY = "kseg: here: no partition here; give a partition's directory, a log directory, or a parent of it; {}\n"
+EMPTY = "kseg: here: no partition here; specify a partition's directory, a log directory, or a parent of it; {}\n"
 HELD = {
     "": "it is empty",
     "notes": "it holds 1 file (notes), no meta.properties",

@@ -53,7 +53,7 @@ def test_what_tells_of_a_transaction_whose_marker_is_lost_is_explained(tmp_path:
     log.with_suffix(".txnindex").unlink()
     told = clues(tmp_path, "orders-4", "--explain", "7")
     assert ("index", None, "isn't there") in told
-    assert told[-1][2].startswith("unknown: its marker may be in a damaged part of the log; give another copy")
+    assert told[-1][2].startswith("unknown: its marker may be in a damaged part of the log; specify another copy")
 
 
 def test_a_transaction_is_found_by_its_transactional_id_with_its_coordinators_states() -> None:

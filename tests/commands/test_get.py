@@ -107,7 +107,7 @@ def test_nothing_is_taken_out_of_a_damaged_batch(logs: Path) -> None:
         (["orders-0"], "--offset"),
         (
             ["orders-0", "--offset", "5", "--field", "headers"],
-            "--field 'headers': no such field; give key, value or header:",
+            "--field 'headers': no such field; specify key, value or header:",
         ),
         (["orders-0", "--offset", "-1"], "-1"),
         ([".", "--offset", "5"], "choose one with --topic and --partition"),

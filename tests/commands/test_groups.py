@@ -274,9 +274,9 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
     run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
     assert b"no members since 2023-11-14T22:14:20.000Z (9.000s before the latest time here)" in run.stdout
-    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time that a broker wrote,"
-    assert run.stderr == said + b" since no broker uses the disk; give --now to set another time\n"
-    assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr
+    said = b'kseg: no broker is using this disk, so "now" is 2023-11-14T22:14:29.000Z, the newest timestamp'
+    assert run.stderr == said + b" that a broker wrote; specify --now to set another time\n"
+    assert b'"now" is' not in kseg(["groups", ".", "-q"], tmp_path).stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked for locks")
@@ -293,8 +293,8 @@ def test_age_on_a_running_brokers_disk_ends_now(tmp_path: Path) -> None:
         broker.stdout.readline()
         held = kseg(["groups", "."], tmp_path)
         broker.communicate(b"\n")
-    assert b"now is" not in held.stderr
-    assert b"now is" in kseg(["groups", "."], tmp_path).stderr
+    assert b'"now" is' not in held.stderr
+    assert b'"now" is' in kseg(["groups", "."], tmp_path).stderr
 
 
 def test_narrow_terminal_keeps_what_matters_of_groups() -> None:
@@ -336,7 +336,7 @@ def test_the_reset_plan_of_one_group_has_topics_partitions_and_offsets(committed
     run = kseg(["groups", ".", "-o", "reset-csv", "--group", "g"], committed_log)
     assert (run.status, run.stdout) == (0, b"a,0,2\na,1,3\n")
     assert run.stderr.decode().splitlines() == [
-        "kseg: g: commits of transactions that haven't ended are left out: 1",
+        "kseg: g: commits of transactions that haven't ended are omitted: 1",
         "kseg: the CSV holds only offsets: 1 of 2 commits have metadata, which it can't hold",
         "kseg: the CSV holds only offsets: 1 of 2 commits have leader epochs, which it can't hold",
         "kseg: try it: kafka-consumer-groups.sh --bootstrap-server localhost:9092 --group g --reset-offsets"
@@ -356,8 +356,8 @@ def test_the_reset_plan_of_several_groups_names_them(committed_log: Path) -> Non
         *("kafka-consumer-groups.sh", "--bootstrap-server", "localhost:9092", *named),
         *("--reset-offsets", "--from-file", "FILE", "--dry-run"),
     ]
-    assert "commits are left out, since the CSV can't hold a name with a line feed: 1\n" in said
-    assert "share is left out, since a share group has no commits; reset it with kafka-share-groups.sh\n" in said
+    assert "commits are omitted, since the CSV can't hold a name with a line feed: 1\n" in said
+    assert "share is omitted, since a share group has no commits; reset it with kafka-share-groups.sh\n" in said
 
 
 @pytest.mark.parametrize("name", ["a b", "-x", "it's", "esc\x1b[31m", "ü\a'\\"])

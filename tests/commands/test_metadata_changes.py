@@ -306,14 +306,14 @@ def test_two_disks_are_compared(tmp_path: Path) -> None:
         ("--from-time -1d", "--from-time and --to-time need --changes"),
         (
             "--changes --show directories",
-            "a broker's log directories change with its registration; give --show brokers",
+            "a broker's log directories change with its registration; specify --show brokers",
         ),
         ("--changes --from-time 2026-11-22 --to-time 2026-11-21", "--from-time is later than --to-time"),
         ("--diff missing/path", "missing/path: no such file or directory"),
         ("--changes --at 3", "--changes prints its own rows; omit --at"),
         ("--changes --settings", "--changes prints its own rows; omit --settings"),
         ("--diff 3 -o commands", "--diff prints its own rows; omit -o commands"),
-        ("--changes --diff 3", "--changes lists all changes, --diff compares two states; give one of them"),
+        ("--changes --diff 3", "--changes lists all changes, --diff compares two states; specify one of them"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: str, said: str) -> None:

@@ -65,7 +65,7 @@ def test_number_out_of_bounds_is_refused_with_its_bounds(command: str, option: s
 def test_size_out_of_bounds_is_refused_with_its_bounds(command: str, option: str, value: str, bounds: str) -> None:
     said = refusal(command, option, value, SAMPLE)
     assert said.startswith(f"kseg: {command}: invalid value for '{option}': ")
-    assert f"'{value}' isn't a size from {bounds}; give bytes, 64MB or 1GiB; " in said
+    assert f"'{value}' isn't a size from {bounds}; specify bytes, 64MB or 1GiB; " in said
 
 
 @pytest.mark.parametrize(

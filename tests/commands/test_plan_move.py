@@ -185,7 +185,7 @@ def write_properties(path: Path, text: str) -> None:
         (
             lambda work: write_properties(work / "disk2", "node.id=2\n"),
             ["."],
-            b"belong to brokers 1, 2; give the log directories of one broker",
+            b"belong to brokers 1, 2; specify the log directories of one broker",
         ),
         (
             lambda work: write_properties(work / "disk2", "version=1\n"),
@@ -193,10 +193,10 @@ def write_properties(path: Path, text: str) -> None:
             b"disk2: meta.properties has no broker id",
         ),
         (lambda _: None, ["disk1", "disk2", "--topic", "nosuch"], b"--topic nosuch: no such topic here; there are t"),
-        (lambda _: None, ["disk1"], b"disk1: is only one log directory; give all log directories"),
-        (lambda _: None, ["disk1", "disk1"], b"disk1: is only one log directory; give all log directories"),
-        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: no partition here; give a partition's"),
-        (lambda _: None, ["disk1/t-0"], b"disk1/t-0: isn't a broker's log directory; give all log directories"),
+        (lambda _: None, ["disk1"], b"disk1: is only one log directory; specify all log directories"),
+        (lambda _: None, ["disk1", "disk1"], b"disk1: is only one log directory; specify all log directories"),
+        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: no partition here; specify a partition's"),
+        (lambda _: None, ["disk1/t-0"], b"disk1/t-0: isn't a broker's log directory; specify all log directories"),
         (lambda _: None, ["disk1", "nosuch"], b"nosuch: "),
         (
             lambda work: (work / "disk1/__cluster_metadata-0").rename(work / "gone"),

@@ -239,16 +239,16 @@ def test_json_of_a_damaged_capture(tmp_path: Path) -> None:
     [
         (
             ["--api", "Nothing"],
-            "'Nothing' isn't a Kafka API; give Produce, Fetch, Metadata, ApiVersions, … or a number",
+            "'Nothing' isn't a Kafka API; specify Produce, Fetch, Metadata, ApiVersions, … or a number",
         ),
         (
             ["--response-to", "Fetch:17"],
-            "--response-to needs frames or hexadecimal text; leave it out, since a capture has the requests",
+            "--response-to needs frames or hexadecimal text; omit it, since a capture has the requests",
         ),
-        (["--input-format", "frames", "--port", "1"], "--port needs a capture; leave it out"),
+        (["--input-format", "frames", "--port", "1"], "--port needs a capture; omit it"),
         (
             ["--input-format", "frames", "--response-to", "Fetch"],
-            "--response-to Fetch: this isn't an API and its version; give one such as Fetch:17",
+            "--response-to Fetch: this isn't an API and its version; specify one such as Fetch:17",
         ),
     ],
 )

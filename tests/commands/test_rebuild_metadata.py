@@ -338,8 +338,8 @@ def nothing(_: Path) -> None:
     ("change", "arguments", "said"),
     [
         (nothing, ["broker4", *ENDPOINT], b"the quorum is static"),
-        (nothing, ["broker4", "--endpoint", "10.0.0.1:9093"], b"isn't an endpoint; give LISTENER://HOST:PORT"),
-        (nothing, ["broker4", "--endpoint", "C://h:99999"], b"isn't an endpoint; give LISTENER://HOST:PORT"),
+        (nothing, ["broker4", "--endpoint", "10.0.0.1:9093"], b"isn't an endpoint; specify LISTENER://HOST:PORT"),
+        (nothing, ["broker4", "--endpoint", "C://h:99999"], b"isn't an endpoint; specify LISTENER://HOST:PORT"),
         (nothing, ["nosuch"], b"nosuch: "),
         (no_cluster, ["broker4"], b"no meta.properties next to it has the cluster's id"),
         (
@@ -365,7 +365,8 @@ def test_a_dynamic_quorum_needs_an_endpoint(tmp_path: Path) -> None:
     run = rebuilt(tmp_path, "broker4")
     assert (run.status, run.stdout) == (2, b"")
     assert (
-        b"the quorum is dynamic; give the new controller's address by --endpoint CONTROLLER://HOST:PORT" in run.stderr
+        b"the quorum is dynamic; specify the new controller's address by --endpoint CONTROLLER://HOST:PORT"
+        in run.stderr
     )
 
 

@@ -287,7 +287,7 @@ def test_tier_of_local_tiered_storage_stays_one(restored: Path, tmp_path: Path) 
 def test_tier_whose_objects_are_of_a_plugin_is_refused(tmp_path: Path) -> None:
     ran = kseg(["redact", str(golden.ROOT / "tiered"), "--to", "shared"], tmp_path)
     assert ran.status == 2
-    assert b"belongs to Aiven's remote tier, which kseg can't redact; leave it out" in ran.stderr
+    assert b"belongs to Aiven's remote tier, which kseg can't redact; omit it" in ran.stderr
     assert not any(tmp_path.iterdir())
 
 

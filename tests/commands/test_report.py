@@ -298,7 +298,7 @@ def test_file_that_is_there_is_kept(disk: Path, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("mine", encoding="ascii")
     ran = kseg(["report", str(disk), "--to", "report.html"], tmp_path)
     assert ran.status == 2
-    assert ran.stderr == b"kseg: report.html: already exists; give the name of a new file\n"
+    assert ran.stderr == b"kseg: report.html: already exists; specify the name of a new file\n"
     assert (tmp_path / "report.html").read_text(encoding="ascii") == "mine"
 
 
@@ -348,7 +348,7 @@ def test_directories_of_two_clusters_are_refused(disk: Path, tmp_path: Path) -> 
     ran = kseg(["report", "one", "two", "-o", "text"], tmp_path)
     (line,) = ran.stderr.decode().splitlines()
     assert (ran.status, ran.stdout) == (2, b"")
-    assert line.endswith("belong to different clusters, one and two; give the directories of one cluster")
+    assert line.endswith("belong to different clusters, one and two; specify the directories of one cluster")
 
 
 def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
 
 def test_page_is_not_for_a_terminal(disk: Path) -> None:
     shown = plain(in_terminal(disk.parent, "report", "disk", columns=200))
-    assert "kseg: a terminal can't show an HTML page; give --to report.html, or -o text" in shown
+    assert "kseg: a terminal can't show an HTML page; specify --to report.html, or -o text" in shown
 
 
 def test_commits_beyond_the_log_end_do_not_make_up_for_others(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_each_partition_of_a_disk_has_its_own_directory(restored: Path, tmp_path
 def test_directory_that_holds_something_is_refused(damaged_partition: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged_partition), "--to", str(damaged_partition.parent)], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"already exists; give a new or an empty directory" in ran.stderr
+    assert b"already exists; specify a new or an empty directory" in ran.stderr
 
 
 def test_directory_within_the_source_is_refused(damaged_partition: Path, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
         b"kseg: Transactions: total of 2: RECORDS 3\n"
-        b"kseg: 1 open transaction may hang: __transaction_state isn't here; give all log directories of the"
+        b"kseg: 1 open transaction may hang: __transaction_state isn't here; specify all log directories of the"
         b" cluster and --now, or run `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id"
         b" ID`\n"
     )
@@ -176,7 +176,7 @@ def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -
     run = kseg(["txns", ".", "--open", "--now", "64000"], tmp_path)
     assert (run.status, run.stderr) == (0, b"")
     tool = "kafka-transactions.sh --bootstrap-server localhost:9092"
-    state = "Ongoing as pay; ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
+    state = "Ongoing as pay; ends at 1970-01-01T00:01:04.000Z, when its timeout of 1m00s expires"
     (tmp_path / "meta.properties").write_text("version=1\n")
     assert kseg(["txns", ".", "--open", "--now", "64000"], tmp_path).stdout.decode().splitlines()[-4:] == [
         f"# orders-4 from offset 2: {state}, or now with this command",
@@ -209,7 +209,9 @@ def test_terminal_of_80_columns_shows_what_one_acts_by(tmp_path: Path) -> None:
     titles = [line.split() for line in shown.splitlines() if "PRODUCER" in line and "Hidden" not in line]
     for line, began in zip(titles, ("BEGAN", "PRODUCED"), strict=True):
         assert {"PRODUCER", "STATE", began} <= set(line)
-    assert "    WHY: Ongoing as pay; ends by its timeout of 1m00s at\n      1970-01-01T00:01:04.000Z\n" in shown
+    assert (
+        "    WHY: Ongoing as pay; ends at 1970-01-01T00:01:04.000Z, when its timeout of\n      1m00s expires\n" in shown
+    )
 
 
 def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -> None:
@@ -238,8 +240,8 @@ def test_coordinators_times_of_a_copy_are_counted_to_the_newest_that_a_broker_wr
     run = kseg(["txns", ".", "--open"], tmp_path)
     assert run.status == 1
     said = (
-        "kseg: now is 1970-01-01T00:01:10.000Z, the newest time that a broker wrote, since no broker"
-        " uses the disk; give --now"
+        'kseg: no broker is using this disk, so "now" is 1970-01-01T00:01:10.000Z, the newest timestamp that a broker'
+        " wrote; specify --now"
     )
     assert run.stderr.decode() == f"{said} to set another time\n"
     assert opened(tmp_path)["durationMs"] == 66_000
@@ -293,7 +295,7 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     living = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert living.status == 0
     assert (
-        b"note open-transaction: producer 8: open since offset 2; Ongoing as pay; ends by its timeout of"
+        b"note open-transaction: producer 8: open since offset 2; Ongoing as pay; ends at 1970-01-01T00:01:04.000Z"
         in living.stdout
     )
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
@@ -553,7 +555,7 @@ def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:
     assert run.status == 1
     assert b"warning hanging-transaction: producer 125: open since offset 25; gone is CompleteAbort" in run.stdout
     assert run.stdout.count(b"note open-transaction") == 20
-    ends = b"ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
+    ends = b"ends at 1970-01-01T00:01:04.000Z, when its timeout of 1m00s expires"
     assert (
         b"producer 119: open since offset 19; Ongoing as pay-19; %s; and 5 more like this in the file\n" % ends
         in run.stdout

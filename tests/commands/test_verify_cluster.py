@@ -130,7 +130,7 @@ def test_text_lists_copies_on_demand_and_sums_them_up(disk: Path) -> None:
     ran = verify(disk, "--topic", "zstd", "--partition", "0", "-v")
     assert ran.status == 0
     copies = b"zstd-0: enough\n  disk/zstd-0: broker 1, offsets 281 to 570, last leader epoch 2\n"
-    assert ran.stdout.startswith(copies + b"A broker starts well, as far as kseg read.\n")
+    assert ran.stdout.startswith(copies + b"A broker would start without problems, as far as kseg read.\n")
     assert ran.stdout.endswith(b"\nok\n")
     assert b"1 partition in the metadata up to offset 675 from 2026-11-21T10:14:40.884Z: 1 recoverable" in ran.stderr
 

@@ -127,7 +127,7 @@ def test_partitions_are_as_many_as_the_directories_show(
     offsets_partitions(tmp_path, *numbers)
     ran = kseg("--group", "abc", ".", *options, directory=tmp_path)
     assert ran.stdout.decode().splitlines() == [line, line.partition(";")[0]]
-    said = "" if hint is None else f"kseg: __consumer_offsets: {hint}; give --partitions to set another number\n"
+    said = "" if hint is None else f"kseg: __consumer_offsets: {hint}; specify --partitions to set another number\n"
     assert (ran.status, ran.stderr.decode()) == (0, said)
 
 
@@ -160,7 +160,7 @@ def test_groups_tell_how_many_partitions_there_are(
     answer = json.loads(ran.stdout)
     assert (answer["partition"], answer["partitions"]) == (coordinator_partition("billing", count), count)
     assert answer["isSupposed"] == (count == 50)
-    assert f"kseg: __consumer_offsets: {hint}; give --partitions to set another number" in ran.stderr.decode()
+    assert f"kseg: __consumer_offsets: {hint}; specify --partitions to set another number" in ran.stderr.decode()
     if groups and only is not None:
         said = run.kseg(["groups", ".", "--show", "groups"], tmp_path).stderr.decode()
         assert f"{len(only)} of 48 partitions of __consumer_offsets are here" in said
@@ -169,7 +169,7 @@ def test_groups_tell_how_many_partitions_there_are(
 def test_the_number_of_partitions_is_supposed_without_files() -> None:
     ran = kseg("--group", "abc")
     said = (
-        "kseg: __consumer_offsets: 50 partitions are assumed, Kafka's default; give --partitions to set"
+        "kseg: __consumer_offsets: 50 partitions are assumed, Kafka's default; specify --partitions to set"
         " another number\n"
     )
     assert ran.stderr.decode() == said

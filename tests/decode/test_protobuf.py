@@ -222,12 +222,12 @@ def test_bytes_of_another_shape_are_kept_with_a_reason(tmp_path: Path, message: 
 
 
 def test_a_message_that_is_not_in_the_descriptor_set_is_refused(descriptor_set: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no message shop\.None; give one of .*shop\.Price.*shop\.Order"):
+    with pytest.raises(UsageError, match=r"there is no message shop\.None; specify one of .*shop\.Price.*shop\.Order"):
         value_decoder("protobuf", options(descriptor_set, "shop.None"), "value")
 
 
 def test_a_message_name_is_asked_for(descriptor_set: Path) -> None:
-    with pytest.raises(UsageError, match=r"no message is given; give one of .*shop\.Order"):
+    with pytest.raises(UsageError, match=r"no message is given; specify one of .*shop\.Order"):
         value_decoder("protobuf", DecoderOptions(schema=descriptor_set), "value")
 
 

@@ -112,7 +112,7 @@ def test_a_decoder_that_needs_a_schema_asks_for_it(name: str) -> None:
 
 
 def test_an_unknown_decoder_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(UsageError, match=r"--value-decoder nonsense: no such decoder; give one of string, .*auto"):
+    with pytest.raises(UsageError, match=r"--value-decoder nonsense: no such decoder; specify one of string, .*auto"):
         value_decoder("nonsense", NO_OPTIONS, "value")
 
 

@@ -102,7 +102,7 @@ def test_log_that_begins_after_the_other_has_ended_has_nothing_in_common(tmp_pat
     partition = compare_copies(tmp_path, "a", "b")
     assert (partition["verdict"], partition["comparedFrom"]) == ("ahead", 200)
     assert kseg(["diff", "a", "b"], tmp_path).stdout.startswith(
-        b"a: nothing in common: one copy begins at offset 200, another ends there or earlier\n"
+        b"a: ahead: nothing in common, because one copy begins at offset 200, and another ends there or earlier\n"
     )
     log_of(tmp_path / "c", base_offset=2)
     assert compare_copies(tmp_path, "a", "c")["verdict"] == "identical"  # all records are deleted
@@ -261,7 +261,7 @@ def test_topics_of_two_ids_are_told_and_not_compared(tmp_path: Path) -> None:
         directory = replica(tmp_path / side, [Part(0, 0, 10)])
         (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")
     ran = kseg(["diff", "a", "b"], tmp_path)
-    assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"2 partitions: 2 not everywhere")
+    assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"2 partitions: 2 missing on a side")
     assert ran.stderr.startswith(b"kseg: orders-0: kseg doesn't compare topics with different ids: a/orders-0 DTD7scUE")
     assert kseg(["diff", "a/orders-0", "b/orders-0", "-q"], tmp_path).status == 0  # they were requested
 
@@ -276,7 +276,7 @@ def test_a_lost_topic_id_is_that_of_the_topics_other_partitions(tmp_path: Path) 
     listed = json.loads(kseg(["ls", "a", "--partition", "0", "-o", "json"], tmp_path).stdout.splitlines()[0])
     assert listed["topicId"] == "DTD7scUEQmCE86adKg4RVA"
     ran = kseg(["diff", "a", "b"], tmp_path)
-    assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"4 partitions: 4 not everywhere")
+    assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"4 partitions: 4 missing on a side")
     assert b"kseg: orders-0: kseg doesn't compare topics with different ids: a/orders-0 DTD7scUE" in ran.stderr
 
 

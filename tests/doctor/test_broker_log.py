@@ -157,7 +157,7 @@ def test_cut_archive_says_what_to_give(server_log: Path) -> None:
     ran = kseg(["doctor", "--broker-log", "cut.gz"], server_log.parent)
     assert (ran.status, ran.stdout) == (1, b"")
     assert ran.stderr.startswith(b"kseg: cut.gz: can't be decompressed: ")
-    assert ran.stderr.endswith(b"; give a complete file\n")
+    assert ran.stderr.endswith(b"; specify a complete file\n")
 
 
 def test_bytes_that_are_no_text_and_endless_lines_do_no_harm(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_log_without_a_known_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[2026-11-01 03:00:00,001] INFO started (kafka.server.KafkaRaftServer)\n")
     ran = kseg(["doctor", "--broker-log", "server.log"], tmp_path)
     assert (ran.status, ran.stdout) == (0, b"")
-    assert ran.stderr.startswith(b"kseg: server.log: no line is known to tell of a finding; give ")
+    assert ran.stderr.startswith(b"kseg: server.log: no line is known to tell of a finding; specify ")
 
 
 @pytest.mark.parametrize(("name", "problem"), [("none", b"can't be opened"), (".", b"isn't a regular file")])

@@ -132,7 +132,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
         (["logs/4.3.1", "OUT", "--control", "--isolation", "read_committed"], "--control"),
         (
             ["logs/4.3.1", "OUT", "--value-decoder", "value=json"],
-            "--value-decoder value=json: no such decoder; give one of string",
+            "--value-decoder value=json: no such decoder; specify one of string",
         ),
         (["logs/4.3.1", "--to", "damaged"], "isn't empty"),
         (["logs/4.3.1", "damaged"], "isn't empty"),

@@ -127,5 +127,5 @@ def test_without_conditions_a_second_run_is_refused(
 
 def test_an_iceberg_table_in_it_needs_a_catalog(out: str, sources: list[str]) -> None:
     files = FileOptions(table_format="iceberg")
-    with pytest.raises(UsageError, match="needs a catalog that isn't a file; give --catalog NAME"):
+    with pytest.raises(UsageError, match="needs a catalog that isn't a file; specify --catalog NAME"):
         run_export(Export(tuple(sources), out, files=files), execute_here)

@@ -92,4 +92,4 @@ def test_gaps_that_compaction_left_are_not_filled_from_an_older_copy(tmp_path: P
 def test_partitions_of_different_clusters_are_no_copies(command: str) -> None:
     run = kseg(command.format("3.6.2 4.1.0").split(), golden.ROOT / "logs")
     assert (run.status, run.stdout) == (2, b"")
-    assert b" belong to different clusters, AbE5hHSmpchnHLE4KcYOHA and AUBsrBtXSnmrPsYD-x__QA; give " in run.stderr
+    assert b" belong to different clusters, AbE5hHSmpchnHLE4KcYOHA and AUBsrBtXSnmrPsYD-x__QA; specify " in run.stderr

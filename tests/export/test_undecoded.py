@@ -88,7 +88,7 @@ def test_a_wrong_limit_is_refused_before_anything_is_written(limit: str, logs: P
     write(logs, "orders-0", [BAD])
     ran = export(logs, "--max-undecoded", limit)
     assert (ran.status, (logs.parent / "out").exists()) == (2, False)
-    assert b"isn't a number or a percentage; give 0, 100 or 1%" in ran.stderr
+    assert b"isn't a number or a percentage; specify 0, 100 or 1%" in ran.stderr
 
 
 @pytest.mark.parametrize(

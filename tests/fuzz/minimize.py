@@ -78,7 +78,7 @@ def _smaller_file(case: Case, path: str, tries: Tries) -> Case:
 
 
 def shrunk(items: list[bytes], breaks: Callable[[list[bytes]], bool]) -> list[bytes]:
-    """Return fewer items that still fail: halves are left out, then quarters, then single ones."""
+    """Return fewer items that still fail: halves are omitted, then quarters, then single ones."""
     size = len(items) // 2
     while size:
         at = 0
@@ -93,7 +93,7 @@ def shrunk(items: list[bytes], breaks: Callable[[list[bytes]], bool]) -> list[by
 
 
 def _smaller_piece(piece: bytes, breaks: Callable[[bytes], bytes | None]) -> bytes:
-    """Return a piece with stretches left out or zeroed; a large one not by single bytes."""
+    """Return a piece with stretches omitted or zeroed; a large one not by single bytes."""
     size = len(piece) // 2
     while size and size * 200 > len(piece):
         at = 0

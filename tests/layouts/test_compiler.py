@@ -136,7 +136,7 @@ def test_neighbouring_literals_are_one_operation(text: str) -> None:
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        ("{colour}", "no field colour; give some of baseOffset, "),
+        ("{colour}", "no field colour; specify some of baseOffset, "),
         ("{key:colour}", "no field key:colour"),
         ("{colour?x}", "no field colour"),
         ("{", "isn't a field"),

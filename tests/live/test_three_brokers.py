@@ -270,7 +270,7 @@ def test_sizes(observed: Observed, compared: Compared) -> None:
         for log_dir in log_dirs:
             for row in rows_of("ls", log_dir, kind="partition"):
                 name = f"{row['topic']}-{row['partition']}"
-                if name != "__cluster_metadata-0":  # the tool leaves it out
+                if name != "__cluster_metadata-0":  # the tool omits it
                     found.append((number, log_dir.name, name, row["bytes"]))
     compared.rows("sizes", told, found)
 

@@ -331,7 +331,7 @@ def as_a_whole(request: Any, response: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def by_partition(request: Any, response: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each requested partition with its response: sessions leave out some."""
+    """Yield each requested partition with its response: sessions omit some."""
     offsets = {place: part["fetchOffset"] for place, part in partitions(request["topics"], "partition")}
     for place, part in partitions(response["responses"], "partitionIndex"):
         if place in offsets:

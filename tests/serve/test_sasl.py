@@ -462,7 +462,7 @@ def test_passwords_without_encryption_are_warned_of_at_other_addresses(users: Pa
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"", "the file has 0 users; give 1 to 1000, one line USER:PASSWORD each"),
+        (b"", "the file has 0 users; specify 1 to 1000, one line USER:PASSWORD each"),
         (b"bob\n", "line 1 isn't USER:PASSWORD"),
         (b"\nbob:\n", "line 2 isn't USER:PASSWORD"),
         (b":builder\n", "line 1 isn't USER:PASSWORD"),

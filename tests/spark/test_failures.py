@@ -50,8 +50,8 @@ def assert_said(ran: "subprocess.CompletedProcess[str]", complaint: str, directo
     ("options", "complaint"),
     [
         ("--master yarn", "set HADOOP_CONF_DIR to the directory with yarn-site.xml"),
-        ("--master sprak://head:7077", "sprak://head:7077 isn't a valid master; give spark://HOST:PORT"),
-        ("--master spark://head", "spark://head isn't a valid master; give spark://HOST:PORT"),
+        ("--master sprak://head:7077", "sprak://head:7077 isn't a valid master; specify spark://HOST:PORT"),
+        ("--master spark://head", "spark://head isn't a valid master; specify spark://HOST:PORT"),
         ("--master spark://127.0.0.1:1 --deploy-mode cluster", "omit --deploy-mode cluster"),
         ("--master k8s://https://127.0.0.1:1 --deploy-mode cluster", "--conf spark.kubernetes.container.image=…"),
         (

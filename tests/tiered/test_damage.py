@@ -266,7 +266,7 @@ def test_without_its_key_a_segment_is_listed_and_the_option_named(
         (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", b"isn't an RSA key in PEM"),
         (
             (golden.ROOT / "tiered" / "public.pem").read_bytes(),
-            b"is a public key; give the private key of the pair",
+            b"is a public key; specify the private key of the pair",
         ),
         (bytes(1 << 17), b"has more than 65536 bytes"),
     ],

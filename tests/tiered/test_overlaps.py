@@ -161,7 +161,7 @@ def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(
 
 
 def test_tier_and_disk_as_paths_are_read_together(tmp_path: Path) -> None:
-    """Records that the disk deleted after their upload counted as removed by retention, and were left out."""
+    """Records that the disk deleted after their upload counted as removed by retention, and were omitted."""
     segments = upload_in_turn(make_segments(tmp_path, "a", base=0, count=200, epochs={0: 0}))
     aiven_objects.store(tmp_path / "tier", PLUGIN, "orders", segments[:4])
     log_dir = tmp_path / "disk"

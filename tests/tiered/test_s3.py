@@ -102,7 +102,7 @@ def test_bucket_without_segments_says_so(bucket: Bucket, tmp_path: Path) -> None
     bucket.upload(tmp_path / "notes")
     ran = kseg(["verify", bucket.url], tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    said = "no partition here; give a partition's directory, a log directory, or a parent of it"
+    said = "no partition here; specify a partition's directory, a log directory, or a parent of it"
     assert ran.stderr == f"kseg: {bucket.url}: {said}\n".encode()
 
 

@@ -114,8 +114,8 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ({"headers": [{"value": "v"}]}, "line 2: a header has no key"),
         ({"type": ["x"]}, "line 2: type is ['x'], expected text"),
         ({"type": "summary", "file": 5}, "line 2: file is 5, expected text"),
-        ({"key": "a", "keyBase64": "YQ=="}, "line 2: both key and keyBase64 are given; leave one out"),
-        ({"type": "x"}, "line 2: type is 'x'; give one of batch, record, damage, summary, commit, abort"),
+        ({"key": "a", "keyBase64": "YQ=="}, "line 2: both key and keyBase64 are given; omit one"),
+        ({"type": "x"}, "line 2: type is 'x'; specify one of batch, record, damage, summary, commit, abort"),
         ({**BATCH, "magic": 3}, "line 2: magic is 3, expected 0 to 2"),
         ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, expected -32768 to 32767"),
         (
@@ -136,7 +136,7 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ),
         (
             {"time": "2026-11-01"},
-            "line 2: the record has a time, but no timestamp; give its timestamp in milliseconds since 1970",
+            "line 2: the record has a time, but no timestamp; specify its timestamp in milliseconds since 1970",
         ),
         (
             {"control": {"type": "COMMIT"}},

@@ -270,7 +270,7 @@ class RedactOptions(NamedTuple):
     redact_key: str | None
 
     def redaction(self) -> "Redaction | None":
-        """Return the redaction that the options describe."""
+        """Return the redaction settings given by the options."""
         if not self.redact:
             return None
         from kseg.redaction import Redaction

@@ -72,7 +72,7 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         size = None if match is None else int(match[1]) * _UNITS[match[2]]
         if size is None or not self.least <= size <= self.most:
             bounds = f"from {size_text(self.least)} to {size_text(self.most)}"
-            self.fail(f"{str(value)!r} isn't a size {bounds}; give bytes, 64MB or 1GiB", param, ctx)
+            self.fail(f"{str(value)!r} isn't a size {bounds}; specify bytes, 64MB or 1GiB", param, ctx)
         return size
 
 
@@ -104,7 +104,7 @@ class NumberOrPercent(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             return value
         match = re.fullmatch(r"([0-9]{1,15})|([0-9]{1,3}(?:\.[0-9]{1,9})?)%", str(value))
         if match is None or float(match[2] or 0) > 100:
-            self.fail(f"{str(value)!r} isn't a number or a percentage; give 0, 100 or 1%", param, ctx)
+            self.fail(f"{str(value)!r} isn't a number or a percentage; specify 0, 100 or 1%", param, ctx)
         return UndecodedLimit(float(match[1] or match[2]), is_share=match[2] is not None)
 
 
@@ -278,7 +278,7 @@ def only_match(_: object, __: object, text: str | None) -> Path | None:
         return None
     found = matching_paths(text)
     if len(found) > 1:
-        raise UsageError(f"matches {plural(len(found), 'path')}; give one of them", text)
+        raise UsageError(f"matches {plural(len(found), 'path')}; specify one of them", text)
     return Path(found[0])
 
 

@@ -44,7 +44,7 @@ class Scalar(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalType:
-    """Decimals of `precision` digits, `scale` of them after the decimal point."""
+    """A decimal type with the given precision and scale."""
 
     precision: int
     scale: int
@@ -286,7 +286,7 @@ class MismatchError(KsegError):
 
 
 def unify(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
-    """Return the common type of two types. Fields keep the name that they had first.
+    """Return the common type of two types. Fields keep their original names.
 
     Raises MismatchError if there is none.
     """
@@ -430,12 +430,12 @@ def arrow_type(column: ColumnType) -> pa.DataType:
 
 
 def list_of(item: pa.DataType) -> pa.ListType:
-    """Return a list type with Parquet's name for the elements."""
+    """Return a list type that uses the element name required by Parquet."""
     return pa.list_(pa.field("element", item))
 
 
 def widen(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
-    """Return an array as one of a wider type. It must begin where its buffers do.
+    """Cast an array to a wider type. The array must not have an offset.
 
     Raises pyarrow.ArrowInvalid for a time or a date outside of the years 1 to 9999.
     """
@@ -456,7 +456,7 @@ def widen(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
 
 
 def _in_years(array: pa.Array) -> pa.Array:
-    """Return the array unchanged. Raises pyarrow.ArrowInvalid for times and dates that some readers don't support."""
+    """Raise pyarrow.ArrowInvalid for dates and times that some readers don't support."""
     if pa.types.is_date32(array.type):
         numbers, unit = array.view(pa.int32()), _DAY
     elif pa.types.is_timestamp(array.type):
@@ -471,7 +471,7 @@ def _in_years(array: pa.Array) -> pa.Array:
 
 
 def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:
-    """Return True if rounding is allowed: Avro reads longs as doubles, and table formats have no nanoseconds."""
+    """Return True if rounding is allowed, as for longs that Avro reads as doubles."""
     return bool(pa.types.is_floating(wide) or (pa.types.is_timestamp(own) and own.unit == "ns"))
 
 
@@ -517,7 +517,7 @@ def _with_contents(array: pa.Array, kind: pa.DataType, inner: pa.Array) -> pa.Ar
 
 
 def text_columns(field: pa.Field) -> Iterator[str]:
-    """Yield the paths, with Parquet's names, of a column's texts, which are dictionary-encoded if they repeat."""
+    """Yield the Parquet paths of the text columns, which use dictionary encoding."""
     yield from _text_columns(field.type, field.name)
 
 

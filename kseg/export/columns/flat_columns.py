@@ -23,7 +23,7 @@ def is_decoded(name: str) -> bool:
 
 
 def flat_name(part: "Part", field: str) -> str:
-    """Return the column of a field: `key_NAME` for keys, and `value_NAME` if kseg has a column of that name."""
+    """Return the column name for a field, with the prefix `key_` or, if the name is taken, `value_`."""
     return f"{part}_{field}" if part == "key" or field.lower() in _RESERVED else field
 
 
@@ -40,11 +40,11 @@ def require_distinct_columns(fields: Iterable[tuple["Part", str]]) -> None:
         other = known.setdefault(column.lower(), f"{name} of {part}s")
         if other != f"{name} of {part}s":
             why = f"the fields {other} and {name} of {part}s would have the same column, {column}"
-            raise UsageError(f"--flatten: {why}; leave out --flatten for this topic")
+            raise UsageError(f"--flatten: {why}; omit --flatten for this topic")
 
 
 def with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows of an earlier file with the columns of a schema, with nulls for fields that didn't exist then."""
+    """Add the missing columns of a schema to the rows of an older file, filled with nulls."""
     for field in schema:
         if field.name not in rows.schema.names and is_decoded(field.name):
             rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))

@@ -10,7 +10,7 @@ HEADER_MAP = pa.map_(pa.string(), pa.binary())
 
 
 def header_maps(lists: pa.ListArray) -> pa.MapArray:
-    """Return lists of headers as maps. The last of several headers with one name counts, as in Kafka's `lastHeader`."""
+    """Convert lists of headers to maps. The last header of a name is used, like `lastHeader` in Kafka."""
     pairs, rows = lists.flatten(), pc.list_parent_indices(lists)
     places = pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), len(pairs)), start=-1)
     named = pa.table({"row": rows, "name": pairs.field("key"), "place": places})

@@ -66,13 +66,13 @@ class JsonColumns:
     """A reader of one schema's values. type: of the column."""
 
     def __init__(self, schema: Any, references: Mapping[str, Any]) -> None:
-        """Take a schema (parsed JSON), and the schemas that it refers to by name. Raises NotDecodable, NamesError."""
+        """Parse a schema and the schemas it refers to. Raises NotDecodable or NamesError."""
         branch = _JsonWalk(references).branch(schema, schema, ())
         self.type, self._fix = check_names(branch.type), branch.fix
         self._arrow = arrow_type(self.type)
 
     def value(self, body: bytes) -> object:
-        """Return the value of a message. Raises NotDecodable."""
+        """Decode a message. Raises NotDecodable if that isn't possible."""
         value = parse_json(body)
         return value if self._fix is None or value is None else self._fix(value)
 

@@ -56,7 +56,7 @@ class ProtobufColumns:
     """A reader of messages of one type. type: of the column."""
 
     def __init__(self, descriptors: bytes, message: str) -> None:
-        """Take a serialized descriptor set, and the full name of a message in it. Raises NotDecodable."""
+        """Load a message type from a serialized descriptor set. Raises NotDecodable."""
         self._pool = message_pool(descriptors)
         descriptor = self._pool.FindMessageTypeByName(message)
         self._counts = FieldCounts(descriptor)
@@ -74,7 +74,7 @@ class ProtobufColumns:
             raise NotDecodable(f"not a {self._counts.descriptor.full_name}: {one_line(error)}") from error
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Return messages as an Arrow array. Raises pyarrow's errors for values that don't fit."""
+        """Convert messages to an Arrow array. Raises the errors of pyarrow for values that don't fit."""
         return self._make(values)
 
 
@@ -188,7 +188,7 @@ def _cpp_type(field: Descriptor) -> str:
 
 
 def _names(numbers: Iterable[int | None], names: dict[int, str]) -> list[str | None]:
-    """Return the names of an enum's values; an unnamed number as text."""
+    """Return the names of an enum's values. Values without a name are returned as numbers."""
     return [None if number is None else names.get(number) or str(number) for number in numbers]
 
 
@@ -223,7 +223,7 @@ def _lists(name: str, item: _Maker) -> _Maker:
 
 
 def _container_array(kind: pa.DataType, containers: Sequence[Any], inner: pa.Array) -> pa.Array:
-    """Return an array of lists or maps from their contents, which are concatenated."""
+    """Build an array of lists or maps from their concatenated contents."""
     ends = accumulate((0 if each is None else len(each) for each in containers), initial=0)
     offsets = pa.array(list(ends), pa.int32())
     validity = pa.array([None if each is None else True for each in containers], pa.bool_())

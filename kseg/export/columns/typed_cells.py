@@ -45,7 +45,7 @@ class WriterSchema:
 
     @property
     def key(self) -> tuple[str, tuple[int, ...]]:
-        """The id and indexes that values have."""
+        """The schema id and the message indexes of values."""
         return self.id, self.indexes
 
     @classmethod
@@ -65,7 +65,7 @@ class ColumnReader(Protocol):
         """Return a value, for `array`. Raises NotDecodable."""
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """Return values as an Arrow array. Raises pyarrow's errors for values that don't fit."""
+        """Convert values to an Arrow array. Raises the errors of pyarrow for values that don't fit."""
 
 
 def column_reader(schema: WriterSchema) -> ColumnReader:
@@ -121,7 +121,7 @@ class TypedColumn:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "TypedColumn":
-        """Return the column of `to_json`. Raises KsegError if its type is invalid."""
+        """Parse a column from its JSON form. Raises KsegError if the type is invalid."""
         writers = tuple(map(WriterSchema.from_json, content.get("writers", ())))
         return cls(from_json(content.get("type")), writers)
 
@@ -173,7 +173,7 @@ class TypedCells:
         self._by_prefix: dict[bytes, _Route] = {}
 
     def array(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
-        """Return the typed values of a column of bytes. headers: of the same rows, if they were requested."""
+        """Decode a column of bytes. `headers` are the headers of the same rows, if needed."""
         messages, self.failures = column.to_pylist(), {}
         own_headers = headers_with_ids(headers, self._part)
         for row, message in enumerate(messages):
@@ -285,7 +285,7 @@ def _first_that_reads(route: _Route, bodies: Sequence[bytes]) -> object:
 
 
 def headers_with_ids(headers: pa.Array | None, part: Part) -> list[Headers] | None:
-    """Return each record headers if any has a schema id; else None."""
+    """Return the headers of all records if at least one has a schema id, or None otherwise."""
     from kseg.kernel.record import Header
 
     if headers is None:

@@ -84,7 +84,7 @@ def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
 
 
 def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:
-    """Return the number of rows in each file that a run wrote, by the name under which it was written."""
+    """Return the number of rows in every file that a run has written."""
     return {
         name: rows
         for name, rows in row_counts(results).items()
@@ -107,7 +107,7 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
 
 
 def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
-    """Read all rows, and compare the count of each partition with the report. Raises TableDiffersError."""
+    """Read all rows and compare the number of rows per partition with the report. Raises TableDiffersError."""
     try:
         found = read()
     except (KsegError, OSError, pa.ArrowException) as error:
@@ -123,7 +123,7 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
 
 
 def count_rows(batch: pa.RecordBatch) -> Counter[Key]:
-    """Return the number of rows of each partition in a batch."""
+    """Count the rows of each partition in a batch."""
     groups = pa.Table.from_batches([batch]).select(["topic", "partition"]).group_by(["topic", "partition"])
     counts = groups.aggregate([([], "count_all")]).to_pydict()
     keys = zip(map(str, counts["topic"]), counts["partition"], strict=True)

@@ -68,7 +68,7 @@ def open_commits(place: Destination, files: FileOptions, _: TableName, processes
 
 
 class DeltaLog:
-    """The log of the Delta table at an export destination."""
+    """The transaction log of a Delta table."""
 
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
@@ -161,7 +161,7 @@ class DeltaLog:
         return len(entries) > COMMITS_AFTER or age > timedelta(days=DAYS_AFTER)
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Return True if any commit still in the log is that run's."""
+        """Return True if the log still contains a commit of the run."""
         table = self._open()
         with self._errors("read"):
             entries = [] if table is None else table.history()
@@ -188,7 +188,7 @@ class DeltaLog:
         return TableContents(has_columns, rows, pc.sum(actions["num_records"]).as_py() or 0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows through pyarrow's datasets, which deltalake provides."""
+        """Read the rows with pyarrow datasets, which deltalake provides."""
         table = self._open()
         with self._errors("read"):
             yield from () if table is None else table.to_pyarrow_dataset().to_batches()
@@ -208,7 +208,7 @@ class DeltaLog:
         return [{**row, "name": self._name_of(row["path"])} for row in found]
 
     def _name_of(self, path: str) -> str:
-        """Return a data file name in the destination. Raises KsegError if the log names a file elsewhere."""
+        """Return the name of a data file. Raises KsegError if the file isn't in the destination."""
         name = unquote(path)
         if _SCHEME.match(path) or any(part in ("", ".", "..") for part in name.split("/")):
             why = f"the Delta log names {name}, which isn't in the table; choose another destination"
@@ -222,7 +222,7 @@ class DeltaLog:
     # --- commits -----------------------------------------------------------------------------------------------------
 
     def commit(self, change: TableChange) -> None:
-        """Commit on top of the version in which kseg's last commit was found."""
+        """Commit on top of the version that contains the last kseg commit."""
         from deltalake.exceptions import DeltaError
 
         table = self._open()
@@ -330,7 +330,7 @@ class DeltaLog:
     def _rewrite(
         self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
     ) -> Any:
-        """Write the file's other rows to a new file, and return its action, or None if there are none."""
+        """Rewrite a file without the removed rows, and return the action, or None if no rows remain."""
         folder = name.rpartition("/")[0]
         target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
         writing = schema_of_files(manifest.read, self._files), self._files
@@ -365,12 +365,14 @@ class DeltaLog:
         return AddAction(file.attempt, file.size, values, _now_ms(), True, statistics)
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Run Delta's own OPTIMIZE; its commit repeats the previous progress."""
+        """Run OPTIMIZE on the Delta table. The commit repeats the previous progress."""
         from deltalake.exceptions import DeltaError
 
         table = self._open()
         if table is None:
-            raise UsageError("the directory isn't a Delta table; give the directory that has _delta_log", self.location)
+            raise UsageError(
+                "the directory isn't a Delta table; specify the directory that has _delta_log", self.location
+            )
         number = self._number_in(table)
         said = self._commit_properties(self.progress()) if number else None
         self._place.require_plain()
@@ -386,12 +388,12 @@ class DeltaLog:
 
 
 def _line(error: Exception) -> str:
-    """Return deltalake's error in one line, without colours and the stack trace that RUST_BACKTRACE adds."""
+    """Format an error from deltalake on one line, without colours and stack trace."""
     return " ".join(_COLOR.sub("", _STACK.split(str(error), maxsplit=1)[0]).split())
 
 
 def _own_metadata(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return kseg's metadata in a commit, which may be anybody's."""
+    """Return the kseg metadata of a commit. The commit may have been made by any program."""
     found = entry[APPLICATION]
     if not isinstance(found, dict):
         raise KsegError(

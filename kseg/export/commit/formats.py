@@ -13,7 +13,7 @@ from kseg.errors import UsageError, missing_library, quote
 
 
 class Library(NamedTuple):
-    """A library that a format needs: its distribution, kseg's extra that installs it, and a module of it."""
+    """A library required by a format, with its distribution, the kseg extra and a module to import."""
 
     name: str
     extra: str
@@ -21,7 +21,7 @@ class Library(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The functions that open a table: one of DuckDB, with its extension, and one of Polars, imported as `pl`."""
+    """The functions of DuckDB and Polars that open a table."""
 
     duckdb: str
     polars: str
@@ -51,7 +51,7 @@ class TableFormat(NamedTuple):
     scan: Scan | None = None
 
     def load(self) -> Any:
-        """Return the format's module. Raises UsageError if its library isn't installed."""
+        """Import the module of the format. Raises UsageError if the library isn't installed."""
         if self.library is not None:
             try:
                 import_module(self.library.module)
@@ -60,7 +60,7 @@ class TableFormat(NamedTuple):
         return import_module(self.module)
 
     def require_address(self, url: str) -> None:
-        """Raise UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
+        """Raise UsageError for destinations that the library of the format can't handle."""
         if self.refused_urls is not None and (found := re.search(self.refused_urls, url)) is not None:
             raise UsageError(
                 f"{self.title} tables don't support {quote(found[0])} in their path; choose another destination", url

@@ -86,10 +86,11 @@ class IcebergLog:
         self._url = f"file://{place.url}" if is_local else place.url
         if table.catalog is None and not is_local:
             raise UsageError(
-                "an Iceberg table in an object store needs a catalog that isn't a file; give --catalog NAME", place.url
+                "an Iceberg table in an object store needs a catalog that isn't a file; specify --catalog NAME",
+                place.url,
             )
         if "." not in table.name:
-            raise UsageError(f"--table {table.name} has no namespace; give NAMESPACE.NAME")
+            raise UsageError(f"--table {table.name} has no namespace; specify NAMESPACE.NAME")
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -140,7 +141,7 @@ class IcebergLog:
             raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
     def _open(self) -> Any:
-        """Return the table as it is now, or None if it doesn't exist."""
+        """Return the current state of the table, or None if it doesn't exist."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         if self._table.catalog is None and self._place.size(CATALOG_FILE) is None:
@@ -154,7 +155,7 @@ class IcebergLog:
         return table
 
     def _check_names(self, table: Any) -> None:
-        """Raise KsegError if the table's metadata names code, or files elsewhere that a commit reads or removes."""
+        """Raise KsegError if the table metadata refers to code, or to files outside of the destination."""
         from kseg.export.commit.iceberg_files import name_in
 
         for name in _NAMES_CODE:
@@ -167,14 +168,14 @@ class IcebergLog:
                 name_in(location, self._url)
 
     def _name_of(self, file: Any) -> str:
-        """Return a data file name in the destination. Raises KsegError if it is elsewhere."""
+        """Return the name of a data file. Raises KsegError if the file isn't in the destination."""
         from kseg.export.commit.iceberg_files import name_in
 
         return name_in(file.file_path, self._url)
 
     @property
     def location(self) -> str:
-        """The newest metadata file: a table name means nothing without its catalog."""
+        """Return the newest metadata file, because a table name is meaningless without its catalog."""
         table = self._open()
         return "" if table is None else str(table.metadata_location).removeprefix("file://")
 
@@ -197,7 +198,7 @@ class IcebergLog:
         return int(found)
 
     def progress(self) -> Manifest:
-        """Return the progress in the table's property, unless the table was rolled back to an older snapshot since."""
+        """Return the progress stored in the table, unless the table has been rolled back."""
         table = self._open()
         if table is None:
             raise KsegError(f"the table {self._table.name} no longer exists; run the command again", self._url)
@@ -220,7 +221,7 @@ class IcebergLog:
         return False
 
     def has_commit_of(self, run_id: str) -> bool:
-        """Return True if the last commit, or that of an existing snapshot, is that run's."""
+        """Return True if the run made the last commit or one of the existing snapshots."""
         table = self._open()
         if table is None:
             return False
@@ -247,7 +248,7 @@ class IcebergLog:
         return TableContents(has_columns, rows, total)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows through pyiceberg's own reader."""
+        """Read the rows with pyiceberg."""
         table = self._open()
         with self._errors("read"):
             yield from () if table is None else table.scan().to_arrow_batch_reader()
@@ -289,7 +290,7 @@ class IcebergLog:
         self._commit_once(table, stage, change.manifest.run)
 
     def _removals(self, table: Any, change: TableChange) -> tuple[list[Any], list[str]]:
-        """Return the files to remove, and new files with their remaining rows."""
+        """Return the files to remove, and new files that contain their remaining rows."""
         if not change.gone and not change.replaces_all:
             return [], []
         with self._errors("read"):
@@ -346,7 +347,7 @@ class IcebergLog:
         raise SwappedError(f"{self._place.url}/{CATALOG_FILE}")
 
     def _create(self, read: ReadOptions) -> Any:
-        """Create a table without rows, or return one that another run has just created."""
+        """Create an empty table, or return the table that another run has just created."""
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
@@ -413,10 +414,12 @@ class IcebergLog:
     # --- upkeep ------------------------------------------------------------------------------------------------------
 
     def merge(self, target_size: int) -> dict[str, Any]:
-        """Join small files of each partition in one commit, which replaces them."""
+        """Merge the small files of each partition in a single commit."""
         table = self._open()
         if table is None:
-            raise UsageError(f"the table {self._table.name} doesn't exist; give the --table of the export", self._url)
+            raise UsageError(
+                f"the table {self._table.name} doesn't exist; specify the --table of the export", self._url
+            )
         read = self.progress().read
         with self._errors("read"):
             groups = list(_small_files(table.scan().plan_files(), target_size))
@@ -452,13 +455,13 @@ class IcebergLog:
 
 
 def _line(error: Exception) -> str:
-    """Return the error of pyiceberg, its catalog's database or its checks in one line, without statements and links."""
+    """Format an error from pyiceberg on one line, without SQL statements and links."""
     lines = str(getattr(error, "orig", None) or error).splitlines()
     return " ".join(_ASIDE.sub("", line).strip() for line in lines if not line.strip().startswith(_LINKS)).strip()
 
 
 def _own_entry(snapshot: Any, name: str) -> str | None:
-    """Return kseg's entry in a snapshot's summary, or None if another writer made the snapshot."""
+    """Return the kseg entry in a snapshot summary, or None if another program created the snapshot."""
     found: str | None = None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
     return found
 

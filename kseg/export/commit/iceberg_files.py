@@ -26,7 +26,7 @@ def name_in(location: str, url: str) -> str:
 
 
 def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
-    """Return the catalog, changed to use the destination at a URL for its tables' files.
+    """Configure a catalog to store its tables at the destination URL.
 
     pyiceberg's own clients of stores have other settings, and need libraries of their own. A table's properties may
     name another implementation, which is code.
@@ -38,12 +38,12 @@ def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
 
 
 def catalog_in(path: str, url: str, place: Destination) -> Any:
-    """Return a catalog in an SQLite file."""
+    """Open a catalog that is stored in an SQLite file."""
     return with_files_of(place, url, SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=url))
 
 
 class PlaceFiles(FileIO):
-    """The files of a destination by their URLs."""
+    """Provides pyiceberg with the files of a destination."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__(dict(properties))
@@ -103,7 +103,7 @@ class PlaceFile(InputFile, OutputFile):
 
 
 class _NewFile(io.BytesIO):
-    """The bytes of a metadata file, which are written when complete."""
+    """The buffer for a metadata file, which is written when it is complete."""
 
     def __init__(self, name: str, place: Destination) -> None:
         super().__init__()

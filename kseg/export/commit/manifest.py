@@ -132,7 +132,7 @@ def manifest_name(number: int) -> str:
 
 
 def latest_number(place: Destination) -> int:
-    """Return the highest number in use; 0 if there is none."""
+    """Return the highest number in use, or 0 if there is no manifest."""
     return max((int(match[1]) for name in place.names(FOLDER) if (match := _NAME.fullmatch(name))), default=0)
 
 

@@ -159,7 +159,7 @@ def _size(parts: list[FilePart], rows: int | None) -> int:
 
 
 def _worth_joining(sizes: dict[str, int], limit: int) -> list[str]:
-    """Return files of less than `limit` bytes, except those much larger than all smaller ones."""
+    """Return the files smaller than `limit` bytes, except for files much larger than the others."""
     small = sorted((size, name) for name, size in sizes.items() if size < limit)
     total = count = 0
     for place, (size, _) in enumerate(small):
@@ -318,7 +318,7 @@ def _joined_source(one: SourceFile, other: SourceFile) -> SourceFile | None:
 
 
 def joined_crc(one: int, other: int, size: int) -> int:
-    """Return the CRC-32C of two concatenated parts from the CRC of each; size: bytes of the second part."""
+    """Combine the CRC-32C of two parts. `size` is the length of the second part in bytes."""
     return _times(_power_of_x(8 * size), one) ^ other
 
 

@@ -185,7 +185,7 @@ class ParquetTable:
 
 
 def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
-    """Return the valid manifest, or an empty one.
+    """Return the valid manifest, or an empty manifest if there is none.
 
     Raises UsageError if the destination holds other files, or if its export has other options and isn't to be
     overwritten.
@@ -202,7 +202,7 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
         return Manifest(found.number, read, files, generation=generation)
     if (found.read, found.files) != (read, files):
         raise UsageError(
-            "the destination has an export with other options; choose another destination, or give --overwrite",
+            "the destination has an export with other options; choose another destination, or specify --overwrite",
             place.url,
         )
     return found
@@ -312,7 +312,7 @@ def _finish(manifest: Manifest, place: Destination) -> None:
 
 
 def _run_of(name: str, place: Destination) -> str | None:
-    """Return the id of the run that wrote a file for its own use, or None for other files."""
+    """Return the id of the run that a temporary file belongs to, or None for other files."""
     match = _OF_JOB.fullmatch(name)
     if match is None and (name.startswith(f"{ATTEMPTS}/") or not place.renames):
         match = ATTEMPT.fullmatch(name)
@@ -331,7 +331,7 @@ def _replace_by_stubs(settled: int, place: Destination) -> None:
 
 
 def _give_up(run: ExportRun, place: Destination, finished: Collection[str] = ()) -> None:
-    """Remove a failed run's files, except files in a manifest and of finished orders.
+    """Remove the files of a failed run that aren't needed any more.
 
     Files that can't be removed are left.
     """

@@ -86,7 +86,7 @@ class CommittedTable(Protocol):
         """
 
     def row_counts(self) -> Counter[Key]:
-        """Read all rows of all columns, and return the number of each partition's rows."""
+        """Read all rows and columns, and return the number of rows per partition."""
 
     def merge_files(self, target_size: int) -> tuple[int, int] | None:
         """Join small files, and return the number of files before and after, or None if that precedes the commit."""

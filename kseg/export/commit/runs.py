@@ -76,7 +76,7 @@ def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A run marker, as another run reads it. base: None if the marker is unreadable."""
+    """The marker of another run. `base` is None if the marker can't be read."""
 
     run_id: str
     base: int | None
@@ -156,7 +156,7 @@ def files_of_finished(run_id: str, place: Destination) -> set[str]:
 
 
 class FinishedOrders:
-    """The finished but uncommitted orders of ended runs with the same options."""
+    """Return the completed but uncommitted orders of earlier runs that used the same options."""
 
     def __init__(self, place: Destination, processes: Processes, read: ReadOptions, files: FileOptions) -> None:
         self._place = place

@@ -109,7 +109,7 @@ def keep_complete(results: Iterable[Result], there: Collection[str]) -> list[Res
 
 
 def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
-    """Return the results of partitions that haven't grown: a later record may supersede any earlier one."""
+    """Return the results of partitions that haven't grown, because newer records may replace older ones."""
     finished = find_exported(results)
     return [
         result

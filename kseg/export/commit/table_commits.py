@@ -48,7 +48,7 @@ class TableCommits:
         found = self._log.progress()
         if (found.read, found.files) != (read, files):
             raise UsageError(
-                "the destination has an export with other options; choose another destination, or give --overwrite",
+                "the destination has an export with other options; choose another destination, or specify --overwrite",
                 self.place.url,
             )
         return found

@@ -58,7 +58,7 @@ class TableLog(Protocol):
         """The location that readers open: the path or URL of the table, or of its newest metadata."""
 
     def number(self) -> int | None:
-        """Return the number of kseg's last commit, 0 in a table without one, None without a table.
+        """Return the number of the last kseg commit, 0 if there is none, or None if there is no table.
 
         Raises UsageError if the table isn't kseg's.
         """
@@ -79,7 +79,7 @@ class TableLog(Protocol):
         """Commit, all or nothing. Raises OvertakenError if kseg's last commit isn't the change's base."""
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
-        """Return the table's contents after the commit of a manifest; None if the log has forgotten that commit.
+        """Return the contents of the table after a manifest was committed, or None if the commit has expired.
 
         names: the files whose rows are wanted.
         """
@@ -220,7 +220,7 @@ def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
 
 
 def nulls_of(metadata: pq.FileMetaData, names: Iterable[str]) -> dict[str, int]:
-    """Return the number of nulls in columns, from the footer; without columns for which it is unknown."""
+    """Return the number of nulls per column according to the footer."""
     known = {name: _statistics_of(metadata, name) for name in names}
     return {
         name: sum(each.null_count for each in found)

@@ -55,7 +55,7 @@ class OffsetSet:
         return None if place < 0 else min(self._lasts[place] + 1, offset)
 
     def ranges(self, first: int, end: int) -> Iterator[OffsetRange]:
-        """Yield the runs that overlap a range."""
+        """Yield the runs that overlap a range of offsets."""
         for place in range(bisect_left(self._lasts, first), bisect_left(self._firsts, end)):
             yield OffsetRange(self._firsts[place], self._lasts[place] + 1)
 
@@ -431,7 +431,7 @@ class Accounts:
             if row in damages:
                 self.add_damage(damages[row], header.last_offset + 1)
             elif problem is not None:
-                detail = f"{plural(problem.records_read, 'record')} can be read"
+                detail = f"only {plural(problem.records_read, 'record')} can be read"
                 kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
                 self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
             elif header.last_offset >= self.first:

@@ -145,7 +145,7 @@ class RangeReader:
         return self.start if read_to is None else max(self.start, read_to)
 
     def open(self, start: int, end: int, limit: int | None) -> LogFile:
-        """Return the log; of a remote one the bytes from `start` to `end`.
+        """Open the log. Only the given range of a remote log is read.
 
         Raises OpenError if it is missing, ChangedError if it was replaced since it was listed.
         """

@@ -416,7 +416,8 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
     """Raise UsageError for a topic whose folder or files readers would misinterpret."""
     if NO_VALUE in topics and "topic" in options.columns_of_folders:
         raise UsageError(
-            f"readers interpret the folder topic={NO_VALUE} as null; give --partition-by none, or choose other topics"
+            f"readers interpret the folder topic={NO_VALUE} as null; specify --partition-by none, or choose other"
+            " topics"
         )
     form = options.format
     cut = next((topic for topic in topics if set(topic) & set(form.unreadable)), None)

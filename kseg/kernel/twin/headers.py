@@ -83,7 +83,7 @@ class Header(NamedTuple):
 
     @property
     def append_time(self) -> int | None:
-        """The timestamp that the broker gave to all records, if it did."""
+        """Return the timestamp that the broker assigned to all records, if any."""
         return self.max_timestamp if self.timestamp_type == TimestampType.LOG_APPEND_TIME.value else None
 
     @property

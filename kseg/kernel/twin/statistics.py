@@ -145,7 +145,7 @@ class Statistics:
         hour[1] += header.size
 
     def _lengthen_times(self) -> None:
-        """Join stretches of time to longer ones."""
+        """Merge short intervals into longer ones."""
         longer = min((step for step in TIME_STEPS if step > self.time_step), default=10 * self.time_step)
         before, self._times = self._times, {}
         for number, (_, *sums) in before.items():

@@ -77,7 +77,7 @@ def histogram_figure(title: str, histogram: LogHistogram, unit: str) -> Figure:
 
 
 def after_lingers(topic: TopicFacts) -> tuple[int, int, int]:
-    """Return the number of batches that the records of a topic would have with each linger."""
+    """Estimate the number of batches of a topic for different values of linger.ms."""
     producers = topic.sums.producers.values()
     return (
         sum(each.after_short for each in producers),
@@ -102,7 +102,7 @@ def _batch_row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
 
 
 def _header_share(topic: TopicFacts) -> float | None:
-    """Return the share of batch headers in the bytes of the topic, or None if some batches aren't v2."""
+    """Return the percentage of bytes used by batch headers, or None if some batches aren't v2."""
     sizes = topic.sums.histograms[Measure.BATCH_SIZE]
     return BATCH_HEADER_SIZE * sizes.count / sizes.sum if topic.sums.magics == 1 << 2 and sizes.sum else None
 
@@ -170,7 +170,7 @@ _CODEC_COLUMNS = (
 
 
 def codecs_block(known: ReportFacts) -> Block:
-    """Return the block about bodies of batches by codec."""
+    """Return the block about the compression codecs of batches."""
     topics = [topic for topic in known.by_size if topic.sums.codecs]
     tables = (
         Table(

@@ -184,7 +184,7 @@ _TOPIC_COLUMNS = (
 
 
 def compaction_block(known: ReportFacts) -> Block:
-    """Return the block about partitions with work for the log cleaner."""
+    """Return the block about partitions that the log cleaner still has to clean."""
     partitions = [each for each in known.in_use if each.cleaning is not None]
     if not partitions:
         return Block("compaction", "Compaction", notes=("No topic is known to be compacted.",))
@@ -210,7 +210,7 @@ def compaction_block(known: ReportFacts) -> Block:
 
 
 def freed_bytes(known: ReportFacts, partition: PartitionFacts) -> int | None:
-    """Return the approximate bytes that compaction would free, or None if records weren't read."""
+    """Estimate how many bytes compaction would free, or return None if the records weren't read."""
     if partition.superseded is None:
         return None
     ratio = ratio_of(known.topics[partition.topic]) or 1.0

@@ -98,7 +98,7 @@ def _bytes_verdicts(known: ReportFacts, total: int) -> list[Sentence]:
 
 
 def disk_verdicts(known: ReportFacts) -> list[Sentence]:
-    """Return verdicts about the usage of each disk."""
+    """Return verdicts about the disk usage."""
     verdicts = []
     for disk in known.check_up.disks:
         used = (disk.size - disk.available) / disk.size
@@ -309,7 +309,7 @@ def codec_trial_block(known: ReportFacts) -> Block:
 
 
 def take_samples(known: ReportFacts) -> None:
-    """Try the codecs on the largest topics."""
+    """Measure the codecs on the largest topics."""
     topics = [topic for topic in known.by_size if topic.size and not topic.name.startswith("__")][:MOST_TOPICS]
     for topic in topics:
         largest = max(topic.partitions, key=lambda each: (each.size, each.name))
@@ -375,7 +375,7 @@ _COST_COLUMNS = (
 
 
 def cost_block(known: ReportFacts) -> Block:
-    """Return the block about costs by topic; empty without a price."""
+    """Return the block about the cost of topics, which is empty if there is no price."""
     price = known.choices.price
     if price is None:
         return Block("cost", "Cost")

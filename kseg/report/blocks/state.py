@@ -288,7 +288,7 @@ def _disagreements(known: ReportFacts, topic: TopicFacts) -> Iterator[tuple[Cell
 
 
 def _of_counts(known: ReportFacts, topic: TopicFacts) -> Iterator[str]:
-    """Yield sentences about partitions that the cluster metadata doesn't have; nobody reads them."""
+    """Yield sentences about partitions that aren't in the cluster metadata."""
     found = None if known.cluster is None else known.cluster.topic(topic.name)
     if known.cluster is None or topic.name.startswith("__cluster_metadata"):
         return

@@ -393,7 +393,7 @@ def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
             half, most = age_text(late.percentile(0.5) or 0), age_text(late.most)
             how = f"by {most}" if half == most else f"half of them by {half} or more, one by {most}"
             records = "1 record" if late.count == 1 else f"{count_text(late.count)} records"
-            sentence = f"{topic.name}: {records} ({share_text(share)}) came late, {how}."
+            sentence = f"{topic.name}: {records} ({share_text(share)}) arrived late, {how}."
             verdicts.append(Sentence(sentence, topic_line(topic, "ls", "--by", "segment")))
     return verdicts
 
@@ -419,7 +419,7 @@ _TOPIC_COLUMNS = (
 
 
 def forecast_block(known: ReportFacts) -> Block:
-    """Return the block about bytes of logs on the coming days, by the current settings."""
+    """Return the block that forecasts the size of the logs with the current settings."""
     days = [known.choices.now_ms + DAY_MS * day for day in range(known.choices.days + 1)]
     rates = {topic.name: topic_rate(known, topic.name) for topic in known.by_size}
     rate = sum(rates.values())

@@ -36,7 +36,7 @@ class _NotDescribed(NamedTuple):
 
 
 def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
-    """Return the settings of each requested resource. The releases' own documentation texts are left out."""
+    """Return the settings of each requested resource. The releases' own documentation texts are omitted."""
     # Each resource is answered once, even if it is named repeatedly, so that a small request can't get a huge answer.
     resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
     results = LazyList(len(resources), (_result(request, each) for each in resources.values()))

@@ -129,7 +129,7 @@ def _not_found(request: ApiRequest, name: str, why: str) -> Fields:
 
 
 def _classic_fields(group: LiveGroup) -> Fields:
-    """Return a group of the classic protocol; an empty one if it uses another protocol."""
+    """Return a classic group, or an empty group if it uses another protocol."""
     if isinstance(group, ConsumerGroup):
         return {}
     is_stable = group.state is ClassicState.STABLE

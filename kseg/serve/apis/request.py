@@ -37,7 +37,7 @@ class Later(NamedTuple):
 
 
 class ApiAnswer(NamedTuple):
-    """A response body, None without response; `note`: a summary for the log of requests.
+    """The body of a response, or None if there is no response. `note` is used in the request log.
 
     `wait_seconds`: the client prefers to wait this long after its request for a fuller answer, until a partition of
     `awaited` grows beyond the given offset. `later`: the answer waits for other clients' actions.

@@ -31,7 +31,7 @@ class MemberName(NamedTuple):
 
 
 class Protocol(NamedTuple):
-    """An assignor that a member supports, and the member's metadata for the leader."""
+    """An assignor supported by a member, and the metadata that the member sends to the leader."""
 
     name: str
     metadata: bytes
@@ -192,7 +192,7 @@ class ClassicGroup:
         return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised_ids)
 
     def join(self, wanted: JoinRequest, now: float) -> Future[JoinOutcome]:
-        """Let a client join, or join again; the result is ready once all members have joined.
+        """Let a client join or rejoin the group. The result is available when all members have joined.
 
         Raises GroupError if it can't join.
         """

@@ -201,7 +201,7 @@ class Commits:
         return self._stored.by_name().get(group)
 
     def stored_of(self, group: str) -> dict[Partition, Committed]:
-        """Return a group's commits on the disk. Commits of open transactions don't count."""
+        """Return the commits of a group that are on disk, except those in open transactions."""
         known = self.stored_group(group)
         return {
             (each.topic, each.partition): Committed(each.offset, each.leader_epoch, each.metadata)

@@ -53,7 +53,7 @@ class HeartbeatRequest(NamedTuple):
 
 
 class MemberState(StrEnum):
-    """The progress of a member to its target assignment. Source: MemberState."""
+    """How far a member has moved towards its target assignment. Source: MemberState."""
 
     STABLE = "stable"
     UNREVOKED = "still has partitions that it must give back"
@@ -62,7 +62,7 @@ class MemberState(StrEnum):
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """A member: its subscription, its partitions, and partitions that it must give back.
+    """A member with its subscription, its partitions, and the partitions that it has to give up.
 
     epoch: of its current assignment; -2 for a static one that left temporarily.
     """
@@ -147,7 +147,7 @@ DEFAULT_ASSIGNOR = next(iter(ASSIGNORS))
 
 
 class Beat(NamedTuple):
-    """The answer to a heartbeat: the member's epoch, and its partitions if these must be sent."""
+    """The response to a heartbeat, including the assigned partitions if they have to be sent."""
 
     member_id: str
     epoch: int

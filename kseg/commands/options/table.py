@@ -313,7 +313,7 @@ OUTPUT = (
     Option("--producer-epoch", "build", "Producer epoch of the batches, with --producer-id.", Number(0, 32767), "N", 0),
     Option("--base-sequence", "build", "First sequence number of the batches, with --producer-id.", int_number(), "N",
         0),
-    Option("--transaction", "build", "How to end the last transaction, with --producer-id.",
+    Option("--transaction", "build", "End the last transaction this way, with --producer-id.",
         ("commit", "abort", "open")),
     Option("--coordinator-epoch", "build", "Coordinator epoch of transaction markers.", int_number(-1), "N", 0),
     Option("--topic-id", "build", "Topic id for partition.metadata: 22 characters. [default: no file]", metavar="ID"),

@@ -40,7 +40,7 @@ FILES: dict[str, tuple[bytes | Callable[[], bytes], str, str]] = {
         "kseg dump - <",
     ),
     "notes.txt": (b"Dear diary, today the broker did not start. " * 3, "text", READS_NONE),
-    "noise": (bytes(range(255, 100, -1)), "not a file that kseg knows", "give a partition or log directory"),
+    "noise": (bytes(range(255, 100, -1)), "not a file that kseg knows", "specify a partition or log directory"),
 }
 """By name: the content, the named kind, and the next step."""
 COMMANDS = [

@@ -187,7 +187,7 @@ def check_level(codec: int, level: int | None) -> None:
     known = body_codec(codec, 2)
     levels = None if known is None else known.levels
     if level is not None and (levels is None or level not in levels):
-        can_be = f"give one from {levels[0]} to {levels[-1]}" if levels else "leave the level out"
+        can_be = f"specify one from {levels[0]} to {levels[-1]}" if levels else "leave the level out"
         raise RecordError(f"{codec_name(codec)}: level {level} isn't valid; {can_be}")
 
 

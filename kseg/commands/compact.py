@@ -95,7 +95,7 @@ def compact(options: CompactOptions) -> None:
     """
     paths, choice, directory = options.paths, options.choice, options.directory
     if options.dry_run == (directory is not None):
-        raise UsageError("give either --to DIR or --dry-run")
+        raise UsageError("specify either --to DIR or --dry-run")
     talk, read = options.talk, (*paths, options.cluster_metadata)
     given_ms = time_or_none(options.cleaner.now, parse_zone(options.cleaner.zone))
     cluster = Cluster(paths, talk.refuse if directory is None else limit_to_contents(talk.refuse))

@@ -51,7 +51,7 @@ def explain(options: ExplainOptions) -> None:
         return
     path = options.path
     if path is None:
-        raise UsageError("give a file or --grammar")
+        raise UsageError("specify a file or --grammar")
     if path.is_dir():
         next(Cluster([path]).directories(), None)  # raises an error if there is no file
         raise UsageError("is a directory; specify a file in it", path)

@@ -58,7 +58,7 @@ class UndecodedOptions(NamedTuple):
 
 
 class ExportOptions(NamedTuple):
-    """What to export, in which format, and where to."""
+    """The data to export, the format, and the destination."""
 
     paths: tuple[StrPath, ...]
     destination: str | None

@@ -227,7 +227,7 @@ def new_directory_of(
     Raises UsageError without both, or if the directory exists, or is inside an input, given as `beside`.
     """
     if directory is None and not dry_run:
-        raise UsageError("give --to DIR or --dry-run")
+        raise UsageError("specify --to DIR or --dry-run")
     if directory is None:
         return nullcontext()
     from kseg.store.target import check_absent, check_outside, new_directory

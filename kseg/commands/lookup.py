@@ -72,7 +72,7 @@ def lookup(options: LookupOptions) -> None:
     selection = options.selected.selection()
     offset, timestamp = options.offset, options.timestamp
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
-        raise UsageError("give either --offset or --timestamp")
+        raise UsageError("specify either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
     beside, talk = AdjacentMetadata(cluster=cluster), options.talk
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, beside=beside)

@@ -35,7 +35,7 @@ COPY_ABSENT = "copy-absent"
 
 
 class CopiesVerdict(StrEnum):
-    """Whether the copies of a partition are sufficient to restore it."""
+    """A verdict on whether the copies of a partition are sufficient to restore it."""
 
     ENOUGH = "enough"
     """An in-sync replica's copy is here, and no offsets are missing in all copies."""

@@ -233,7 +233,7 @@ class Sides:
         """
         self.paths = tuple(paths)
         if len(self.paths) < 2:
-            raise UsageError("give at least two directories or archives to compare")
+            raise UsageError("specify at least two directories or archives to compare")
         self.clusters = [_list_side(path, refuse) for path in self.paths]
         self.whole = Cluster.join(each for each in self.clusters if each is not None)
         self.beside = AdjacentMetadata(cluster=self.whole)

@@ -70,7 +70,7 @@ OTHER_FILES = (
     OtherFile(
         _matches(rb"^(?:log\.dirs?|broker\.id|node\.id|process\.roles)\s*="),
         "a broker's settings",
-        "give the directories that its log.dirs lists, as in `kseg retain --server-properties {path} DIR`",
+        "specify the directories that its log.dirs lists, as in `kseg retain --server-properties {path} DIR`",
     ),
     OtherFile(_matches(rb"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[\w.]+[ \t]*[=:]"), "a file of settings"),
     _RENAMED_LOG,
@@ -111,7 +111,7 @@ def is_other_log(path: str | os.PathLike[str]) -> bool:
     return found in OTHER_FILES and found is not _RENAMED_LOG and found is not None and not found.is_one(b"")
 
 
-def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partition or log directory") -> str:
+def refusal_of(path: str | os.PathLike[str], unknown_step: str = "specify a partition or log directory") -> str:
     """Return a file's type and the next step, for a command that can't take it.
 
     unknown_step: the next step for unknown bytes.

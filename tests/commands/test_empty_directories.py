@@ -15,7 +15,7 @@ HELD = {
     "meta.properties": "it holds 1 file (meta.properties)",
 }
 """Message about a directory, by its contents."""
-STEP = "give a partition or log directory"
+STEP = "specify a partition or log directory"
 
 
 @for_each(

@@ -172,8 +172,8 @@ def test_partition_of_a_log_directory() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([SAMPLE], "give either --offset or --timestamp"),
-        ([SAMPLE, "--offset", "5", "--timestamp", "5"], "give either --offset or --timestamp"),
+        ([SAMPLE], "specify either --offset or --timestamp"),
+        ([SAMPLE, "--offset", "5", "--timestamp", "5"], "specify either --offset or --timestamp"),
         (["logs/3.6.2", "--offset", "5"], "partitions here; choose one with --topic and --partition"),
         (["logs/3.6.2", "--topic", "no", "--offset", "5"], "no such partition here"),
         (["nowhere", "--offset", "5"], "no such file or directory"),

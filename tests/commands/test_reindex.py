@@ -45,7 +45,7 @@ def test_damage_ends_the_index_with_status_1(restored: Path, tmp_path: Path) -> 
 def test_output_directory_must_be_given(restored: Path) -> None:
     ran = kseg(["reindex", "logs/3.6.2/plain-1"], restored)
     assert ran.status == 2
-    assert b"give --to DIR or --dry-run" in ran.stderr
+    assert b"specify --to DIR or --dry-run" in ran.stderr
 
 
 def test_help_has_examples(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_directory_within_the_source_is_refused(damaged_partition: Path, tmp_pat
 def test_output_directory_must_be_given(damaged_partition: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged_partition)], tmp_path)
     assert ran.status == 2
-    assert b"give --to DIR or --dry-run" in ran.stderr
+    assert b"specify --to DIR or --dry-run" in ran.stderr
 
 
 def test_nothing_is_left_where_there_is_nothing_to_salvage(tmp_path: Path) -> None:

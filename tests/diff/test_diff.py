@@ -102,7 +102,7 @@ def test_log_that_begins_after_the_other_has_ended_has_nothing_in_common(tmp_pat
     partition = compare_copies(tmp_path, "a", "b")
     assert (partition["verdict"], partition["comparedFrom"]) == ("ahead", 200)
     assert kseg(["diff", "a", "b"], tmp_path).stdout.startswith(
-        b"a: ahead: nothing in common, because one copy begins at offset 200, and another ends there or earlier\n"
+        b"a: ahead: nothing in common, because one copy begins at offset 200 and another ends there or earlier\n"
     )
     log_of(tmp_path / "c", base_offset=2)
     assert compare_copies(tmp_path, "a", "c")["verdict"] == "identical"  # all records are deleted

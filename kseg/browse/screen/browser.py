@@ -590,7 +590,7 @@ def browse_path(
     """
     first = [(name, str(number)) for name, number in beginnings.items() if number is not None]
     if len(first) > 1:
-        raise UsageError("give either --offset or --position")
+        raise UsageError("specify either --offset or --position")
     decoders = Decoders(options=options)
     for part, name in decoder_names.items():
         decoders.choose(part, name)

@@ -11,7 +11,7 @@ CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
 
 
 class Stop(StrEnum):
-    """How a node was last stopped. Source: LogManager.loadLogs."""
+    """The way a node was last stopped. Source: LogManager.loadLogs."""
 
     CLEAN = "clean"
     KILLED = "killed"

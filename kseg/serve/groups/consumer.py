@@ -53,7 +53,7 @@ class HeartbeatRequest(NamedTuple):
 
 
 class MemberState(StrEnum):
-    """How far a member has moved towards its target assignment. Source: MemberState."""
+    """The progress of a member towards its target assignment. Source: MemberState."""
 
     STABLE = "stable"
     UNREVOKED = "still has partitions that it must give back"

@@ -54,7 +54,7 @@ def export(given: ExportArguments) -> None:
     except ImportError as error:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
     from kseg.export.commit.order import in_processes
-    from kseg.export.run import run_export
+    from kseg.export.dead_letters import run_with_dead_letters
     from kseg.export.topics import is_per_topic, run_topics
 
     options, count = given.options, given.processes or processors()
@@ -67,7 +67,7 @@ def export(given: ExportArguments) -> None:
     with options.talk.bar() as bar:
 
         def run(each: "Export") -> "Report":
-            return run_export(
+            return run_with_dead_letters(
                 each, in_processes(count), lambda finished, total: bar.show(each.destination, finished, total)
             )
 

@@ -55,6 +55,7 @@ class UndecodedOptions(NamedTuple):
     """The treatment of keys and values that don't decode."""
 
     max_undecoded: "UndecodedLimit"
+    dead_letter: str | None
 
 
 class ExportOptions(NamedTuple):
@@ -119,7 +120,17 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         options.merge_files,
         reads_back=options.verify == "full",
         undecoded_limit=options.undecoded.max_undecoded,
+        dead_letters=_dead_letters_of(options),
     )
+
+
+def _dead_letters_of(options: ExportOptions) -> str | None:
+    given = options.undecoded.dead_letter
+    if given is not None and options.columns.key_decoder is None and options.columns.value_decoder is None:
+        raise UsageError("--dead-letter is for exports with a decoder; give --key-decoder or --value-decoder")
+    if given is not None and options.records.latest_per_key:
+        raise UsageError("--dead-letter needs all records; omit --latest-per-key")
+    return given
 
 
 def _table_of(options: ExportOptions) -> "TableName":
@@ -203,6 +214,8 @@ def own_arguments(options: ExportOptions) -> list[str]:
     values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
     for part in (options.selected, options.records, options.columns, options.undecoded):
         values |= part._asdict()
+    if options.undecoded.dead_letter is not None:
+        values["dead_letter"] = _absolute(options.undecoded.dead_letter)
     arguments: list[str] = []
     for param in click.get_current_context().command.params:
         if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):

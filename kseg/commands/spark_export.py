@@ -172,7 +172,7 @@ def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> None:
 
 def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> None:
     """Export and report while Spark is still running: its end takes a while, and changes nothing."""
-    from kseg.export.run import run_export
+    from kseg.export.dead_letters import run_with_dead_letters
     from kseg.export.topics import is_per_topic, run_topics
 
     with options.talk.bar() as bar:
@@ -181,7 +181,7 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
             def progress(finished: int, total: int, failed: int) -> None:
                 bar.show(f"{each.destination}, {failed} tasks failed" if failed else each.destination, finished, total)
 
-            return run_export(each, by_spark(each.parallelism, progress))
+            return run_with_dead_letters(each, by_spark(each.parallelism, progress))
 
         outcome = run_topics(wanted, run) if is_per_topic(wanted) else run(wanted)
     write_outcome(outcome, options)

@@ -65,7 +65,8 @@ class Export:
     `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
     reported as done. listing: an earlier listing of the sources, which several exports share. order_size: the most
     bytes of log per order; None: enough for files of the target size. undecoded_limit: the most keys, and values, of a
-    topic that may not decode in a run; the report's status depends on it.
+    topic that may not decode in a run; the report's status depends on it. dead_letters: the path or URL of copies of
+    records that don't decode.
     """
 
     sources: tuple[StrPath, ...]
@@ -82,6 +83,7 @@ class Export:
     listing: Listing | None = None
     order_size: int | None = None
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
+    dead_letters: str | None = None
 
     def splitting(self) -> Splitting:
         """Return the sizes of its orders."""
@@ -136,7 +138,10 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     is_there = previous.number > 0 and not export.overwrite
     has_milliseconds = previous.read.has_milliseconds if is_there else export.adds_milliseconds
     wanted = replace(export.read, has_milliseconds=has_milliseconds)
-    read = state.with_field_ids(with_typed_columns(wanted, previous.read if has_columns else None, topics, orders))
+    written = previous.read if has_columns else None
+    if export.read.undecoded_only:  # what doesn't decode depends on the columns of the table that has the records
+        written = export.read
+    read = state.with_field_ids(with_typed_columns(wanted, written, topics, orders))
     return ExportPlan(
         tuple(orders),
         tuple(kept),

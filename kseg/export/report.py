@@ -16,9 +16,10 @@ from kseg.export.commit.formats import PARQUET
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.results import LostOffsets, Result, Tally, find_damaged
-from kseg.export.settings import OffsetRange
+from kseg.export.settings import NOTHING, ColumnDecoding, OffsetRange
 from kseg.export.undecoded import (
     NONE_ACCEPTED,
+    DeadLetters,
     DecodedPart,
     UndecodedLimit,
     UndecodedPart,
@@ -47,9 +48,9 @@ class PartitionReport:
 
     records_out: records of records_in that were written; control, aborted, superseded, unselected: those omitted.
     passed_over: further records with the offset of another one. disordered: records with an offset that isn't above all
-    previous ones. undecoded: keys and values that don't decode. without_time: records with a timestamp outside of the
-    years 1 to 9999, which is null in the table. decoded: counts of keys and values that were to be decoded, of each
-    result; new_decoded: of this run, one for keys and one for values.
+    previous ones. undecoded: keys and values that don't decode; undecoded_records: their records. without_time: records
+    with a timestamp outside of the years 1 to 9999, which is null in the table. decoded: counts of keys and values that
+    were to be decoded, of each result; new_decoded: of this run, one for keys and one for values.
 
     has_lost_more: whether damage is followed by no known offset. recovered: offsets damaged or missing in one copy and
     taken from another. unexplained: offsets and records that don't add up.
@@ -86,6 +87,7 @@ class PartitionReport:
     passed_over: int = 0
     disordered: int = 0
     undecoded: int = 0
+    undecoded_records: int = 0
     without_time: int = 0
     has_lost_more: bool = False
     recovered: int = 0
@@ -140,9 +142,10 @@ class Report:
     refused: sources that couldn't be opened or listed; nothing is known about them. left_alone: other runs that may be
     running, whose files this one didn't remove. folders, table_format, table: how to read the files; table: the path or
     URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
-    interrupted runs wrote. is_typed: whether columns come from a schema, which may have more fields in later files.
+    interrupted runs wrote. decode: the decoded columns, with their planned types.
     taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column `timestampMs`.
-    undecoded_limit: the most keys, and values, of a topic that may not decode in a run.
+    undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters: None if not
+    requested.
     """
 
     destination: str
@@ -156,10 +159,11 @@ class Report:
     merged: tuple[int, int] | None = None
     table: str = ""
     taken_up: int = 0
-    is_typed: bool = False
+    decode: ColumnDecoding = NOTHING
     taken: Taken | None = None
     has_milliseconds: bool = True
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
+    dead_letters: DeadLetters | None = None
 
     @property
     def has_files(self) -> bool:
@@ -178,7 +182,8 @@ class Report:
         Losses that earlier runs reported don't count: an hourly job would fail forever after its first loss.
         """
         has_new_losses = any(partition.has_new_losses for partition in self.partitions)
-        is_bad = has_new_losses or bool(self.beyond_limit())
+        lacks_letters = self.dead_letters is not None and self.dead_letters.has_new_losses
+        is_bad = has_new_losses or lacks_letters or bool(self.beyond_limit())
         return max([int(is_bad), *(error.status for error in self.refused)])
 
     def undecoded_parts(self) -> list[UndecodedPart]:
@@ -287,6 +292,7 @@ def _fill(report: PartitionReport, results: list[Result], remote: OffsetRange | 
         report.passed_over += tally.passed_over
         report.disordered += tally.disordered
         report.undecoded += tally.undecoded
+        report.undecoded_records += tally.undecoded_records
         report.decoded += tally.decoded
         report.without_time += tally.without_time
         report.gaps += tally.gaps

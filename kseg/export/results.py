@@ -54,7 +54,8 @@ class Tally:
     open_from: the start of the oldest open transaction, if reading ended there; withheld: the records that it holds
     back. notes: files of the partition that were disregarded for transactions. epochs: leader epochs of the batches,
     each with its first offset; empty if there were many, or if they don't rise. decoded: counts of keys and values that
-    were to be decoded; results of earlier kseg have only `undecoded`.
+    were to be decoded; results of earlier kseg have only `undecoded`. undecoded_records: written records with an
+    undecoded key or value.
     """
 
     read: int = 0
@@ -69,6 +70,7 @@ class Tally:
     missed: int = 0
     disordered: int = 0
     undecoded: int = 0
+    undecoded_records: int = 0
     without_time: int = 0
     first_offset: int | None = None
     next_offset: int | None = None

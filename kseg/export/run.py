@@ -105,7 +105,7 @@ def _report(
         table=done.table.location,
         merged=joined.counts if export.merge_files else None,
         taken_up=plan.taken_up,
-        is_typed=bool(plan.read.decode.columns),
+        decode=plan.read.decode,
         taken=plan.taken,
         has_milliseconds=plan.read.has_milliseconds,
         undecoded_limit=export.undecoded_limit,

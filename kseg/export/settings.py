@@ -181,11 +181,17 @@ NOTHING = ColumnDecoding()
 """The decoding that leaves keys and values as bytes."""
 
 
+SIDE, REASON = pa.field("side", pa.string()), pa.field("reason", pa.string())
+"""Columns of records that don't decode: key, value or both, and the reason."""
+BOTH = "both"
+
+
 class DecodedColumns:
     """An extension of record batches by decoded columns.
 
     parts: the counts of keys and values so far; undecoded ones are null. failures: the rows of the last batch that
-    don't decode, with reasons. notes: the schemas of these values.
+    don't decode, with reasons. failed_records: the number of records so far with an undecoded key or value. notes: the
+    schemas of these values.
     """
 
     def __init__(self, decoding: ColumnDecoding) -> None:
@@ -193,6 +199,7 @@ class DecodedColumns:
 
         self.parts: dict[Part, DecodedPart] = {}
         self.failures: dict[Part, dict[int, str]] = {}
+        self.failed_records = 0
         self._typed: dict[Part, TypedCells] = {
             part: TypedCells(column, part) for part, column in decoding.typed_columns().items()
         }
@@ -227,7 +234,26 @@ class DecodedColumns:
                 place = batch.schema.get_field_index(part)
                 kept = pc.if_else(cells.is_null(), batch.column(place), pa.scalar(None, pa.binary()))
                 batch = batch.set_column(place, batch.schema.field(place), kept)
+        self.failed_records += len(self._failed_rows())
         return batch
+
+    def select_undecoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records that don't decode, with side and reason instead of decoded columns."""
+        self.add_columns(batch)
+        rows = sorted(self._failed_rows())
+        sides: list[str] = []
+        reasons: list[str] = []
+        for row in rows:
+            own = {part: failures[row] for part, failures in self.failures.items() if row in failures}
+            sides.append(BOTH if len(own) > 1 else next(iter(own)))
+            reasons.append("; ".join(f"{part}: {reason}" if len(own) > 1 else reason for part, reason in own.items()))
+        found = batch.take(pa.array(rows, pa.int64()))
+        for column, texts in ((SIDE, sides), (REASON, reasons)):
+            found = found.append_column(column, pa.array(texts, column.type))
+        return found
+
+    def _failed_rows(self) -> set[int]:
+        return set().union(*self.failures.values())
 
     def _typed_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
         headers = batch.column("headers") if "headers" in batch.schema.names else None
@@ -367,7 +393,8 @@ class ReadOptions:
     control records are included. max_bytes: the size of a record batch that a reader yields. selected: a choice by
     contents, times, producers and transactions, or of only control records (which needs `control`); its other fields
     aren't used. redaction: the replacement of contents on writing. decode: adds columns of decoded keys or values.
-    has_milliseconds: adds Kafka's own timestamps; an existing table decides this itself.
+    has_milliseconds: adds Kafka's own timestamps; an existing table decides this itself. undecoded_only: selects
+    records whose key or value doesn't decode, with side and reason instead of decoded columns.
     """
 
     headers: bool = True
@@ -383,6 +410,7 @@ class ReadOptions:
     decode: ColumnDecoding = NOTHING
     has_milliseconds: bool = field(default=False, compare=False)
     has_header_maps: bool = False
+    undecoded_only: bool = False
 
     def schema(self) -> pa.Schema:
         """Return the schema of the records."""
@@ -392,7 +420,8 @@ class ReadOptions:
             for each in schema_of(self.arrow())
             if each.name not in dropped
         ]
-        return pa.schema([*kept, *of_topic, *self.decode.fields()])
+        decoded = [SIDE, REASON] if self.undecoded_only else self.decode.fields()
+        return pa.schema([*kept, *of_topic, *decoded])
 
     def arrow(self) -> ArrowOptions:
         """Return the column options of kseg.arrow."""

@@ -56,6 +56,8 @@ def is_per_topic(export: Export) -> bool:
     Raises UsageError if only one of the destination and the table's name depends on the topic, so that tables of
     several topics would be in one place.
     """
+    if export.dead_letters and PLACEHOLDER in export.dead_letters and PLACEHOLDER not in export.destination:
+        raise UsageError("--dead-letter has {topic}, but DEST doesn't; give both the same pattern")
     has_places, has_names = PLACEHOLDER in export.destination, PLACEHOLDER in export.table.name
     if has_names and not has_places:
         raise UsageError("--table has {topic}, but DEST doesn't; give each table its own place")
@@ -104,6 +106,7 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
                     destination=export.destination.replace(PLACEHOLDER, topic),
                     selection=replace(export.selection, partitions=choice),
                     table=TableName(export.table.catalog, table),
+                    dead_letters=export.dead_letters and export.dead_letters.replace(PLACEHOLDER, topic),
                     listing=Listing(tuple(own), tuple(each for each in listing.refused if is_meant(each, choice))),
                 ),
             )

@@ -121,6 +121,22 @@ def undecoded_of_topics(parts: Iterable[tuple[str, int | None, Iterable[DecodedP
     return [each for each in totals.values() if each.counts.undecoded]
 
 
+class DeadLetters(NamedTuple):
+    """The dead letters of an export. records: all at the destination; undecoded: the table's undecoded records.
+
+    has_new_losses: whether this run found undecoded records that it couldn't add.
+    """
+
+    destination: str
+    records: int
+    undecoded: int
+    has_new_losses: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as JSON's values."""
+        return {"destination": self.destination, "records": self.records, "undecoded": self.undecoded}
+
+
 @dataclass(frozen=True, slots=True)
 class UndecodedLimit:
     """The most keys, and the most values, of a topic that may not decode in a run.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # these import pyarrow
     from kseg.export.commit.protocol import ExportPlan
     from kseg.export.plan import WorkOrder
     from kseg.export.report import PartitionReport, Report
+    from kseg.export.undecoded import DeadLetters
 
 Row = TypeVar("Row")
 
@@ -137,7 +138,8 @@ def table_members(report: "Report") -> dict[str, Any]:
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
     merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
     taken = {} if report.taken is None else {"taken": report.taken.to_json()}
-    return {**sums_of([report]), **merged, **left_alone, **taken, **_readers(report)}
+    letters = {} if report.dead_letters is None else {"deadLetters": report.dead_letters.to_json()}
+    return {**sums_of([report]), **letters, **merged, **left_alone, **taken, **_readers(report)}
 
 
 def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
@@ -171,6 +173,8 @@ def account_lines(report: "Report") -> Iterator[str]:
     sums = sums_of([report])
     yield sums_line(sums, report.destination)
     yield from _lines_about_earlier(report.partitions, sums)
+    if report.dead_letters is not None:
+        yield _line_about_letters(report.dead_letters)
     if report.taken_up:
         yield f"{report.taken_up} of the new files come from interrupted runs"
     if report.merged is not None:
@@ -268,6 +272,12 @@ def _more(sums: Mapping[str, Any]) -> str:
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
 
+def _line_about_letters(letters: "DeadLetters") -> str:
+    line = f"dead letters: {plural(letters.records, 'record')} in {letters.destination}"
+    missing = letters.undecoded - letters.records
+    return line if missing <= 0 else f"{line}; the logs no longer have {missing} more"
+
+
 def _readers(report: "Report") -> dict[str, str]:
     """Return commands that read the export, by reader; none if the export is empty."""
     if not report.has_files:
@@ -276,7 +286,7 @@ def _readers(report: "Report") -> dict[str, str]:
     scan = FORMATS[report.table_format].scan
     duckdb, polars = (None, None) if scan is None else scan
     return {
-        "duckdb": _duckdb_query(place, folders, duckdb, is_typed=report.is_typed),
+        "duckdb": _duckdb_query(place, folders, duckdb, is_typed=bool(report.decode.columns)),
         "polars": _polars_expression(place, folders, polars),
     }
 

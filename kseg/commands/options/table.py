@@ -464,6 +464,8 @@ DECODING = (
     Option("--drop", EXPORTS, "Omit the original bytes of decoded keys and values.", ("raw",)),
     Option("--max-undecoded", EXPORTS, "Exit with status 1 if more keys or values of a topic can't be decoded.",
         types.NumberOrPercent(), default="0"),
+    Option("--dead-letter", EXPORTS, "Copy records that can't be decoded to Parquet files in this directory or URL.",
+        metavar="DEST"),
     Option("--strict", "dump", "Exit with status 1 if a record can't be decoded.", bool, name="is_strict"),
     Option("--key-decoder-class", "dump", "Decode keys with this Kafka class.", metavar="CLASS",
         flag_value="StringDecoder"),

@@ -213,7 +213,7 @@ _LOSS = members(
 )
 _COUNTS = (
     *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
-    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
+    *("gaps", "lost", "missed", "disordered", "undecoded", "undecoded_records", "without_time"),
 )
 _DECODED = members(
     {

@@ -396,21 +396,26 @@ class OrderReader:
             before = batch.num_rows
             batch = batch.filter(self._is_latest(batch))
             self.tally.superseded += before - batch.num_rows
-        self.tally.written += batch.num_rows
-        self.tally.without_time += batch.column("timestamp").null_count
         if self._redactor is not None:
             batch = self._redactor.redact(batch)
         if self.options.batch_columns:
             topic_ids = pa.repeat(pa.scalar(self.order.topic_id, TOPIC_ID.type), batch.num_rows)
             batch = batch.append_column(TOPIC_ID, topic_ids)
         if self._decoded is not None:
-            batch = self._decoded.add_columns(batch)
-            self.tally.undecoded = self._decoded.failure_count
-            self.tally.decoded = list(self._decoded.parts.values())
+            batch = self._decode(batch, self._decoded)
         if self.options.has_header_maps and self.options.headers:  # decoders need lists
             place = batch.schema.get_field_index("headers")
             batch = batch.set_column(place, "headers", header_maps(batch.column(place)))
+        self.tally.written += batch.num_rows
+        self.tally.without_time += batch.column("timestamp").null_count
         return batch
+
+    def _decode(self, batch: pa.RecordBatch, decoded: DecodedColumns) -> pa.RecordBatch:
+        found = decoded.select_undecoded(batch) if self.options.undecoded_only else decoded.add_columns(batch)
+        self.tally.unselected += batch.num_rows - found.num_rows
+        self.tally.undecoded, self.tally.undecoded_records = decoded.failure_count, decoded.failed_records
+        self.tally.decoded = list(decoded.parts.values())
+        return found
 
     # --- choice of records --------------------------------------------------------------------------------------------
 

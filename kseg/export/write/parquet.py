@@ -25,7 +25,7 @@ from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
-from kseg.export.settings import MIB, FileOptions, ReadOptions
+from kseg.export.settings import MIB, REASON, SIDE, FileOptions, ReadOptions
 
 _ID = b"PARQUET:field_id"
 
@@ -113,7 +113,10 @@ MOST_FALSE = 0.01
 _DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The folder name of a null. Source: Hive, and all readers of Hive's folders."""
-_FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
+_FEW_VALUES = (
+    *("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl"),
+    *(SIDE.name, REASON.name),
+)
 
 
 def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -129,7 +129,8 @@ class PartitionReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the accounts as JSON's values."""
-        members = {_camel(name): value for name, value in asdict(self).items()}
+        members = {own: getattr(self, name) for name, own in _MEMBERS}  # asdict would copy each value
+        members["damages"] = list(map(asdict, self.damages))
         members["decoded"] = [each.to_json() for each in joined_parts(self.decoded)]
         members["newDecoded"] = [each.to_json() for each in self.new_decoded]
         return members
@@ -359,6 +360,10 @@ def _camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in tail)
 
 
+_MEMBERS = tuple((each.name, _camel(each.name)) for each in fields(PartitionReport))
+"""Attributes of a partition's accounts, and their names in JSON."""
+
+
 REPORT_NAME = "_kseg/report.json"
 NAME = "_kseg/damages.csv"
 """Damages, as CSV rather than Parquet, so that readers of `**/*.parquet` get only records."""
@@ -381,7 +386,8 @@ SCHEMA = pa.schema(
 def publish(report: Report, place: Destination) -> None:
     """Write the files that describe the valid state."""
     place.replace(REPORT_NAME, report.to_bytes())
-    place.replace(NAME, to_csv(damage_rows(part.topic, part.partition, part.damages) for part in report.partitions))
+    damaged = (part for part in report.partitions if part.damages)
+    place.replace(NAME, to_csv(damage_rows(part.topic, part.partition, part.damages) for part in damaged))
 
 
 def damage_rows(topic: str, partition: int | None, losses: Iterable[LostOffsets]) -> pa.RecordBatch:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -151,7 +151,8 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as JSON's values."""
-        members = asdict(self)
+        members: dict[str, Any] = {name: getattr(self, name) for name in _MEMBERS}  # asdict would copy each value
+        members["losses"] = list(map(asdict, self.losses))
         members["epochs"] = list(map(list, self.epochs))
         members["holes"] = [[hole.first, hole.end] for hole in self.holes]
         members["decoded"] = [part.to_json() for part in self.decoded]
@@ -171,6 +172,9 @@ class Tally:
             "decoded": list(map(DecodedPart.from_json, members.get("decoded", ()))),
         }
         return cls(**{**members, **values})
+
+
+_MEMBERS = tuple(each.name for each in fields(Tally))
 
 
 class SourceFile(NamedTuple):
@@ -294,7 +298,7 @@ class Result:
             "topic": self.topic,
             "partition": self.partition,
             "replica": self.replica,
-            "wanted": list(asdict(self.wanted).values()),
+            "wanted": [self.wanted.first, self.wanted.end],
             "sources": [source.to_json() for source in self.sources],
             "tally": self.tally.to_json(),
             "files": [file.to_json() for file in self.files],

@@ -26,6 +26,7 @@ from kseg.export.results import Result
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.export.undecoded import NONE_ACCEPTED, UndecodedLimit
 from kseg.export.write import parquet
+from kseg.export.write.folders import folder_columns
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import PartitionChoice, numbers_by_topic
 from kseg.system.new_directory import HERE
@@ -141,7 +142,9 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     written = previous.read if has_columns else None
     if export.read.undecoded_only:  # what doesn't decode depends on the columns of the table that has the records
         written = export.read
-    read = state.with_field_ids(with_typed_columns(wanted, written, topics, orders))
+    typed = with_typed_columns(wanted, written, topics, orders)
+    folder_columns(typed, export.files)
+    read = state.with_field_ids(typed)
     return ExportPlan(
         tuple(orders),
         tuple(kept),

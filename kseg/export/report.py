@@ -141,8 +141,8 @@ class Report:
     """The accounts of an export. `export` returns one, and the destination has it as `_kseg/report.json`.
 
     refused: sources that couldn't be opened or listed; nothing is known about them. left_alone: other runs that may be
-    running, whose files this one didn't remove. folders, table_format, table: how to read the files; table: the path or
-    URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
+    running, whose files this one didn't remove. folders, table_format, table: how to read the files; folders: their
+    columns, each with its Arrow type; table: the path or URL. merged: the number of files that joining small ones would leave, and their number now. taken_up: new files that
     interrupted runs wrote. decode: the decoded columns, with their planned types.
     taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column `timestampMs`.
     undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters: None if not
@@ -155,7 +155,7 @@ class Report:
     seconds: float
     refused: tuple[OpenError, ...] = ()
     left_alone: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
+    folders: tuple[tuple[str, str], ...] = ()
     table_format: str = PARQUET
     merged: tuple[int, int] | None = None
     table: str = ""

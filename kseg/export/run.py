@@ -19,6 +19,7 @@ from kseg.export.planning import Export, plan_export, require_same_columns, resu
 from kseg.export.report import PartitionReport, Report, compare_reports, reconcile
 from kseg.export.results import Result
 from kseg.export.rounds import Progress, Reading, RunResults, read_plan
+from kseg.export.write.folders import folder_columns
 from kseg.system.signals import Uninterrupted
 
 MOST_ATTEMPTS = 100
@@ -100,7 +101,7 @@ def _report(
         joined.new_files,
         time.monotonic() - reading.start,
         plan.refused,
-        folders=export.files.partition_by,
+        folders=tuple((each.name, str(each.kind)) for each in folder_columns(plan.read, export.files)),
         table_format=export.files.table_format,
         table=done.table.location,
         merged=joined.counts if export.merge_files else None,

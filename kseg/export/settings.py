@@ -17,6 +17,7 @@ from kseg.export.columns.flat_columns import flat_fields
 from kseg.export.columns.header_maps import HEADER_MAP
 from kseg.export.columns.typed_cells import TypedColumn
 from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
+from kseg.export.partition_fields import PartitionField, parse_field
 from kseg.export.undecoded import DecodedPart
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.redaction import Redaction
@@ -454,8 +455,8 @@ class ReadOptions:
 class FileOptions:
     """Options of output files.
 
-    partition_by: folders by `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
-    names and not in the files. target_size: bytes of a file. row_group_size: bytes of records in memory.
+    partition_by: the spellings of the fields that divide files into folders; their columns are in the folders' names
+    and not in the files. target_size: bytes of a file. row_group_size: bytes of records in memory.
     compression: a codec of pyarrow's Parquet writer, perhaps with a level: `zstd:9`. bloom_filter: a column that gets a
     filter in each row group. table_format: one of FORMATS.
     """
@@ -479,9 +480,19 @@ class FileOptions:
         return {"compression": name, "compression_level": int(level) if level else None}
 
     @property
+    def partitions(self) -> tuple[PartitionField, ...]:
+        """The fields that divide files into folders."""
+        return tuple(map(parse_field, self.partition_by))
+
+    @property
+    def folder_columns(self) -> tuple[str, ...]:
+        """The columns of the folders' names."""
+        return tuple(field.column for field in self.partitions)
+
+    @property
     def columns_of_folders(self) -> tuple[str, ...]:
         """The columns that only the folders' names have."""
-        return () if self.format.has_field_ids else self.partition_by
+        return () if self.format.has_field_ids else self.folder_columns
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON's values."""

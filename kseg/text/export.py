@@ -381,14 +381,16 @@ class _FolderType(NamedTuple):
 
 
 _FOLDER_TYPES = {
-    "topic": _FolderType("VARCHAR", "pl.String"),
-    "partition": _FolderType("INTEGER", "pl.Int32"),
-    "date": _FolderType("DATE", "pl.Date"),
+    "string": _FolderType("VARCHAR", "pl.String"),
+    "bool": _FolderType("BOOLEAN", "pl.Boolean"),
+    "int32": _FolderType("INTEGER", "pl.Int32"),
+    "int64": _FolderType("BIGINT", "pl.Int64"),
+    "date32[day]": _FolderType("DATE", "pl.Date"),
 }
-"""Types of folder columns: without them, readers take a topic name of digits for a number."""
+"""Types of folder columns by Arrow's: without them, readers take a topic name of digits for a number."""
 
 
-def _duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_typed: bool) -> str:
+def _duckdb_query(url: str, folders: Sequence[tuple[str, str]], scan: str | None, *, is_typed: bool) -> str:
     """Return the SQL with which DuckDB reads the export at a path or URL.
 
     folders: columns of the folders' names. scan: the function that opens a table; None for plain Parquet files.
@@ -396,20 +398,20 @@ def _duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_type
     """
     if scan is not None:
         return f"FROM {scan}({_sql_text(url)})"
-    types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
+    types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[kind].duckdb}" for name, kind in folders)
     hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
     union = ", union_by_name = true" if is_typed else ""
     return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
 
 
-def _polars_expression(url: str, folders: Sequence[str], scan: str | None) -> str:
+def _polars_expression(url: str, folders: Sequence[tuple[str, str]], scan: str | None) -> str:
     """Return the Python expression with which Polars, imported as `pl`, reads the export.
 
     Arguments as for `_duckdb_query`.
     """
     if scan is not None:
         return f"{scan}({url!r})"
-    types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
+    types = ", ".join(f"{name!r}: {_FOLDER_TYPES[kind].polars}" for name, kind in folders)
     hive = f", hive_schema={{{types}}}" if folders else ""
     return f"pl.scan_parquet({_files(url)!r}{hive})"
 

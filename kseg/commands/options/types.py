@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from kseg.errors import UsageError, plural
+from kseg.export.partition_fields import parse_fields
 from kseg.formats.file_names import MAXIMUM_PARTITION
 from kseg.store.location import checked_path, matching_paths
 
@@ -25,7 +26,6 @@ _UNITS: dict[str, int] = {
     **{unit: 1000**power for power, unit in enumerate("KMGT", 1)},
     **{f"{unit}I": 1024**power for power, unit in enumerate("KMGT", 1)},
 }
-_FOLDERS = ("topic", "partition", "date")
 
 
 class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
@@ -136,16 +136,20 @@ def size_text(size: int) -> str:
 
 
 class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
-    """Names of folders, separated by commas; `none` for none."""
+    """Fields that divide files into folders, separated by commas; `none` for none."""
 
-    name = "NAMES"
+    name = "FIELDS"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the names; fail if one is unknown."""
-        names = () if value == "none" else tuple(str(value).split(","))
-        if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
-            self.fail(f"{value!r} isn't a list of topic, partition and date, nor `none`", param, ctx)
-        return names
+        """Return the spellings of the fields; fail if one can't be a field."""
+        try:
+            return parse_fields(str(value))
+        except ValueError as error:
+            self.fail(
+                f"{value!r}: {error}; give `none`, or fields such as topic, dt, hour, bucket(16) or value.country",
+                param,
+                ctx,
+            )
 
 
 class ParquetCompression(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on

@@ -38,15 +38,14 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import NO_VALUE, schema_of_files
+from kseg.export.write.folders import folder_columns, plain_text, texts_in
+from kseg.export.write.parquet import schema_of_files
 from kseg.store.location import is_remote, parse_url
 from kseg.store.settings import settings_of
 from kseg.system.held_directory import LinkError
 from kseg.system.new_directory import Processes
 
 LOG = "_delta_log"
-DATE = pa.field("date", pa.date32())
-"""The only folder column that isn't a column of the records."""
 COMMITS_AFTER = 20
 DAYS_AFTER = 7
 """The most days, or commits of others, since kseg's last commit, after which kseg commits again.
@@ -203,7 +202,7 @@ class DeltaLog:
         with self._errors("read"):
             actions = pa.table(table.get_add_actions(flatten=True))
         bounds = {f"{bound}.{name}" for bound in ("min", "max") for name in ("topic", "partition", "offset")}
-        wanted = {"path", "size_bytes", *bounds, *(f"partition.{name}" for name in self._files.partition_by)}
+        wanted = {"path", "size_bytes", *bounds, *(f"partition.{name}" for name in self._files.folder_columns)}
         found = actions.select([each for each in actions.column_names if each in wanted]).to_pylist()
         return [{**row, "name": self._name_of(row["path"])} for row in found]
 
@@ -267,7 +266,7 @@ class DeltaLog:
         from deltalake.transaction import create_table_with_add_actions
 
         adds = [self._add_action(result, file) for result, file in change.files()]
-        folders = list(self._files.partition_by)
+        folders = list(self._files.folder_columns)
         said = self._commit_properties(change.manifest)
         if table is None or change.replaces_all:
             mode: Any = "error" if table is None else "overwrite"
@@ -292,8 +291,11 @@ class DeltaLog:
         return self._deltalake.Schema([*there, *own.values()])
 
     def _schema(self, read: ReadOptions) -> Any:
-        dates = [DATE] if DATE.name in self._files.partition_by else []
-        return self._deltalake.Schema.from_arrow(pa.schema([*read.schema(), *dates]))
+        columns = read.schema()
+        folders = [pa.field(each.name, each.kind) for each in folder_columns(read, self._files)]
+        return self._deltalake.Schema.from_arrow(
+            pa.schema([*columns, *(field for field in folders if field.name not in columns.names)])
+        )
 
     def _commit_properties(self, manifest: Manifest) -> Any:
         """Return the properties of a commit, which is tried once: only the run can judge a conflict."""
@@ -319,8 +321,8 @@ class DeltaLog:
             parts = [part for part in parts if _may_hold(row, part)]
             if not parts:
                 continue
-            folders = {name: row.get(f"partition.{name}") for name in self._files.partition_by}
-            values = {name: None if value is None else str(value) for name, value in folders.items()}
+            folders = {name: row.get(f"partition.{name}") for name in self._files.folder_columns}
+            values = {name: plain_text(value) for name, value in folders.items()}
             yield RemoveAction(row["name"], True, _now_ms(), row["size_bytes"], values)
             if not any(_holds_only(row, part) for part in parts):
                 kept = self._rewrite(row["name"], parts, topic, values, change.manifest)
@@ -352,12 +354,11 @@ class DeltaLog:
     def _add_action(self, result: Result, file: ExportedFile) -> Any:
         from deltalake.transaction import AddAction
 
-        pairs = (part.split("=", 1) for part in file.folder.split("/") if part)
-        values = {name: None if value == NO_VALUE else value for name, value in pairs}
+        values = dict(zip(self._files.folder_columns, texts_in(file.folder), strict=True))
         lowest: dict[str, Any] = {"offset": file.first_offset}
         highest: dict[str, Any] = {"offset": file.last_offset}
         for name, value in (("topic", result.topic), ("partition", result.partition)):
-            if name not in self._files.partition_by and value is not None:
+            if name not in self._files.folder_columns and value is not None:
                 lowest[name] = highest[name] = value
         times = None if file.first_time is None else (file.first_time, file.last_time)
         nulls = dict.fromkeys([*lowest, *([] if result.tally.without_time else ["timestamp"])], 0)

@@ -36,6 +36,7 @@ from kseg.export.commit.table_log import (
 )
 from kseg.export.destination import Destination
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.folders import FolderColumn, folder_columns, texts_in
 from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
 from kseg.store.location import is_remote, parse_url
 from kseg.system.held_directory import LinkError
@@ -64,6 +65,8 @@ PROPERTIES = {
 _NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
+_PARTITION = 3
+"""The place of the partition in an entry of pyiceberg."""
 _MOST_OVERTAKEN = 3
 """How often others may commit while kseg checks whether its own commit succeeded."""
 _MOST_DIGITS = 18
@@ -271,7 +274,8 @@ class IcebergLog:
         if self._number_in(table) != change.base:
             raise OvertakenError(self._url)
         summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
-        added = [f"{self._url}/{file.attempt}" for _, file in change.files()]
+        columns = folder_columns(read, self._files)
+        added = [(f"{self._url}/{file.attempt}", _partition_of(columns, file.folder)) for _, file in change.files()]
         removed, kept = self._removals(table, change)
 
         def stage(transaction: Any) -> None:
@@ -289,7 +293,7 @@ class IcebergLog:
 
         self._commit_once(table, stage, change.manifest.run)
 
-    def _removals(self, table: Any, change: TableChange) -> tuple[list[Any], list[str]]:
+    def _removals(self, table: Any, change: TableChange) -> tuple[list[Any], list[tuple[str, Any]]]:
         """Return the files to remove, and new files that contain their remaining rows."""
         if not change.gone and not change.replaces_all:
             return [], []
@@ -298,7 +302,7 @@ class IcebergLog:
         kept = []
         for task in tasks:
             parts = [part for part in change.gone if _may_hold(task.file, part, table.schema())]
-            topic = dict(zip(self._files.partition_by, _values(task.file.partition), strict=False)).get("topic")
+            topic = dict(zip(self._files.folder_columns, _values(task.file.partition), strict=False)).get("topic")
             is_whole = any(_holds_only(task.file, part, topic, table.schema()) for part in parts)
             if change.replaces_all or is_whole:
                 continue
@@ -306,7 +310,7 @@ class IcebergLog:
                 why = "has files in which another program deleted rows; let that program rewrite them"
                 raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
             path = self._copy_rows([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
-            kept += [] if path is None else [path]
+            kept += [] if path is None else [(path, task.file.partition)]
         return [task.file for task in tasks], kept
 
     def _commit_once(self, table: Any, stage: Callable[[Any], None], run_id: str) -> None:
@@ -356,20 +360,24 @@ class IcebergLog:
             schema = pyarrow_to_schema(with_field_ids(read.schema()))
             try:
                 return self._catalog.create_table(
-                    self._table.name, schema, self._url, partition_spec=self._partitions(schema), properties=PROPERTIES
+                    self._table.name,
+                    schema,
+                    self._url,
+                    partition_spec=self._partitions(schema, read),
+                    properties=PROPERTIES,
                 )
             except TableAlreadyExistsError:
                 return self._catalog.load_table(self._table.name)
 
-    def _partitions(self, schema: Any) -> Any:
-        """Return the folders as Iceberg partitions: a date is the day of the timestamp, without a column."""
+    def _partitions(self, schema: Any, read: ReadOptions) -> Any:
+        """Return the folders as Iceberg partitions: transforms of columns, without a column of their own."""
         from pyiceberg.partitioning import PartitionField, PartitionSpec
-        from pyiceberg.transforms import DayTransform, IdentityTransform
+        from pyiceberg.transforms import parse_transform
 
         fields = []
-        for number, name in enumerate(self._files.partition_by, _FIRST_PARTITION_FIELD):
-            source, transform = ("timestamp", DayTransform()) if name == "date" else (name, IdentityTransform())
-            fields.append(PartitionField(schema.find_field(source).field_id, number, transform, name))
+        for number, each in enumerate(folder_columns(read, self._files), _FIRST_PARTITION_FIELD):
+            source = schema.find_field(".".join((each.source, *each.path))).field_id
+            fields.append(PartitionField(source, number, parse_transform(each.iceberg_transform), each.name))
         return PartitionSpec(*fields)
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
@@ -391,13 +399,14 @@ class IcebergLog:
         wanted = (name for name in read.schema().names if not (read.decode.is_flat and is_decoded(name)))
         if not names.issuperset(wanted):
             raise refusal
-        if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:
-            raise refusal
         try:
             with self._errors("changed"):
                 evolved = self._evolve(table.transaction(), read)._apply()
+                own = self._partitions(evolved, read).fields
         except KsegError as error:
             raise refusal from error
+        if folders != [(field.source_id, field.transform) for field in own]:
+            raise refusal
         return replace(read, decode=replace(read.decode, field_ids=self._field_ids(evolved, read)))
 
     def _evolve(self, transaction: Any, read: ReadOptions) -> Any:
@@ -424,8 +433,8 @@ class IcebergLog:
         with self._errors("read"):
             groups = list(_small_files(table.scan().plan_files(), target_size))
         run_id = uuid4().hex[:8]
-        copied = (self._copy_rows(group, f"merged-{run_id}", (), read) for group in groups)
-        added = [path for path in copied if path is not None]
+        copied = ((self._copy_rows(group, f"merged-{run_id}", (), read), group[0].partition) for group in groups)
+        added = [(path, partition) for path, partition in copied if path is not None]
         removed = [file for group in groups for file in group]
 
         def stage(transaction: Any) -> None:
@@ -439,7 +448,7 @@ class IcebergLog:
             try:
                 self._commit_once(table, stage, run_id)
             except KsegError:
-                for path in added:
+                for path, _ in added:
                     self._place.delete(path.removeprefix(f"{self._url}/"))
                 raise
         return {"removed": len(removed), "added": len(added)}
@@ -519,23 +528,38 @@ def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bo
     return is_its and None not in offsets and part.first <= offsets[0] and offsets[1] < part.end
 
 
-def _data_files(io: Any, metadata: Any, paths: list[str]) -> Iterable[Any]:
-    """Yield the files as entries of Iceberg's metadata, with the columns' statistics from their footers."""
+def _partition_of(columns: Iterable[FolderColumn], folder: str) -> Any:
+    """Return the values of a folder as Iceberg's metadata have them."""
+    from pyiceberg.typedef import Record
+
+    pairs = zip(columns, texts_in(folder), strict=True)
+    return Record(*(column.iceberg_value(text) for column, text in pairs))
+
+
+def _data_files(io: Any, metadata: Any, files: Iterable[tuple[str, Any]]) -> Iterable[Any]:
+    """Yield files, each with its partition, as entries of Iceberg's metadata, with statistics from their footers."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from pyiceberg.partitioning import PartitionSpec
+
+    # pyiceberg would take the partition from statistics, which can't tell a bucket
+    spec = PartitionSpec(spec_id=metadata.default_spec_id)
+    plain = metadata.model_copy(update={"partition_specs": [spec]})
     with ThreadPoolExecutor() as pool:
-        yield from pool.map(lambda path: _data_file(io, metadata, path), paths)
+        yield from pool.map(lambda file: _data_file(io, plain, *file), files)
 
 
-def _data_file(io: Any, metadata: Any, path: str) -> Any:
+def _data_file(io: Any, metadata: Any, path: str, partition: Any) -> Any:
     """Return a file's entry, without bounds of times after the year 9999, where Python's times end."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     try:
-        return parquet_file_to_data_file(io, metadata, path)
+        found = parquet_file_to_data_file(io, metadata, path)
     except OverflowError:
         without = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_TIMES}})
-        return parquet_file_to_data_file(io, without, path)
+        found = parquet_file_to_data_file(io, without, path)
+    found[_PARTITION] = partition
+    return found
 
 
 def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kseg.errors import KsegError, plural
+from kseg.errors import KsegError, UsageError, plural
 from kseg.export.commit.shapes import (
     FINISHED,
     MANIFEST,
@@ -96,6 +96,21 @@ class Manifest:
     def paths(self) -> Iterator[str]:
         """Return the valid Parquet files."""
         return iter(self.names().values())
+
+    def require_options(self, read: ReadOptions, files: FileOptions, where: str) -> None:
+        """Raise UsageError if an export has other options."""
+        own, given = (",".join(each.partition_by) or "none" for each in (self.files, files))
+        if own != given:
+            raise UsageError(
+                f"the table is divided by {own}, not by {given}; give --partition-by {own}, another destination, or"
+                " --overwrite",
+                where,
+            )
+        if (self.read, self.files) != (read, files):
+            raise UsageError(
+                "the destination has an export with other options; choose another destination, or give --overwrite",
+                where,
+            )
 
     def attempts(self) -> Iterator[str]:
         """Return the names under which the files were written."""

@@ -200,11 +200,7 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation
         return Manifest(found.number, read, files, generation=generation)
-    if (found.read, found.files) != (read, files):
-        raise UsageError(
-            "the destination has an export with other options; choose another destination, or specify --overwrite",
-            place.url,
-        )
+    found.require_options(read, files, place.url)
     return found
 
 

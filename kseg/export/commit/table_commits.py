@@ -46,11 +46,7 @@ class TableCommits:
         if overwrite:
             return Manifest(number, read, files)
         found = self._log.progress()
-        if (found.read, found.files) != (read, files):
-            raise UsageError(
-                "the destination has an export with other options; choose another destination, or specify --overwrite",
-                self.place.url,
-            )
+        found.require_options(read, files, self.place.url)
         return found
 
     def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:

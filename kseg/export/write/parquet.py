@@ -26,6 +26,7 @@ from kseg.export.plan import WorkOrder
 from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import MIB, REASON, SIDE, FileOptions, ReadOptions
+from kseg.export.write.folders import NO_VALUE, Folders, path_in_log
 
 _ID = b"PARQUET:field_id"
 
@@ -101,7 +102,11 @@ ATTEMPT = re.compile(
 TOLERANCE = 0.2
 """The greatest deviation of a file's size from the target, as far as there are enough records."""
 OPEN_FILES = 16
-"""The most files of different dates that are written concurrently."""
+"""The most files of different folders that are written concurrently."""
+DIVIDED_SIZE = 16 * MIB
+"""Bytes of records that are divided by folder at once."""
+WAITING_GROUPS = 2
+"""The most records of all open files in memory, as a multiple of a row group."""
 MOST_OF_A_TOPIC = 160
 """The most bytes of a topic's name in a file name: file systems allow 255 per name, and Kafka's topics 249."""
 DIGEST = 12
@@ -111,8 +116,6 @@ SORTED_BY = ("topic", "partition", "offset")
 MOST_FALSE = 0.01
 """The share of row groups without a value that a bloom filter fails to exclude; about ten bits per record."""
 _DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""The folder name of a null. Source: Hive, and all readers of Hive's folders."""
 _FEW_VALUES = (
     *("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl"),
     *(SIDE.name, REASON.name),
@@ -158,7 +161,11 @@ class ParquetFiles:
         self._options = options
         self._place = place
         self._schema = schema_of_files(read, options)
+        self._folders = Folders((order.topic, order.partition), read, options)
         self._open: dict[str, NewFile] = {}
+        self._undivided: list[pa.RecordBatch] = []
+        self._read = 0.0
+        self._waiting = 0
         self._density: float | None = None
         self._progress = 0.0
 
@@ -166,6 +173,8 @@ class ParquetFiles:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._divide()
         while self._open:
             if kind is None:
                 self._close(next(iter(self._open)))
@@ -174,6 +183,7 @@ class ParquetFiles:
 
     def abandon(self) -> None:
         """Remove all written files."""
+        self._undivided = []
         while self._open:
             self._open.popitem()[1].abandon()
         while self.files:
@@ -182,23 +192,60 @@ class ParquetFiles:
 
     def write(self, batch: pa.RecordBatch, progress: float = 1.0) -> None:
         """Add records to the files of their folders. progress: the part of the order that was read, from 0 to 1."""
+        self._undivided.append(batch)
+        self._read = progress
+        if not self._folders.are_many or sum(each.nbytes for each in self._undivided) >= DIVIDED_SIZE:
+            self._divide()
+
+    def _divide(self) -> None:
+        """Divide the records by folder, several batches at once: each folder costs time in each of them."""
+        batches = pa.Table.from_batches(self._undivided).combine_chunks().to_batches() if self._undivided else []
+        self._undivided = []
+        for batch in batches:
+            self._write(batch, self._read)
+
+    def _write(self, batch: pa.RecordBatch, progress: float) -> None:
         size = min(self._options.row_group_size, max(self._options.target_size // 8, 1))
         before, rows = self._progress, 0
         for piece in cut(batch, size, batch.num_rows):
             rows += piece.num_rows
             self._progress = before + (progress - before) * rows / batch.num_rows
-            for folder, records in self._by_folder(piece):
-                self._write_to(folder, records)
+            for folder, records in self._folders.split(piece):
+                self._write_to(folder, records.select(self._schema.names))
 
     def _write_to(self, folder: str, records: pa.RecordBatch) -> None:
         file = self._open.pop(folder, None) or self._new_file(folder)
         self._open[folder] = file
+        before, was_started = file.waiting_size, file.is_started
         file.write(records)
+        self._waiting += file.waiting_size - before
         if file.size >= self._aim():
             self._density = file.density
             self._close(folder)
-        elif len(self._open) > OPEN_FILES:
-            self._close(next(iter(self._open)))
+        if self._waiting > WAITING_GROUPS * self._options.row_group_size:
+            self._write_largest()
+        if file.is_started and not was_started:
+            self._limit_started()
+
+    def _write_largest(self) -> None:
+        """Write half of the waiting records, of the folders that have most; few of their files stay open."""
+        wanted = WAITING_GROUPS * self._options.row_group_size // 2
+        started = sum(file.is_started for file in self._open.values())
+        for folder in sorted(self._open, key=lambda name: -self._open[name].waiting_size):
+            if self._waiting <= wanted:
+                return
+            file = self._open[folder]
+            if file.is_started or started < OPEN_FILES:
+                started += not file.is_started
+                self._waiting -= file.waiting_size
+                file.flush()
+            else:
+                self._close(folder)
+
+    def _limit_started(self) -> None:
+        started = [folder for folder, file in self._open.items() if file.is_started]
+        for folder in started[: max(len(started) - OPEN_FILES, 0)]:
+            self._close(folder)
 
     def _aim(self) -> float:
         """Return the size at which a file ends: an equal part of the order's rest, near the target.
@@ -206,28 +253,12 @@ class ParquetFiles:
         So the last file is about as large as the others.
         """
         target = self._options.target_size
-        if "date" in self._options.partition_by or self._progress <= 0:
+        if self._folders.are_many or self._progress <= 0:
             return target
         closed = sum(file.size for file in self.files)
         rest = (closed + sum(file.size for file in self._open.values())) / self._progress - closed
         most = (1 + TOLERANCE) * target
         return min(max(rest / ceil(max(rest / most, 1)), (1 - TOLERANCE) * target), most)
-
-    def _by_folder(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        columns = batch.select(self._schema.names)
-        if "date" not in self._options.partition_by:
-            yield self._folder(None), columns
-            return
-        dates = batch.column("timestamp").cast(pa.date32())
-        for date in dates.unique():
-            is_its = pc.equal(dates, date) if date.is_valid else pc.is_null(dates)
-            yield self._folder(date.cast(pa.string()).as_py()), columns.filter(is_its)
-
-    def _folder(self, date: str | None) -> str:
-        order = self._order
-        values = {"topic": order.topic, "partition": order.partition, "date": date}
-        parts = [(name, values[name]) for name in self._options.partition_by]
-        return "/".join(f"{name}={NO_VALUE if value is None else value}" for name, value in parts)
 
     def _new_file(self, folder: str) -> "NewFile":
         order = self._order
@@ -239,7 +270,9 @@ class ParquetFiles:
         return NewFile(folder, attempt, stem_of(order.topic, order.partition), origin, layout, self._place)
 
     def _close(self, folder: str) -> None:
-        self.files.append(self._open.pop(folder).close())
+        file = self._open.pop(folder)
+        self._waiting -= file.waiting_size
+        self.files.append(file.close())
 
 
 class Layout(NamedTuple):
@@ -276,18 +309,28 @@ class NewFile:
         self._last_time: int | None = None
         self._path = self._name = ""
 
-    def _start(self, first: int) -> None:
-        self._first = first
+    def _start(self) -> None:
         self._name = (
-            f"part-{self._stem}-{first:020}"  # readers ignore names that begin with _, as internal topics' names do
+            f"part-{self._stem}-{self._first:020}"  # readers ignore names that begin with _, as internal topics' do
         )
-        folder = f"{self._folder}/" if self._folder else ""
+        is_logged = self._layout.options.format.has_log
+        folder = path_in_log(self._folder) if is_logged else self._folder
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
-            if self._place.renames and not self._layout.options.format.has_log
-            else f"{folder}{self._name}-{self._attempt}.parquet"
+            if self._place.renames and not is_logged
+            else f"{folder}/{self._name}-{self._attempt}.parquet".removeprefix("/")
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
+
+    @property
+    def is_started(self) -> bool:
+        """True if the file exists; before, all its records are in memory."""
+        return bool(self._path)
+
+    @property
+    def waiting_size(self) -> int:
+        """Bytes of records in memory."""
+        return self._waiting_size
 
     @property
     def density(self) -> float | None:
@@ -297,7 +340,7 @@ class NewFile:
     @property
     def size(self) -> float:
         """Bytes written, and an estimate for the records still in memory."""
-        written = 0 if self._first is None else self._sink.tell()
+        written = self._sink.tell() if self.is_started else 0
         return float(written + self._waiting_size * (self.density or 1))
 
     @property
@@ -309,14 +352,14 @@ class NewFile:
         """Add records to the current row group."""
         offsets = pc.min_max(batch.column("offset"))
         if self._first is None:
-            self._start(offsets["min"].as_py())
+            self._first = offsets["min"].as_py()
         self._last = max(self._last, offsets["max"].as_py())
         self._note_times(batch.column("timestamp"))
         self._waiting.append(batch)
         self._waiting_size += batch.nbytes
         self._rows += batch.num_rows
         if self._waiting_size >= self._row_group_size:
-            self._flush()
+            self.flush()
 
     @property
     def _row_group_size(self) -> int:
@@ -331,7 +374,10 @@ class NewFile:
             self._first_time = first if self._first_time is None else min(self._first_time, first)
             self._last_time = last if self._last_time is None else max(self._last_time, last)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the waiting records as a row group."""
+        if self._waiting and not self.is_started:
+            self._start()
         if self._waiting:
             table = pa.Table.from_batches(self._waiting, self._layout.schema)
             with self._named_on_error():
@@ -355,8 +401,9 @@ class NewFile:
         """Close and remove an unwanted file; the sweep finds files that can't be removed now."""
         with suppress(OSError, KsegError, pa.ArrowException):
             self._stack.close()
-        with suppress(OSError, KsegError):
-            self._place.delete(self._path)
+        if self.is_started:
+            with suppress(OSError, KsegError):
+                self._place.delete(self._path)
 
     def close(self) -> ExportedFile:
         """Finish a file that has been started, and return its manifest entry; remove it if that fails."""
@@ -367,7 +414,7 @@ class NewFile:
             raise
 
     def _finish(self) -> ExportedFile:
-        self._flush()
+        self.flush()
         assert self._first is not None
         assert self._writer is not None
         self._writer.add_key_value_metadata({"kseg": json.dumps(self._origin)})

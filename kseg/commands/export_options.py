@@ -69,6 +69,7 @@ class ExportOptions(NamedTuple):
     columns: ColumnOptions
     undecoded: UndecodedOptions
     partition_by: tuple[str, ...]
+    sort_by: str | None
     target_file_size: int
     row_group_size: int
     compression: str
@@ -113,6 +114,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
             compression=options.compression,
             bloom_filter=options.bloom_filter,
             table_format=options.table_format,
+            sort_by=() if options.sort_by is None else tuple(options.sort_by.split(",")),
         ),
         parallelism,
         options.overwrite,

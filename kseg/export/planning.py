@@ -27,6 +27,7 @@ from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.export.undecoded import NONE_ACCEPTED, UndecodedLimit
 from kseg.export.write import parquet
 from kseg.export.write.folders import folder_columns
+from kseg.export.write.sort_order import check_sort
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import PartitionChoice, numbers_by_topic
 from kseg.system.new_directory import HERE
@@ -144,6 +145,7 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         written = export.read
     typed = with_typed_columns(wanted, written, topics, orders)
     folder_columns(typed, export.files)
+    check_sort(parquet.schema_of_files(typed, export.files), export.files.sort_by)
     read = state.with_field_ids(typed)
     return ExportPlan(
         tuple(orders),

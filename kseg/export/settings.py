@@ -458,7 +458,8 @@ class FileOptions:
     partition_by: the spellings of the fields that divide files into folders; their columns are in the folders' names
     and not in the files. target_size: bytes of a file. row_group_size: bytes of records in memory.
     compression: a codec of pyarrow's Parquet writer, perhaps with a level: `zstd:9`. bloom_filter: a column that gets a
-    filter in each row group. table_format: one of FORMATS.
+    filter in each row group. table_format: one of FORMATS. sort_by: the columns by which rows of a
+    row group rise; none for the order of the log.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
@@ -467,6 +468,7 @@ class FileOptions:
     compression: str = "zstd"
     bloom_filter: str | None = None
     table_format: str = PARQUET
+    sort_by: tuple[str, ...] = ()
 
     @property
     def format(self) -> TableFormat:
@@ -496,10 +498,11 @@ class FileOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as JSON's values."""
-        return {**asdict(self), "partition_by": list(self.partition_by)}
+        return {**asdict(self), "partition_by": list(self.partition_by), "sort_by": list(self.sort_by)}
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "FileOptions":
         """Return the options of `to_json`."""
         table_format = FORMATS[members.get("table_format", PARQUET)].name
-        return cls(**{**members, "partition_by": tuple(members["partition_by"]), "table_format": table_format})
+        lists = {name: tuple(members.get(name, ())) for name in ("partition_by", "sort_by")}
+        return cls(**{**members, **lists, "table_format": table_format})

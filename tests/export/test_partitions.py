@@ -223,3 +223,43 @@ def test_small_files_are_joined_within_their_folder(table_format: str, tmp_path:
     if table_format == "parquet":
         assert len(list(out.rglob("*.parquet"))) == 2
         assert {pq.read_metadata(path).num_columns for path in out.rglob("*.parquet")} != set()
+
+
+@FORMATS
+def test_rows_of_each_row_group_are_sorted(table_format: str, tmp_path: Path) -> None:
+    out, source = tmp_path / "out", tmp_path / "orders-0"
+    for first in (0, 1000):
+        keys = [b"%d" % (number * 7919 % 1000) for number in range(1000)]
+        batches = [
+            NewBatch([NewRecord(key, b"v") for key in keys[at : at + 50]], first + at) for at in range(0, 1000, 50)
+        ]
+        write_segment(source, batches, first)
+        exports.export([source], out, sort_by=("key", "offset"), table_format=table_format, merge_files=True)
+    assert rows(out, table_format).column("offset").to_pylist() == list(range(2000))
+    for path in out.rglob("part-*.parquet"):
+        file = pq.ParquetFile(path)
+        for number in range(file.num_row_groups):
+            found = file.read_row_group(number).column("key").to_pylist()
+            assert found == sorted(found)
+        if table_format == "parquet":
+            order = file.metadata.row_group(0).sorting_columns
+            assert [file.schema.column(each.column_index).name for each in order] == ["key", "offset"]
+    if table_format == "iceberg":
+        assert len(catalog(out).load_table("kafka.records").sort_order().fields) == 2
+
+
+@pytest.mark.parametrize("columns", ["headers", "color", "topic", "key,key"])
+def test_columns_that_give_no_order_are_refused(columns: str, log: Path, tmp_path: Path) -> None:
+    ran = run.kseg(["export", str(log), "out", "--sort-by", columns], tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert b"--sort-by" in ran.stderr
+
+
+def test_delta_orders_a_table_along_several_columns(log: Path, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    out = tmp_path / "out"
+    exports.export([log], out, table_format="delta")
+    DeltaTable(str(out)).optimize.z_order(["key", "offset"])
+    exports.export([log], out, table_format="delta", reads_back=True)
+    assert rows(out, "delta").column("offset").to_pylist() == list(range(len(TIMES)))

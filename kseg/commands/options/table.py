@@ -220,6 +220,8 @@ OUTPUT = (
         name="table_format"),
     Option("--partition-by", EXPORTS, "Divide files by fields: topic, dt, hour, bucket(16), value.FIELD or none.",
         Folders(), default="topic"),
+    Option("--sort-by", EXPORTS, "Sort the rows of each row group by these columns. [default: order of the log]",
+        metavar="COLUMN,…", is_list=True),
     Option("--target-file-size", EXPORTS, "Approximate size of a file.", Size(), default="256MB"),
     Option("--row-group-size", EXPORTS, "Size of the records in a row group, in memory.", Size(), default="64MiB"),
     Option("--compression", EXPORTS, "Compression of the Parquet files: zstd, snappy, gzip, lz4 or none.",

@@ -364,10 +364,18 @@ class IcebergLog:
                     schema,
                     self._url,
                     partition_spec=self._partitions(schema, read),
+                    sort_order=self._sort_order(schema),
                     properties=PROPERTIES,
                 )
             except TableAlreadyExistsError:
                 return self._catalog.load_table(self._table.name)
+
+    def _sort_order(self, schema: Any) -> Any:
+        from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, NullOrder, SortField, SortOrder
+
+        sources = [schema.find_field(name).field_id for name in self._files.sort_by]
+        fields = [SortField(source, null_order=NullOrder.NULLS_LAST) for source in sources]
+        return SortOrder(*fields) if fields else UNSORTED_SORT_ORDER
 
     def _partitions(self, schema: Any, read: ReadOptions) -> Any:
         """Return the folders as Iceberg partitions: transforms of columns, without a column of their own."""

@@ -201,6 +201,8 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
                 starts.append(file.rows)
                 for batch in inputs.rows(part.file):
                     file.write(batch)
+                if job.files.sort_by:  # rows of a part stay together
+                    file.flush()
         whole = file.close()
     except BaseException:
         file.abandon()

@@ -27,6 +27,7 @@ from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import MIB, REASON, SIDE, FileOptions, ReadOptions
 from kseg.export.write.folders import NO_VALUE, Folders, path_in_log
+from kseg.export.write.sort_order import parquet_order, sorted_rows
 
 _ID = b"PARQUET:field_id"
 
@@ -379,7 +380,8 @@ class NewFile:
         if self._waiting and not self.is_started:
             self._start()
         if self._waiting:
-            table = pa.Table.from_batches(self._waiting, self._layout.schema)
+            rows = pa.Table.from_batches(self._waiting, self._layout.schema)
+            table = sorted_rows(rows, self._layout.options.sort_by)
             with self._named_on_error():
                 if self._writer is None:  # the first row group determines the filters' size
                     self._writer = self._stack.enter_context(_writer(self._sink, self._layout, table.num_rows))
@@ -493,14 +495,19 @@ def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:
         use_dictionary=[*(name for name in _FEW_VALUES if name in names), *texts],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in _DELTAS if name in names},
         write_page_index=True,
-        sorting_columns=_sort_order(names) if layout.is_sorted else None,
+        sorting_columns=_sort_order(layout),
         **filters,
     )
 
 
-def _sort_order(names: list[str]) -> list[pq.SortingColumn]:
-    """Return the sort order by column numbers, which count leaves; columns before the headers have one leaf each."""
-    return [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]
+def _sort_order(layout: Layout) -> list[pq.SortingColumn] | None:
+    """Return the order of the rows for the file's metadata; None if they have none."""
+    schema, columns = layout.schema, layout.options.sort_by
+    if columns:
+        return parquet_order(schema, columns)
+    names = schema.names  # columns before the headers have one leaf each
+    rising = [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]
+    return rising if layout.is_sorted else None
 
 
 MOST_BYTES = 8 * MIB

@@ -73,7 +73,6 @@ class Connection:
         """Take a connected socket, and ask for the broker's versions. Raises ClusterError."""
         self.address = address
         self._socket = connected
-        self._reader = connected.makefile("rb", 1 << 16)
         self._awaited: deque[_Awaited] = deque()
         self._next_id = 0
         self._versions = FIRST_VERSIONS
@@ -166,13 +165,18 @@ class Connection:
         return answer.body
 
     def _read(self, size: int) -> bytes:
-        try:
-            content: bytes = self._reader.read(size)
-        except OSError as error:
-            raise _lost(self.address, error) from error
-        if len(content) < size:
-            raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection")
-        return content
+        """Read some bytes and no more, so that a selector knows of the rest."""
+        content = bytearray(size)
+        left = memoryview(content)
+        while left:
+            try:
+                count = self._socket.recv_into(left)
+            except OSError as error:
+                raise _lost(self.address, error) from error
+            if not count:
+                raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection")
+            left = left[count:]
+        return bytes(content)
 
 
 def _shown(address: Address) -> str:

@@ -304,11 +304,11 @@ def selected_records(log: SelectedLog, on_damage: OnDamage) -> Iterator[list[Rec
     """
     meet = meeting(log, on_damage)
     for piece in log.intact_slices(meet):
-        lists = record_lists(piece, meet) if log.picker.takes_all else pick_records(piece, log.picker, meet)
+        lists = record_lists(piece, meet) if log.picker.takes_all else _pick_records(piece, log.picker, meet)
         yield from _with_right_checksums(lists, meet) if _may_hold_messages(piece) else lists
 
 
-def pick_records(piece: Slice, picker: RecordPicker, meet: MeetDamage) -> Iterator[list[Record]]:
+def _pick_records(piece: Slice, picker: RecordPicker, meet: MeetDamage) -> Iterator[list[Record]]:
     """Yield the picked records of a slice, created only if there are any."""
     picks = picker.columns(piece)
     if not picks.count:

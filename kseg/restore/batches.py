@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 from kseg import kernel
@@ -10,13 +9,12 @@ from kseg.errors import RecordError
 from kseg.formats.codes import CODEC_MASK, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK, Codec
 from kseg.formats.header_fields import BATCH_ATTRIBUTES, BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.index.header_scan import header_of
-from kseg.kernel.contract import ROW, SIZE, START
-from kseg.kernel.record import Record
-from kseg.log.selected_records import RecordPicker, pick_records
-from kseg.reading.batch import Batch, BatchHeader, record_lists
+from kseg.kernel.contract import ROW, SIZE, START, Appended
+from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import with_bodies
 from kseg.reading.log_file import LogFile, Run
+from kseg.restore.contents import contents_of_batch, contents_of_slice
 from kseg.restore.source import SourcePartition, Survey, Walk
 from kseg.writer.batches import RecordsBuilder
 
@@ -28,8 +26,6 @@ JOINED_SIZE = 400 << 10
 """Bytes of records, uncompressed, in a batch that joins smaller ones."""
 LARGEST_SEQUENCE = 2**31
 """The first sequence that doesn't exist: 0 follows the one before it."""
-CONTENTS = attrgetter("timestamp", "key", "value", "headers")
-"""What a record is apart from its place."""
 COUNT, BASE, LAST, ATTRIBUTES, MAGIC = "records_count", "base_offset", "last_offset", "attributes", "magic"
 
 
@@ -53,9 +49,9 @@ class StoredPart(NamedTuple):
 
 
 class RecordsPart(NamedTuple):
-    """Records that are encoded again, with the codec of their batches."""
+    """Contents of records that are encoded again, with the codec of their batches."""
 
-    records: Sequence[Record]
+    records: Sequence[Appended]
     codec: Codec
 
     @property
@@ -98,15 +94,15 @@ def parts_of(source: SourcePartition, survey: Survey, first: int) -> Iterator[Pa
 
 def _rest(part: Part, skip: int) -> RecordsPart:
     """Return a part without its first records."""
+    codec = part.codec if isinstance(part, RecordsPart) else Codec(part.header.codec)
+    return RecordsPart(records_of(part)[skip:], codec)
+
+
+def records_of(part: Part) -> Sequence[Appended]:
+    """Return the contents of a part's records."""
     if isinstance(part, RecordsPart):
-        return RecordsPart(part.records[skip:], part.codec)
-    records = records_of(part)
-    return RecordsPart(records[skip:], Codec(part.header.codec))
-
-
-def records_of(part: StoredPart) -> list[Record]:
-    """Return the records of a stored batch."""
-    return list(Batch(part.header, bytes(part.raw)).records())
+        return part.records
+    return contents_of_batch(Batch(part.header, bytes(part.raw)))
 
 
 def _parts_of_run(source: SourcePartition, survey: Survey, slot: int, log_file: LogFile, run: Run) -> Iterator[Part]:
@@ -154,17 +150,8 @@ def _joined(source: SourcePartition, log_file: LogFile, run: Run) -> Iterator[Re
         if isinstance(piece, Damage):
             continue
         codec = Codec(header_of(run, piece.first).codec)
-        wanted = source.filter_of(piece)
-        lists = (
-            record_lists(piece, _pass_over) if wanted is None else pick_records(piece, RecordPicker(wanted), _pass_over)
-        )
-        for records in lists:
-            if records:
-                yield RecordsPart(records, codec)
-
-
-def _pass_over(_: Damage) -> None:
-    """Report nothing: the survey has all damage."""
+        for records in contents_of_slice(piece, source.filter_of(piece), JOINED_SIZE):
+            yield RecordsPart(records, codec)
 
 
 def target_batches(parts: Iterator[Part], first: int, producer: Producer, largest: int) -> Iterator[TargetBatch]:
@@ -173,7 +160,7 @@ def target_batches(parts: Iterator[Part], first: int, producer: Producer, larges
     first: the target's offset of the first record. largest: the most bytes of a batch. Raises RecordError if a record
     doesn't fit.
     """
-    waiting: list[Record] = []
+    waiting: list[Appended] = []
     size, codec = 0, Codec.NONE
     for part in parts:
         if waiting and (isinstance(part, StoredPart) or part.codec != codec or size >= JOINED_SIZE):
@@ -192,15 +179,15 @@ def target_batches(parts: Iterator[Part], first: int, producer: Producer, larges
         yield from _encoded(waiting, codec, first, producer, largest)
 
 
-def _estimated_size(records: Sequence[Record]) -> int:
+def _estimated_size(records: Sequence[Appended]) -> int:
     """Return about the bytes of some records, by some of them."""
     some = records[:: max(len(records) // 8, 1)]
-    sizes = sum(len(each.key or b"") + len(each.value or b"") + 16 for each in some)
+    sizes = sum(len(key or b"") + len(value or b"") + 16 for _, key, value, _ in some)
     return sizes * len(records) // len(some)
 
 
 def _encoded(
-    records: list[Record], codec: Codec, first: int, producer: Producer, largest: int
+    records: list[Appended], codec: Codec, first: int, producer: Producer, largest: int
 ) -> Iterator[TargetBatch]:
     """Yield one batch of some records, or several if it becomes too large."""
     builder = RecordsBuilder(
@@ -211,7 +198,7 @@ def _encoded(
         base_sequence=first % LARGEST_SEQUENCE,
         partition_leader_epoch=-1,
     )
-    builder.extend(map(CONTENTS, records))
+    builder.extend(records)
     content = builder.build().raw
     if len(content) <= largest:
         yield TargetBatch(first, len(records), content)

@@ -1,25 +1,23 @@
 """Checks of a restore: the target's records are read back, and compared with those on the disks."""
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
 
 from kseg.client.brokers import PASSING, BrokerError, Brokers, Place, attempts
 from kseg.client.connection import FETCH
 from kseg.errors import ClusterError
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.header_scan import header_of
-from kseg.kernel.contract import ROW, SIZE, START
+from kseg.kernel.contract import ROW, SIZE, START, Appended
 from kseg.protocol.messages import record_slices
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.blocks import Damage
-from kseg.restore.batches import CONTENTS, StoredPart, parts_of, records_of
+from kseg.restore.batches import StoredPart, parts_of, records_of
+from kseg.restore.contents import contents_of_batch
 from kseg.restore.send import OnSent, Prepared
 
 FETCH_SIZE = 8 << 20
 """Bytes of a partition that are read back at once."""
 WAIT_MS = 1000
-MOST_COMPARED = 10_000
-"""The most records of a batch's contents in memory at once."""
 
 
 class DifferentError(ClusterError):
@@ -60,7 +58,7 @@ class _Expected:
         self.offset = 0
         self._left = prepared.survey.records
         self._parts = parts_of(prepared.source, prepared.survey, 0)
-        self._records: list[object] = []
+        self._records: list[Appended] = []
         """Contents of the next records, if they don't begin with a part."""
 
     def takes(self, batch: Batch) -> bool:
@@ -71,31 +69,27 @@ class _Expected:
             part = next(self._parts, None)
             if part is None:
                 return False
-            if isinstance(part, StoredPart):
-                if _is_same(part, batch):
-                    self.offset += part.record_count
-                    return True
-                self._records = [*map(CONTENTS, records_of(part))]
-            else:
-                self._records = [*map(CONTENTS, part.records)]
-        return self._takes_records(batch)
+            if isinstance(part, StoredPart) and _is_same(part, batch):
+                self.offset += part.record_count
+                return True
+            self._records = [*records_of(part)]
+        return self._takes_records(contents_of_batch(batch))
 
-    def _takes_records(self, batch: Batch) -> bool:
-        found = map(CONTENTS, batch.records())
-        wanted = min(batch.header.records_count or 0, self._left - self.offset)
-        while wanted:
+    def _takes_records(self, found: Sequence[Appended]) -> bool:
+        wanted = min(len(found), self._left - self.offset)
+        at = 0
+        while at < wanted:
             if not self._records:
                 part = next(self._parts, None)
                 if part is None:
                     return False
-                own = records_of(part) if isinstance(part, StoredPart) else part.records
-                self._records = [*map(CONTENTS, own)]
-            count = min(len(self._records), wanted, MOST_COMPARED)
-            if self._records[:count] != [*islice(found, count)]:
+                self._records = [*records_of(part)]
+            count = min(len(self._records), wanted - at)
+            if self._records[:count] != found[at : at + count]:
                 return False
             del self._records[:count]
             self.offset += count
-            wanted -= count
+            at += count
         return True
 
 

@@ -18,10 +18,11 @@ SET, DELETE = 0, 1
 ANY_TIME = str(2**63 - 1)
 RETENTION = ("retention.ms", "retention.bytes")
 """Settings by which a broker deletes restored records at once: their timestamps are old."""
+UNLIMITED = "-1"
 CLEANUP = "cleanup.policy"
 SAFE_SETTINGS: tuple[tuple[str, str], ...] = (
-    ("retention.ms", "-1"),
-    ("retention.bytes", "-1"),
+    ("retention.ms", UNLIMITED),
+    ("retention.bytes", UNLIMITED),
     (CLEANUP, "delete"),
     ("message.timestamp.type", "CreateTime"),
     ("compression.type", "producer"),
@@ -125,7 +126,7 @@ def finish_topic(brokers: Brokers, planned: PlannedTopic, wanted: FinalSettings)
     for change in _final_changes(planned):
         if change.name.startswith(FOREIGN_PREFIXES):
             outcomes.append(SettingOutcome(planned.target, *change, SettingState.LEFT_OUT))
-        elif change.name in RETENTION and wanted is FinalSettings.SAFE and _deletes(planned):
+        elif _would_delete(planned, change) and wanted is FinalSettings.SAFE:
             outcomes.append(SettingOutcome(planned.target, *change, SettingState.HELD_BACK))
         else:
             applied.append(change)
@@ -148,8 +149,10 @@ def _final_changes(planned: PlannedTopic) -> Iterator[Change]:
         yield Change(name, value)
 
 
-def _deletes(planned: PlannedTopic) -> bool:
-    return "delete" in planned.settings.get(CLEANUP, "delete")
+def _would_delete(planned: PlannedTopic, change: Change) -> bool:
+    """Return whether a broker may delete restored records at once by a setting, or by the cluster's default."""
+    deletes = "delete" in planned.settings.get(CLEANUP, "delete")
+    return deletes and change.name in RETENTION and change.value != UNLIMITED
 
 
 def _alter(brokers: Brokers, topic: str, changes: list[Change]) -> str | None:

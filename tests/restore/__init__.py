@@ -1,0 +1,1 @@
+"""Restores, without a broker."""

@@ -96,6 +96,14 @@ def test_groups_are_translated(broker: FakeBroker, tmp_path: Path) -> None:
         assert broker.groups[group] == {("t", 0): (wanted[group][1], f"of {group}")}
 
 
+def test_a_group_that_the_target_refuses_is_named(broker: FakeBroker, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", [batch(0, 10)])
+    write_groups(tmp_path, {"g" * 5000: 3})
+    ran = restore(broker, tmp_path, "--yes", "-q", "-o", "json")
+    (group,) = (each for each in objects(ran) if each["type"] == "group")
+    assert (ran.status, group["state"], "OFFSET_METADATA_TOO_LARGE" in group["detail"]) == (1, "refused", True)
+
+
 def test_no_group_is_committed_if_nobody_wants_it(broker: FakeBroker, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [batch(0, 10)])
     write_groups(tmp_path, {"a": 3, "b": 4, "ab": 5})

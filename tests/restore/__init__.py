@@ -1,1 +1,0 @@
-"""Restores, without a broker."""

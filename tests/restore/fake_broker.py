@@ -22,6 +22,7 @@ KEPT_BATCHES = 5
 """The last batches of a producer that a partition recognizes when they come again."""
 SEQUENCES = 2**31
 NODE = 7
+LONGEST_METADATA = 4096
 OK, LOSE_ANSWER, LOSE_REQUEST, NOT_LEADER, HOLD_BACK, TIME_OUT = range(6)
 """What happens to a Produce request. HOLD_BACK: the connection ends, and the request is handled later."""
 Place = tuple[str, int]
@@ -66,7 +67,12 @@ class FakeLog:
 
 
 class FakeBroker:
-    """A cluster of one broker. produced: what happens to the next Produce requests; then all are taken."""
+    """A cluster of one broker.
+
+    produced: what happens to the next Produce requests; then all are taken. unanswered: APIs whose next request ends
+    the connection. elections: the number of Metadata answers in which partitions have no leader. versions: the newest
+    one of each API.
+    """
 
     def __init__(self) -> None:
         self.logs: dict[str, list[FakeLog]] = {}
@@ -74,6 +80,9 @@ class FakeBroker:
         self.groups: dict[str, dict[Place, tuple[int, str]]] = {}
         self.active: set[str] = set()
         self.produced: deque[int] = deque()
+        self.unanswered: set[int] = set()
+        self.elections = 0
+        self.versions = {each.key: each.newest for each in vars(apis).values() if isinstance(each, apis.Api)}
         self._held: list[Fields] = []
         self._next_producer = 1000
         self._lock = Lock()
@@ -118,6 +127,9 @@ class FakeBroker:
 
     def _answer(self, key: int, body: Fields) -> Fields | None:
         """Return the answer to a request; None ends the connection."""
+        if key in self.unanswered:
+            self.unanswered.remove(key)
+            return None
         answers = {
             apis.API_VERSIONS.key: self._api_versions,
             apis.METADATA.key: self._metadata,
@@ -139,15 +151,14 @@ class FakeBroker:
         return answers[key](body)
 
     def _api_versions(self, _: Fields) -> Fields:
-        known = [each for each in vars(apis).values() if isinstance(each, apis.Api)]
-        return {
-            "errorCode": 0,
-            "apiKeys": [{"apiKey": each.key, "minVersion": 0, "maxVersion": each.newest} for each in known],
-        }
+        known = [{"apiKey": key, "minVersion": 0, "maxVersion": newest} for key, newest in self.versions.items()]
+        return {"errorCode": 0, "apiKeys": known}
 
     def _metadata(self, body: Fields) -> Fields:
         names = list(self.logs) if body["topics"] is None else [each["name"] for each in body["topics"]]
         host, port = self.address
+        leader = NODE if not self.elections else -1
+        self.elections = max(self.elections - 1, 0)
         return {
             "brokers": [{"nodeId": NODE, "host": host, "port": port}],
             "clusterId": "fake",
@@ -156,7 +167,7 @@ class FakeBroker:
                     "errorCode": 0 if name in self.logs else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     "name": name,
                     "partitions": [
-                        {"partitionIndex": number, "leaderId": NODE, "replicaNodes": [NODE], "isrNodes": [NODE]}
+                        {"partitionIndex": number, "leaderId": leader, "replicaNodes": [NODE], "isrNodes": [NODE]}
                         for number in range(len(self.logs.get(name, ())))
                     ],
                 }
@@ -253,10 +264,12 @@ class FakeBroker:
         own = self.groups.setdefault(body["groupId"], {})
         topics = []
         for topic in body["topics"]:
+            parts = []
             for each in topic["partitions"]:
                 assert each["committedLeaderEpoch"] == -1
                 own[topic["name"], each["partitionIndex"]] = each["committedOffset"], each["committedMetadata"]
-            parts = [{"partitionIndex": each["partitionIndex"], "errorCode": 0} for each in topic["partitions"]]
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE if len(each["committedMetadata"]) > LONGEST_METADATA else 0
+                parts.append({"partitionIndex": each["partitionIndex"], "errorCode": code})
             topics.append({"name": topic["name"], "partitions": parts})
         return {"topics": topics}
 

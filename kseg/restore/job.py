@@ -121,8 +121,18 @@ class JobRecord:
         raise ClusterError(f"other runs keep group {self.group}; end them, then run the command again")
 
     def write(self, topic: str, job: Job) -> None:
-        """Write the record again: a group's offsets expire. Raises ClusterError."""
-        self._commit(topic, job, NOBODY)
+        """Write the record again, since offsets expire, once no other run is a member. Raises ClusterError."""
+        problem: BrokerError | None = None
+        for _ in attempts():
+            try:
+                self._commit(topic, job, NOBODY)
+                return
+            except BrokerError as error:
+                if error.code not in OVERTAKEN:
+                    raise
+                problem = error
+        assert problem is not None
+        raise problem
 
     def finish(self, topic: str, job: Job) -> Job:
         """Mark the restore as done, and return the record."""

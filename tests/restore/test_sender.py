@@ -14,8 +14,9 @@ from kseg.client import brokers as client
 from kseg.client.brokers import Brokers
 from kseg.cluster.cluster import Cluster
 from kseg.formats.codes import Codec
+from kseg.log.segments import RollSettings
 from kseg.log.selection import EVERY_PARTITION
-from kseg.log.writer import PartitionWriter
+from kseg.log.writer import PartitionSettings, PartitionWriter
 from kseg.restore import send
 from kseg.restore.plan import Plan, Planning, RestoreRequest
 from kseg.restore.run import RestoreReport, Step, run_restore
@@ -31,11 +32,11 @@ class CrashError(Exception):
 
 
 def write_partition(directory: Path, batches: int, chance: random.Random) -> list[Contents]:
-    """Write batches of all kinds with gaps; return the contents of their records."""
+    """Write batches of all kinds with gaps, in several segments; return the contents of their records."""
     directory.mkdir(parents=True)
     written: list[Contents] = []
     offset = 0
-    with PartitionWriter(directory) as writer:
+    with PartitionWriter(directory, settings=PartitionSettings(RollSettings(20_000))) as writer:
         for _ in range(batches):
             builder = RecordsBuilder(offset, codec=chance.choice([Codec.NONE, Codec.LZ4, Codec.ZSTD]))
             for _ in range(chance.choice([1, 2, 30, 200])):
@@ -69,8 +70,16 @@ def run_once(
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[list[Contents]]]:
     root = tmp_path_factory.mktemp("sources")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kseg.restore.source.CHECKPOINT_SIZE", 5000)
+        return read_sources(root)
+
+
+def read_sources(root: Path) -> tuple[Plan, list[list[Contents]]]:
     written = [write_partition(root / f"t-{number}", 40, random.Random(number)) for number in range(2)]
-    return plan_of(root), written
+    plan = plan_of(root)
+    assert all(len(each.survey.checkpoints) > 3 for each in plan.partitions)
+    return plan, written
 
 
 @pytest.fixture(autouse=True)

@@ -80,7 +80,7 @@ def test_a_time_of_day_is_today_s_or_yesterday_s_in_the_zone(text: str, meant: t
 
 @pytest.mark.parametrize("text", ["", "25:00", "10:60", "tomorrow", "yesterday10"])
 def test_what_is_no_time_of_day_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"isn't a valid time; give .*10:00, yesterday"):
+    with pytest.raises(UsageError, match=r"isn't a valid time; specify .*10:00, yesterday"):
         parse_time(text)
 
 

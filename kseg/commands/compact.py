@@ -118,8 +118,8 @@ def compact(options: CompactOptions) -> None:
         is_named = directory is not None or choice.topics or cluster.was_given(partition)
         if not is_named and is_never_compacted(partition, beside):
             talk.note(
-                f"omitted: {partition.path}: Kafka doesn't compact it, since its cleanup.policy is delete; give --topic"
-                f" {partition.topic} to compact it anyway"
+                f"omitted: {partition.path}: Kafka doesn't compact it, since its cleanup.policy is delete; specify"
+                f" --topic {partition.topic} to compact it anyway"
             )
             continue
         new = nullcontext() if directory is None else new_directory(directory, read)

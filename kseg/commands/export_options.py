@@ -129,7 +129,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
 def _dead_letters_of(options: ExportOptions) -> str | None:
     given = options.undecoded.dead_letter
     if given is not None and options.columns.key_decoder is None and options.columns.value_decoder is None:
-        raise UsageError("--dead-letter is for exports with a decoder; give --key-decoder or --value-decoder")
+        raise UsageError("--dead-letter is for exports with a decoder; specify --key-decoder or --value-decoder")
     if given is not None and options.records.latest_per_key:
         raise UsageError("--dead-letter needs all records; omit --latest-per-key")
     return given

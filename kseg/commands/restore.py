@@ -84,7 +84,7 @@ def restore(options: RestoreOptions) -> None:
       kseg restore disk1/ disk2/ --bootstrap broker:9092 --yes
       kseg restore backup.tar.gz --bootstrap broker:9092 --topic orders --topic-map orders=orders-restored
 
-    PATHS are log directories, partition directories, or parents of these; give the disks of all brokers. kseg first
+    PATHS are log directories, partition directories, or parents of these; specify the disks of all brokers. kseg first
     reads everything, and prints the plan: topics, records, groups, and what it leaves out. Markers, aborted and open
     transactions are left out. Offsets become dense: the groups' offsets are translated to them.
 
@@ -100,7 +100,7 @@ def restore(options: RestoreOptions) -> None:
     """
     talk, request = options.talk, options.request
     if not (options.yes or options.dry_run or options.forget or sys.stdin.isatty()):
-        raise UsageError("nobody can answer the question here; give --yes, or --dry-run for the plan alone")
+        raise UsageError("nobody can answer the question here; specify --yes, or --dry-run for the plan alone")
     plan = _plan(options, request)
     if options.forget:
         _forget(options, plan, request)
@@ -115,7 +115,7 @@ def restore(options: RestoreOptions) -> None:
     talk.note(*plan.notes)
     talk.end_with(plan.is_incomplete)
     if plan.has_damage and not options.skip_damage:
-        talk.warn("the logs are damaged, so nothing is restored; give other copies too, or --skip-damage")
+        talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
         return
     if options.dry_run or not (options.yes or click.confirm("Restore this?", err=True)):
         return

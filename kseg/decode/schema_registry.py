@@ -148,7 +148,7 @@ class _Versions:
     def _add(self, schema: RegisteredSchema) -> None:
         self._size += len(schema.text)
         if self._size > MOST_TEXT:
-            raise UsageError(f"the schemas of _schemas have more than {MOST_TEXT} characters; give them as files")
+            raise UsageError(f"the schemas of _schemas have more than {MOST_TEXT} characters; specify them as files")
         self.schemas[schema.subject, schema.version] = schema
         heappush(self._living.setdefault(schema.subject, []), schema.version)
 

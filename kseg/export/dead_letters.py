@@ -80,7 +80,7 @@ def _check_place(export: Export, letters: Export) -> _Place:
     places = [_real_path(letters.destination), _real_path(export.destination)]
     if os.path.commonpath(places) in places:
         raise UsageError(
-            "is within the table's directory, or around it; give --dead-letter another directory", commits.place.url
+            "is within the table's directory, or around it; specify --dead-letter another directory", commits.place.url
         )
     state = commits.read_state(letters.read, letters.files, overwrite=letters.overwrite)
     return _Place(commits.place.url, state.previous.number > 0)

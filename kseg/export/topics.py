@@ -57,12 +57,12 @@ def is_per_topic(export: Export) -> bool:
     several topics would be in one place.
     """
     if export.dead_letters and PLACEHOLDER in export.dead_letters and PLACEHOLDER not in export.destination:
-        raise UsageError("--dead-letter has {topic}, but DEST doesn't; give both the same pattern")
+        raise UsageError("--dead-letter has {topic}, but DEST doesn't; specify both the same pattern")
     has_places, has_names = PLACEHOLDER in export.destination, PLACEHOLDER in export.table.name
     if has_names and not has_places:
-        raise UsageError("--table has {topic}, but DEST doesn't; give each table its own place")
+        raise UsageError("--table has {topic}, but DEST doesn't; specify each table its own place")
     if has_places and not has_names and export.table.catalog is not None:
-        raise UsageError("DEST has {topic}, but --table doesn't; give each table of the catalog its own name")
+        raise UsageError("DEST has {topic}, but --table doesn't; specify each table of the catalog its own name")
     return has_places
 
 

@@ -242,4 +242,4 @@ def _check_map(topic_map: Mapping[str, str], topics: set[str]) -> None:
     names = [topic_map.get(topic, topic) for topic in topics]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UsageError(f"--topic-map: two topics would become {twice[0]}; give each another name")
+        raise UsageError(f"--topic-map: two topics would become {twice[0]}; specify each another name")

@@ -94,7 +94,7 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
         if job is None:
             raise UsageError(
                 f"topic {name} of the target isn't empty, and no restore {record.group} has begun there; delete the"
-                " topic, or give another name by --topic-map"
+                " topic, or specify another name by --topic-map"
             )
     if job is not None:
         _check_same(job, plan, request, record)
@@ -146,5 +146,6 @@ def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord
     what = "PATHS" if job.source != plan.source_digest else "options"
     if job.source != plan.source_digest or job.options != options_digest(request):
         raise UsageError(
-            f"the restore {record.group} in the target was begun with other {what}; use the same, or give another --job"
+            f"the restore {record.group} in the target was begun with other {what}; use the same, or"
+            " specify another --job"
         )

@@ -313,7 +313,7 @@ def _begin(journal: Path, head: str) -> frozenset[str]:
         begun, *done = journal.read_text(encoding="utf-8").splitlines() or [""]
         if begun != head:
             raise UsageError(
-                "was started with another key or --keep; give the same --key-file, or remove it", journal.parent
+                "was started with another key or --keep; specify the same --key-file, or remove it", journal.parent
             )
         return frozenset(done)
     journal.parent.mkdir(parents=True, exist_ok=True)

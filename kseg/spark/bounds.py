@@ -88,7 +88,7 @@ def first_offsets(request: Request, copies: Copies) -> dict[Key, int]:
 def log_end(replica: PartitionCopy) -> int:
     """Return the next offset to write. Raises UsageError if that requires reading a remote log."""
     if replica.is_remote:
-        raise UsageError("the log end is known only for local files; give offsets below it", replica.path)
+        raise UsageError("the log end is known only for local files; specify offsets below it", replica.path)
     return replica.open().read_log_end_offset()
 
 
@@ -135,7 +135,7 @@ def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bou
     """
     path = replicas[0].path
     if replicas[0].is_remote:
-        raise UsageError("only local files can be searched by time; give offsets", path)
+        raise UsageError("only local files can be searched by time; specify offsets", path)
     if time < 0:
         return max(time, EARLIEST)
     found = _offset_of_time(replicas, time)

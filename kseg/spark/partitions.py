@@ -58,7 +58,7 @@ class _Choice:
             numbers = request.partitions_by_topic(option)
             return cls(option, [*numbers], numbers)
         if not text.replace(",", "").strip():
-            raise UsageError(f"{option} is empty; give topics, or omit it to read all")
+            raise UsageError(f"{option} is empty; specify topics, or omit it to read all")
         if option == "subscribe":
             return cls(option, [name for name in map(str.strip, text.split(",")) if name])
         return cls(option, pattern=compile_pattern(text.strip()))

@@ -112,7 +112,7 @@ def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[s
     else:
         can = f"at most {human_size(plan.most_size)} in closed segments"
         if plan.most_size > plan.size_now:
-            can += f"; give --free {plan.most_size} instead to print the steps"
+            can += f"; specify --free {plan.most_size} instead to print the steps"
         elif plan.most_size:
             can += ", which are deletable now"
         yield f"Can't free {human_size(plan.wanted)}: {can}"

@@ -109,6 +109,8 @@ def test_a_dry_run_omits_topics_that_kafka_does_not_compact_unless_named(tmp_pat
     write_metadata(tmp_path, cleanup_policy="delete")
     ran = kseg(tmp_path, ".", "--dry-run")
     assert b"orders-0: cleaned" not in ran.stdout
-    assert b"orders-0: Kafka doesn't compact it, since its cleanup.policy is delete; give --topic orders" in ran.stderr
+    assert (
+        b"orders-0: Kafka doesn't compact it, since its cleanup.policy is delete; specify --topic orders" in ran.stderr
+    )
     for named in ([".", "--topic", "orders"], ["orders-0"]):
         assert b"orders-0: cleaned offsets" in kseg(tmp_path, *named, "--dry-run").stdout

@@ -247,7 +247,7 @@ def test_stopped_run_is_not_continued_with_another_key(restored: Path, tmp_path:
         raise KeyboardInterrupt
     ran = kseg(["redact", str(source), "--to", "stopped", "--key-file", str(key_file)], tmp_path)
     assert ran.status == 2
-    assert b"was started with another key or --keep; give the same --key-file, or remove it" in ran.stderr
+    assert b"was started with another key or --keep; specify the same --key-file, or remove it" in ran.stderr
 
 
 def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -> None:

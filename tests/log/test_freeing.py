@@ -114,7 +114,7 @@ def test_too_much_ends_with_1_and_says_how_much_can_be_freed(disk: Path) -> None
     (most,) = of_type("plan", retain(disk, "--free", str(plan["mostBytes"])))
     assert most["isEnough"]
     assert most["freedBytes"] == plan["mostBytes"]
-    assert f"; give --free {plan['mostBytes']} instead to print the steps\n".encode() in ran.stdout
+    assert f"; specify --free {plan['mostBytes']} instead to print the steps\n".encode() in ran.stdout
 
 
 def test_too_much_refers_to_no_steps_if_everything_is_deletable_now(disk: Path) -> None:

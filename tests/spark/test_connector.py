@@ -53,8 +53,8 @@ SAME = [
 """Options with which both read the same rows."""
 REFUSED: list[tuple[dict[str, str], str]] = [
     ({"subscribePattern": "zstd["}, "subscribePattern: `[` before position 5 is invalid or not supported; "),
-    ({"subscribePattern": " "}, "subscribePattern is empty; give topics, or omit it to read all"),
-    ({"subscribe": " , "}, "subscribe is empty; give topics, or omit it to read all"),
+    ({"subscribePattern": " "}, "subscribePattern is empty; specify topics, or omit it to read all"),
+    ({"subscribe": " , "}, "subscribe is empty; specify topics, or omit it to read all"),
     ({"subscribe": "zstd,nosuch"}, "subscribe nosuch: no such topic here; "),
     ({"assign": '{"zsdt":[0]}'}, "assign zsdt: no such topic here; did you mean zstd"),
     ({"assign": "zstd"}, "assign isn't JSON: "),

@@ -146,7 +146,7 @@ class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
             return parse_fields(str(value))
         except ValueError as error:
             self.fail(
-                f"{value!r}: {error}; give `none`, or fields such as topic, dt, hour, bucket(16) or value.country",
+                f"{value!r}: {error}; specify `none`, or fields such as topic, dt, hour, bucket(16) or value.country",
                 param,
                 ctx,
             )

@@ -102,13 +102,13 @@ class Manifest:
         own, given = (",".join(each.partition_by) or "none" for each in (self.files, files))
         if own != given:
             raise UsageError(
-                f"the table is divided by {own}, not by {given}; give --partition-by {own}, another destination, or"
+                f"the table is divided by {own}, not by {given}; specify --partition-by {own}, another destination, or"
                 " --overwrite",
                 where,
             )
         if (self.read, self.files) != (read, files):
             raise UsageError(
-                "the destination has an export with other options; choose another destination, or give --overwrite",
+                "the destination has an export with other options; choose another destination, or specify --overwrite",
                 where,
             )
 

@@ -157,7 +157,7 @@ class LoggedTable:
         return sum(map(count_rows, self._log.batches()), Counter())
 
     def merge_files(self, target_size: int) -> tuple[int, int]:
-        """Join small files through the format's library, in its own commit; give up if others keep committing."""
+        """Join small files through the format's library, in its own commit; specify up if others keep committing."""
         before = len(list(self._log.active_files()))
         for _ in range(MOST_MERGES):
             with suppress(OvertakenError):

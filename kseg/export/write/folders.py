@@ -121,7 +121,7 @@ def folder_columns(read: ReadOptions, options: FileOptions) -> tuple[FolderColum
     names = [each.name.lower() for each in found]
     times = [each.field.spelling for each in found if each.source == "timestamp"]
     if options.format.has_field_ids and len(times) > 1:
-        raise UsageError(f"--partition-by {','.join(times)}: Iceberg takes one of these; give the finest one")
+        raise UsageError(f"--partition-by {','.join(times)}: Iceberg takes one of these; specify the finest one")
     for number, each in enumerate(found):
         is_own = each.path == () and each.field.transform is Transform.IDENTITY
         taken = [name.lower() for name in schema.names if not (is_own and name == each.source)]
@@ -146,7 +146,7 @@ def _bind(field: PartitionField, schema: pa.Schema) -> FolderColumn:
     is_known = field.transform is not Transform.IDENTITY or source in _OF_ORDER or is_decoded(source)
     if kind is None or not is_known:
         raise UsageError(
-            f"--partition-by {field.spelling}: there is no such field; give topic, partition, date, dt, month, hour,"
+            f"--partition-by {field.spelling}: there is no such field; specify topic, partition, date, dt, month, hour,"
             " bucket(N) or a field that a schema describes, such as value.country"
         )
     fitting = _HASHED if field.transform is Transform.BUCKET else _PLAIN
@@ -197,7 +197,7 @@ class Folders:
             if not self._options.format.has_log and len(part.encode()) > LONGEST_NAME:
                 raise KsegError(
                     f"--partition-by {each.field.spelling}: a value has {len(part.encode())} bytes, but a folder's name"
-                    f" at most {LONGEST_NAME}; give bucket(N, {each.field.source}), or another --format"
+                    f" at most {LONGEST_NAME}; specify bucket(N, {each.field.source}), or another --format"
                 )
         return "/".join(parts)
 

@@ -12,9 +12,9 @@ def check_sort(schema: pa.Schema, columns: tuple[str, ...]) -> None:
     for number, name in enumerate(columns):
         kind = schema.field(name).type if name in schema.names else None
         if kind is None or name in columns[:number]:
-            raise UsageError(f"--sort-by {name}: files have no such column, or it occurs twice; give other columns")
+            raise UsageError(f"--sort-by {name}: files have no such column, or it occurs twice; specify other columns")
         if pa.types.is_nested(kind):
-            raise UsageError(f"--sort-by {name}: values of type {kind} have no order; give other columns")
+            raise UsageError(f"--sort-by {name}: values of type {kind} have no order; specify other columns")
 
 
 def sorted_rows(rows: pa.Table, columns: tuple[str, ...]) -> pa.Table:

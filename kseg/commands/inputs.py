@@ -178,8 +178,8 @@ def _check_target(given: Given, inputs: Iterable[StrPath]) -> None:
 def _require_this_machine(given: Given) -> None:
     if given["remote"] is not None or not given["master"].startswith("local"):
         raise UsageError(
-            "a cluster's executors can't read remote tiers; run `kseg salvage BUCKET --to DIR` and export DIR, or give"
-            " --master local[N]"
+            "a cluster's executors can't read remote tiers; run `kseg salvage BUCKET --to DIR` and export DIR, or"
+            " specify --master local[N]"
         )
 
 

@@ -143,8 +143,8 @@ class Report:
     refused: sources that couldn't be opened or listed; nothing is known about them. left_alone: other runs that may be
     running, whose files this one didn't remove. folders, table_format, table: how to read the files; folders: their
     columns, each with its Arrow type; table: the path or URL. merged: the number of files that joining small ones would
-    leave, and their number now. taken_up: new files that interrupted runs wrote. decode: the decoded columns with
-    their planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
+    leave, and their number now. taken_up: new files that interrupted runs wrote. decode: the decoded columns with their
+    planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
     `timestampMs`. undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters:
     None if not requested.
     """

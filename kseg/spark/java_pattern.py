@@ -70,12 +70,12 @@ def compile_pattern(text: str) -> re.Pattern[str]:
     Raises UsageError if it is invalid, or has a construct without equivalent.
     """
     try:
-        return re.compile(_Translation(_QUOTED.sub(_unquoted, text)).expression(), re.ASCII)
+        return re.compile(_Translation(_QUOTED.sub(_unquote, text)).expression(), re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"subscribePattern {text!r} isn't a valid pattern: {error}") from error
 
 
-def _unquoted(found: re.Match[str]) -> str:
+def _unquote(found: re.Match[str]) -> str:
     return found[0] if found[1] is None else re.sub("([^a-zA-Z0-9])", r"\\\1", found[1])
 
 
@@ -104,7 +104,7 @@ class _Translation:
         """Return the pattern in Python's syntax."""
         parts: list[str] = []
         special: dict[str, Callable[[], str]] = {
-            "\\": self._escaped,
+            "\\": self._expression_of_escape,
             "[": lambda: _class_of(self._members()),
             "(": self._group,
             ")": self._close,
@@ -175,7 +175,7 @@ class _Translation:
         self._folds = frame.folds
         return ")" * (len(frame.flags) + 1)
 
-    def _escaped(self) -> str:
+    def _expression_of_escape(self) -> str:
         """Return the translation of an escape outside of classes."""
         letter = self._next()
         if letter in _ANCHORS and not self._text.startswith("{", self._at):
@@ -226,9 +226,9 @@ class _Translation:
             members = frozenset(each for each in _ALL if unicodedata.category(each).startswith(category))
             if not re.fullmatch("[CLMNPSZ][a-z]?", category):
                 self._refuse(f"\\{letter}{{{name}}}")
-        return self._folded(members)
+        return self._fold(members)
 
-    def _folded(self, members: Characters) -> Characters:
+    def _fold(self, members: Characters) -> Characters:
         """Return the characters, and those of the other case if cases are alike."""
         return frozenset(each for one in members for each in (one.lower(), one.upper())) if self._folds else members
 
@@ -243,7 +243,7 @@ class _Translation:
                 self._at += 1
                 operands.append(set())
             else:
-                operands[-1] |= self._members() if character == "[" else self._folded(self._item(character))
+                operands[-1] |= self._members() if character == "[" else self._fold(self._item(character))
                 is_empty = False
         common = frozenset.intersection(*(frozenset(each) for each in operands if each or len(operands) == 1))
         return _ALL - common if is_negated else common

@@ -169,7 +169,7 @@ class Folders:
 
     @property
     def are_many(self) -> bool:
-        """Whether records of an order may have different folders."""
+        """True if records of an order may have different folders."""
         return bool(self._varying)
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -49,8 +49,8 @@ def _mix_blocks(values: pa.Array, sizes: pa.Array) -> pa.Array:
     hashes = pa.repeat(_number(0), len(values))
     for block in range((pc.max(sizes).as_py() or 0) // 4):
         count = pc.sum(pc.greater_equal(sizes, 4 * block + 4)).as_py()
-        mixed = pc.bit_wise_xor(hashes.slice(0, count), _scrambled(_words(values.slice(0, count), 4 * block, 4)))
-        mixed = pc.add(pc.multiply(_rotated(mixed, 13), _number(5)), _number(0xE6546B64))
+        mixed = pc.bit_wise_xor(hashes.slice(0, count), _scramble(_words(values.slice(0, count), 4 * block, 4)))
+        mixed = pc.add(pc.multiply(_rotate(mixed, 13), _number(5)), _number(0xE6546B64))
         hashes = pa.concat_arrays([mixed, hashes.slice(count)])
     return hashes
 
@@ -61,7 +61,7 @@ def _mix_tails(hashes: pa.Array, values: pa.Array, sizes: pa.Array) -> pa.Array:
     for size in (1, 2, 3):
         is_its = pc.equal(rest, size)
         tails = pc.binary_slice(values.filter(is_its), -size)
-        mixed = pc.bit_wise_xor(hashes.filter(is_its), _scrambled(_words(tails, 0, size)))
+        mixed = pc.bit_wise_xor(hashes.filter(is_its), _scramble(_words(tails, 0, size)))
         hashes = pc.replace_with_mask(hashes, is_its, mixed)
     return hashes
 
@@ -76,8 +76,8 @@ def _words(values: pa.Array, start: int, size: int) -> pa.Array:
     return pa.Array.from_buffers(_UINT32, len(fixed), [None, fixed.buffers()[1]], offset=fixed.offset)
 
 
-def _scrambled(words: pa.Array) -> pa.Array:
-    return pc.multiply(_rotated(pc.multiply(words, _number(_C1)), 15), _number(_C2))
+def _scramble(words: pa.Array) -> pa.Array:
+    return pc.multiply(_rotate(pc.multiply(words, _number(_C1)), 15), _number(_C2))
 
 
 def _mix_end(hashes: pa.Array, sizes: pa.Array) -> pa.Array:
@@ -87,7 +87,7 @@ def _mix_end(hashes: pa.Array, sizes: pa.Array) -> pa.Array:
     return hashes
 
 
-def _rotated(words: pa.Array, count: int) -> pa.Array:
+def _rotate(words: pa.Array, count: int) -> pa.Array:
     return pc.bit_wise_or(pc.shift_left(words, _number(count)), pc.shift_right(words, _number(32 - count)))
 
 

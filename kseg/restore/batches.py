@@ -18,7 +18,7 @@ from kseg.restore.contents import contents_of_batch, contents_of_slice
 from kseg.restore.source import SourcePartition, Survey, Walk
 from kseg.writer.batches import RecordsBuilder
 
-SMALLEST_STORED, SMALLEST_STORED_COMPRESSED = 8 << 10, 2 << 10
+SMALLEST_STORED, SMALLEST_STORED_COMPRESSED = 64 << 10, 2 << 10
 """Bytes from which a batch is sent as it is stored: joining smaller ones saves the broker more than it costs here."""
 QUICK = (Codec.NONE, Codec.LZ4, Codec.SNAPPY)
 """Codecs whose bodies are decompressed and compressed again quickly."""

@@ -108,7 +108,7 @@ def records_of(part: Part) -> Sequence[Appended]:
 def _parts_of_run(source: SourcePartition, survey: Survey, slot: int, log_file: LogFile, run: Run) -> Iterator[Part]:
     sizes = run.rows[SIZE : run.row_count * ROW : ROW]
     if max(sizes) < SMALLEST_STORED_COMPRESSED and run.codecs & (run.codecs - 1) == 0:
-        yield from _joined(source, log_file, run)
+        yield from _join_records(source, log_file, run)
         return
     kinds = _kinds(source, survey, slot, run)
     first = 0
@@ -119,7 +119,7 @@ def _parts_of_run(source: SourcePartition, survey: Survey, slot: int, log_file: 
                 start = run.rows[row * ROW + START]
                 yield StoredPart(header_of(run, row), run.buffer[start : start + sizes[row]])
         else:
-            yield from _joined(
+            yield from _join_records(
                 source, log_file, run._replace(rows=run.rows[first * ROW : last * ROW], row_count=last - first)
             )
         first = last
@@ -144,7 +144,7 @@ def _kinds(source: SourcePartition, survey: Survey, slot: int, run: Run) -> Iter
         yield is_stored, codec
 
 
-def _joined(source: SourcePartition, log_file: LogFile, run: Run) -> Iterator[RecordsPart]:
+def _join_records(source: SourcePartition, log_file: LogFile, run: Run) -> Iterator[RecordsPart]:
     """Yield the records of a run in lists of limited length."""
     for piece in with_bodies(iter((run,)), log_file.stored_size):
         if isinstance(piece, Damage):
@@ -164,7 +164,7 @@ def target_batches(parts: Iterator[Part], first: int, producer: Producer, larges
     size, codec = 0, Codec.NONE
     for part in parts:
         if waiting and (isinstance(part, StoredPart) or part.codec != codec or size >= JOINED_SIZE):
-            for batch in _encoded(waiting, codec, first, producer, largest):
+            for batch in _encode_records(waiting, codec, first, producer, largest):
                 yield batch
                 first = batch.end
             waiting, size = [], 0
@@ -176,7 +176,7 @@ def target_batches(parts: Iterator[Part], first: int, producer: Producer, larges
             size += _estimated_size(part.records)
             codec = part.codec
     if waiting:
-        yield from _encoded(waiting, codec, first, producer, largest)
+        yield from _encode_records(waiting, codec, first, producer, largest)
 
 
 def _estimated_size(records: Sequence[Appended]) -> int:
@@ -186,7 +186,7 @@ def _estimated_size(records: Sequence[Appended]) -> int:
     return sizes * len(records) // len(some)
 
 
-def _encoded(
+def _encode_records(
     records: list[Appended], codec: Codec, first: int, producer: Producer, largest: int
 ) -> Iterator[TargetBatch]:
     """Yield one batch of some records, or several if it becomes too large."""
@@ -206,8 +206,8 @@ def _encoded(
     if len(records) == 1:
         raise RecordError(f"the record of {len(content)} bytes is larger than max.message.bytes, {largest}")
     middle = len(records) // 2
-    yield from _encoded(records[:middle], codec, first, producer, largest)
-    yield from _encoded(records[middle:], codec, first + middle, producer, largest)
+    yield from _encode_records(records[:middle], codec, first, producer, largest)
+    yield from _encode_records(records[middle:], codec, first + middle, producer, largest)
 
 
 def _with_header(part: StoredPart, first: int, producer: Producer) -> bytearray:

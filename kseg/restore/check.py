@@ -41,7 +41,7 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent) ->
         OpenError: a source's log can't be read.
     """
     expected = _Expected(prepared)
-    for batch in _fetched(brokers, prepared.place, prepared.survey.records):
+    for batch in _fetch_batches(brokers, prepared.place, prepared.survey.records):
         if not expected.takes(batch):
             raise DifferentError(prepared, expected.offset)
         on_checked(batch.header.records_count or 0, batch.size)
@@ -104,7 +104,7 @@ def _facts(header: BatchHeader) -> tuple[int | None, int, int, int, int]:
     return header.records_count, header.codec, span, header.base_timestamp, int(header.is_log_append_time)
 
 
-def _fetched(brokers: Brokers, place: Place, end: int) -> Iterator[Batch]:
+def _fetch_batches(brokers: Brokers, place: Place, end: int) -> Iterator[Batch]:
     """Yield the batches of a partition of the target up to an offset. Raises ClusterError."""
     offset, code = 0, 0
     while offset < end:

@@ -27,7 +27,7 @@ class GroupState(Enum):
 
 
 class GroupOutcome(NamedTuple):
-    """What became of a group. detail: why the target refused it."""
+    """A group, and its outcome. detail: the reason if the target refused it."""
 
     group: PlannedGroup
     state: GroupState

@@ -157,7 +157,7 @@ class JobRecord:
             "protocolType": "kseg",
             "protocols": [{"name": "kseg", "metadata": b""}],
         }
-        answer = self._checked(self._brokers.ask_coordinator(self.group, JOIN_GROUP, body))
+        answer = self._check(self._brokers.ask_coordinator(self.group, JOIN_GROUP, body))
         is_leader = answer["leader"] == answer["memberId"]
         member = _Member(answer["memberId"], answer["generationId"], is_leader)
         if is_leader:
@@ -180,9 +180,9 @@ class JobRecord:
             "memberId": member.id,
             "topics": [{"name": topic, "partitions": [part]}],
         }
-        self._checked(self._brokers.ask_coordinator(self.group, OFFSET_COMMIT, body))
+        self._check(self._brokers.ask_coordinator(self.group, OFFSET_COMMIT, body))
 
-    def _checked(self, answer: Fields) -> Fields:
+    def _check(self, answer: Fields) -> Fields:
         for code in error_codes(answer):
             if code:
                 raise BrokerError(f"group {self.group}", code)

@@ -19,7 +19,7 @@ from kseg.errors import OpenError, UsageError
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.log.selection import PartitionChoice
 from kseg.restore.job import GROUP_PREFIX, digest
-from kseg.restore.source import SourcePartition, Survey, Surveyor, open_source, translated
+from kseg.restore.source import SourcePartition, Survey, Surveyor, open_source, translate
 
 LEAST_LARGEST = 2 << 20
 """The least `max.message.bytes` of a topic while its records are sent."""
@@ -98,7 +98,7 @@ class PlannedGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What a restore does. cluster_id: the source's; None if unknown. notes: what isn't known of the source."""
+    """The work of a restore. cluster_id: the source's; None if unknown. notes: unknown facts about the source."""
 
     cluster_id: str | None
     topics: tuple[PlannedTopic, ...]
@@ -229,7 +229,7 @@ def _planned_group(group: Group, places: Mapping[Place, PlannedPartition]) -> Pl
         if found is None or offset is None or offset < 0:
             left_out += 1
             continue
-        target = translated(found.source, found.survey, offset)
+        target = translate(found.source, found.survey, offset)
         offsets.append(GroupOffset(found.place[0], partition, offset, target, metadata))
     return PlannedGroup(group.group, group.type, tuple(offsets), left_out)
 

@@ -62,7 +62,7 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
     any_topic = plan.topics[0].target
     job = _begin(brokers, plan, request, record)
     counted = _Counted()
-    prepared = _prepared(plan)
+    prepared = _prepare(plan)
     if not job.is_done:
         record.write(any_topic, job)
         for each in plan.topics:
@@ -129,7 +129,7 @@ class _Counted:
         return count
 
 
-def _prepared(plan: Plan) -> list[Prepared]:
+def _prepare(plan: Plan) -> list[Prepared]:
     largest = {each.target: each.most_bytes for each in plan.topics}
     return [Prepared(each.place, each.source, each.survey, largest[each.place[0]]) for each in plan.partitions]
 

@@ -130,9 +130,9 @@ class Walk:
             elif not item.rows[VALID]:
                 yield log_file.crc_damage(item.position + item.rows[START], item.rows[SIZE])
             else:
-                yield from self._kept(item)
+                yield from self._select(item)
 
-    def _kept(self, run: Run) -> Iterator[Run | Damage]:
+    def _select(self, run: Run) -> Iterator[Run | Damage]:
         """Yield the wanted parts of a run, and a damage for each batch whose offsets fall."""
         row = first = 0
         while row < run.row_count:
@@ -326,7 +326,7 @@ def columns_of(piece: Slice, wanted: RecordFilter | None) -> Columns:
     )
 
 
-def translated(source: SourcePartition, survey: Survey, offset: int) -> int:
+def translate(source: SourcePartition, survey: Survey, offset: int) -> int:
     """Return the offset in the target of the first restored record at or after an offset; else the target's end.
 
     Reads at most one stretch between two checkpoints. Raises OpenError.

@@ -8,7 +8,7 @@ import pytest
 
 from kseg.restore.batches import parts_of, records_of
 from kseg.restore.plan import PlannedPartition
-from kseg.restore.source import translated
+from kseg.restore.source import translate
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.restore.test_sender import plan_of, write_partition
@@ -46,7 +46,7 @@ def test_each_offset_is_translated(partition: PlannedPartition) -> None:
     offsets = offsets_of(partition)
     assert partition.survey.records == len(offsets)
     for offset in range(offsets[-1] + 3):
-        assert translated(partition.source, partition.survey, offset) == bisect_left(offsets, offset), offset
+        assert translate(partition.source, partition.survey, offset) == bisect_left(offsets, offset), offset
 
 
 def test_it_can_be_read_from_any_record_on(partition: PlannedPartition) -> None:

@@ -60,6 +60,8 @@ def export(given: ExportArguments) -> None:
     options, count = given.options, given.processes or processors()
     redaction = given.redacting.redaction()
     wanted = export_of(options, count)
+    if redaction is not None and wanted.read.unwrap is not None:
+        raise UsageError("--unwrap excludes --redact: substitutes are no rows; redact the log directories first")
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options.dry_run:
         write_dry_run(wanted, form_named(options.output), options.talk)

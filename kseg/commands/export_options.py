@@ -1,11 +1,12 @@
 """Options of `kseg export` and `kseg spark-export`, and the export that they describe."""
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kseg.commands.options.command import GivenSelection
+from kseg.commands.options.command import GivenSelection, is_given
 from kseg.commands.options.types import Folders
 from kseg.errors import UsageError, plural
 from kseg.export.commit.formats import FORMATS
@@ -17,6 +18,7 @@ from kseg.times import parse_zone
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kseg.export.columns.unwrapped import Unwrapping
     from kseg.export.commit.protocol import TableName
     from kseg.export.planning import Export
     from kseg.export.report import Report
@@ -58,6 +60,13 @@ class UndecodedOptions(NamedTuple):
     dead_letter: str | None
 
 
+class UnwrapOptions(NamedTuple):
+    """The rows that change events describe."""
+
+    unwrap: str | None = None
+    history: bool = False
+
+
 class ExportOptions(NamedTuple):
     """The data to export, the format, and the destination."""
 
@@ -83,6 +92,7 @@ class ExportOptions(NamedTuple):
     dry_run: bool
     output: str
     talk: Talk
+    unwrapping: UnwrapOptions
 
 
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
@@ -94,6 +104,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
     selected = options.selected.selection()
     is_remote = any("://" in str(source) for source in sources)
     read = read_options_of(selected, options.columns, options.records)
+    unwrap = unwrapping_of(options, read)
     if options.bloom_filter in read.decode.raw_columns_left_out():
         raise UsageError(
             "--bloom-filter key needs the bytes of keys, which --drop raw leaves out: specify one of the two"
@@ -106,9 +117,9 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
             offsets=OffsetRange(selected.from_offset, selected.to_offset),
             first_time=None if is_remote else selected.from_time,
         ),
-        read,
+        replace(read, unwrap=unwrap),
         FileOptions(
-            partition_by=options.partition_by,
+            partition_by=options.partition_by if unwrap is None else (),
             target_size=options.target_file_size,
             row_group_size=options.row_group_size,
             compression=options.compression,
@@ -133,6 +144,42 @@ def _dead_letters_of(options: ExportOptions) -> str | None:
     if given is not None and options.records.latest_per_key:
         raise UsageError("--dead-letter needs all records; omit --latest-per-key")
     return given
+
+
+def unwrapping_of(options: ExportOptions, read: "ReadOptions") -> "Unwrapping | None":
+    """Return the unwrapping of changes, if it is wanted.
+
+    Raises UsageError for options that mean nothing for rows of changes.
+    """
+    from kseg.export.columns.unwrapped import Unwrapping
+
+    if options.unwrapping.unwrap is None:
+        if options.unwrapping.history:
+            raise UsageError("--history needs --unwrap")
+        return None
+    if not FORMATS[options.table_format].has_log:
+        raise UsageError("--unwrap needs a table whose rows can change; specify --format delta or iceberg")
+    records, columns = options.records, options.columns
+    refused = {
+        "--partition-by": is_given("partition_by") and bool(options.partition_by),
+        "--latest-per-key": records.latest_per_key,
+        "--batch-columns": records.batch_columns,
+        "--flatten": columns.flatten,
+        "--drop": columns.drop is not None,
+        "--keep-raw": columns.keep_raw != "all",
+        "--sort-by": bool(options.sort_by),
+        "--dead-letter": options.undecoded.dead_letter is not None,
+        "--bloom-filter": options.bloom_filter is not None,
+        "--merge-files": options.merge_files,
+        "--verify full": options.verify == "full",
+        "--control": read.control,
+    }
+    for name in (name for name, is_refused in refused.items() if is_refused):
+        raise UsageError(f"--unwrap excludes {name}: its table has rows, not records")
+    decoders = {part for part, name in (("key", columns.key_decoder), ("value", columns.value_decoder)) if name}
+    if decoders - set(read.decode.typed_parts()):
+        raise UsageError("--unwrap reads JSON without a decoder; other decoders need --schema or --schema-registry")
+    return Unwrapping(history=options.unwrapping.history)
 
 
 def _table_of(options: ExportOptions) -> "TableName":
@@ -214,7 +261,7 @@ def read_options_of(
 def own_arguments(options: ExportOptions) -> list[str]:
     """Return the command line of these options, with absolute paths and without options of the caller's own."""
     values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
-    for part in (options.selected, options.records, options.columns, options.undecoded):
+    for part in (options.selected, options.records, options.columns, options.undecoded, options.unwrapping):
         values |= part._asdict()
     if options.undecoded.dead_letter is not None:
         values["dead_letter"] = _absolute(options.undecoded.dead_letter)

@@ -1,14 +1,15 @@
 """Plans of exports: the wanted records, the destination's state, and the remaining work. Planning changes nothing."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kseg.cluster.copies import PartitionCopy, copies_of, find_replicas, require_replicas
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.taken import taken_of
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
+from kseg.export.cdc.commits import RowCommits
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName
 from kseg.export.commit.sources import (
@@ -101,7 +102,7 @@ class Export:
         module = form.load()
         form.require_address(place.url)
         commits: Commits = module.open_commits(place, self.files, self.table, HERE)
-        return commits
+        return commits if self.read.unwrap is None else RowCommits.of(commits)
 
 
 def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
@@ -143,21 +144,34 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     written = previous.read if has_columns else None
     if export.read.undecoded_only:  # what doesn't decode depends on the columns of the table that has the records
         written = export.read
-    typed = with_typed_columns(wanted, written, topics, orders)
-    folder_columns(typed, export.files)
-    check_sort(parquet.schema_of_files(typed, export.files), export.files.sort_by)
-    read = state.with_field_ids(typed)
+    read = with_typed_columns(wanted, written, topics, orders)
+    if read.unwrap is None:
+        folder_columns(read, export.files)
+        check_sort(parquet.schema_of_files(read, export.files), export.files.sort_by)
+        read = state.with_field_ids(read)
+    else:
+        require_one_topic(topics)
+        read = replace(read, unwrap=previous.read.unwrap)
     return ExportPlan(
         tuple(orders),
         tuple(kept),
         tuple(absent_there),
         replace(previous, read=without_writers(read)),
         copies,
-        read,
+        read if read.unwrap is None else read.for_staging(),
         overwrites=export.overwrite,
         refused=tuple(each for each in refused if is_meant(each, choice)),
         taken=taken_of([each for each in replicas if choice.takes(each.topic, each.partition)]),
     )
+
+
+def require_one_topic(topics: Collection[str]) -> None:
+    """Raise UsageError for several topics: keys and positions of one mean nothing in another."""
+    if len(topics) > 1:
+        names = ", ".join(sorted(topics)[:3])
+        raise UsageError(
+            f"--unwrap needs a table per topic, but there are {names}; specify {{topic}} in DEST, or --topic"
+        )
 
 
 def _listing_of(export: Export, previous: Manifest) -> Listing:

@@ -12,6 +12,7 @@ from pyarrow import csv
 
 from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
+from kseg.export.changes import ChangeCounts
 from kseg.export.commit.formats import PARQUET
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
@@ -146,7 +147,8 @@ class Report:
     leave, and their number now. taken_up: new files that interrupted runs wrote. decode: the decoded columns with their
     planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
     `timestampMs`. undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters:
-    None if not requested.
+    None if not requested. changes: their effects on a
+    table of database rows.
     """
 
     destination: str
@@ -165,6 +167,7 @@ class Report:
     has_milliseconds: bool = True
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
     dead_letters: DeadLetters | None = None
+    changes: ChangeCounts | None = None
 
     @property
     def has_files(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kseg.cluster.copies import Copies, metadata_dirs_of
+from kseg.export.cdc.change_reader import read_changes
 from kseg.export.commit.check import check_contents, check_rows, rows_of_run
 from kseg.export.commit.manifest import Key
 from kseg.export.commit.merge import Joined, join_files
@@ -44,7 +45,8 @@ def export_into(commits: Commits, export: Export, execute: Execute, progress: Pr
         with commits.begin(plan) as run:
             if run is None:  # another run has committed since the plan was made
                 continue
-            job = Job(run.id, commits.place.url, plan.read, export.files, commits.place.identity)
+            files = export.files if export.read.unwrap is None else export.files.for_staging()
+            job = Job(run.id, commits.place.url, plan.read, files, commits.place.identity)
             outcome = _read_and_commit(commits, run, plan, Reading(export, job, execute, progress, start))
         return _check(outcome, export)
     raise OvertakenError(commits.place.url)
@@ -68,7 +70,8 @@ def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading
     for _ in range(MOST_ATTEMPTS):
         joined = _join_files(plan, results, reading, commits.place)
         gone = find_deleted_topics(plan.absent, plan.copies, export.sources)
-        accounts = reconcile([*plan.absent, *results.kept], results.new, remote, gone)
+        new = results.new if joined.changes is None else joined.new
+        accounts = reconcile([*plan.absent, *results.kept], new, remote, gone)
         with Uninterrupted():  # all of it, or nothing
             match commits.commit(run, plan, joined):
                 case Committed() as done:
@@ -85,6 +88,8 @@ def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading
 
 def _join_files(plan: ExportPlan, results: RunResults, reading: Reading, place: Destination) -> Joined:
     """Return the results to commit, in their final files; with a table's own log, small files are joined later."""
+    if plan.previous.read.unwrap is not None:
+        return read_changes(plan, results.kept, results.new, place)
     kept, new = [*plan.absent, *results.kept], [result for result in results.new if result.says_something]
     if reading.export.files.format.has_log:
         return Joined(kept, new)
@@ -98,7 +103,7 @@ def _report(
     return Report(
         reading.job.destination,
         compare_reports(_with_given_names(accounts, plan.copies), reconcile(plan.previous.results)),
-        joined.new_files,
+        joined.new_files if done.changes is None else len(done.changes.files),
         time.monotonic() - reading.start,
         plan.refused,
         folders=tuple((each.name, str(each.kind)) for each in folder_columns(plan.read, export.files)),
@@ -110,6 +115,7 @@ def _report(
         taken=plan.taken,
         has_milliseconds=plan.read.has_milliseconds,
         undecoded_limit=export.undecoded_limit,
+        changes=done.changes,
     )
 
 
@@ -153,7 +159,11 @@ def _check(outcome: _Outcome, export: Export) -> Report:
     Raises TableDiffersError.
     """
     plan, joined, done, report = outcome
-    if done.is_new:
+    if done.is_new and done.changes is not None:
+        found = done.table.contents(done.changes.files)
+        if found is not None:
+            check_contents(found, done.changes.files, done.changes.total, done.table.location)
+    elif done.is_new:
         written = rows_of_run([*joined.kept, *joined.new], done.manifest.run)
         found = done.table.contents(written)
         if found is not None:  # the report's rows must be all, unless others have added some

@@ -16,6 +16,7 @@ from kseg.export.columns.column_types import StructType, arrow_type, unlike
 from kseg.export.columns.flat_columns import flat_fields
 from kseg.export.columns.header_maps import HEADER_MAP
 from kseg.export.columns.typed_cells import TypedColumn
+from kseg.export.columns.unwrapped import Unwrapping
 from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
 from kseg.export.partition_fields import PartitionField, parse_field
 from kseg.export.undecoded import DecodedPart
@@ -395,7 +396,8 @@ class ReadOptions:
     contents, times, producers and transactions, or of only control records (which needs `control`); its other fields
     aren't used. redaction: the replacement of contents on writing. decode: adds columns of decoded keys or values.
     has_milliseconds: adds Kafka's own timestamps; an existing table decides this itself. undecoded_only: selects
-    records whose key or value doesn't decode, with side and reason instead of decoded columns.
+    records whose key or value doesn't decode, with side and reason instead of decoded columns. unwrap: the table
+    has the rows of changes, instead of records.
     """
 
     headers: bool = True
@@ -412,9 +414,18 @@ class ReadOptions:
     has_milliseconds: bool = field(default=False, compare=False)
     has_header_maps: bool = False
     undecoded_only: bool = False
+    unwrap: Unwrapping | None = None
+
+    def for_staging(self) -> "ReadOptions":
+        """Return the options for reading records whose changes become rows."""
+        decode = replace(self.decode, keep_raw=KeptRaw.UNDECODED)
+        has_headers = bool(decode.fields())  # which may have ids of schemas
+        return replace(self, unwrap=None, decode=decode, headers=has_headers, has_milliseconds=True)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the records."""
+        """Return the schema of the table."""
+        if self.unwrap is not None:
+            return self.unwrap.schema()
         of_topic, dropped = [TOPIC_ID] if self.batch_columns else [], self.decode.raw_columns_left_out()
         kept = [
             each.with_type(HEADER_MAP) if each.name == "headers" and self.has_header_maps else each
@@ -447,6 +458,7 @@ class ReadOptions:
             "selected": Selection.from_json(members.get("selected", {})),
             "redaction": redaction and Redaction(tuple(redaction["parts"]), redaction["fingerprint"], b""),
             "decode": ColumnDecoding.from_json(members.get("decode", {})),
+            "unwrap": None if members.get("unwrap") is None else Unwrapping.from_json(members["unwrap"]),
         }
         return cls(**{**members, **enums})
 
@@ -474,6 +486,10 @@ class FileOptions:
     def format(self) -> TableFormat:
         """The format's row in FORMATS."""
         return FORMATS[self.table_format]
+
+    def for_staging(self) -> "FileOptions":
+        """Return the options of files with records whose changes become rows."""
+        return replace(self, table_format=PARQUET, compression="zstd:1", target_size=256 * MIB)
 
     @property
     def codec(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kseg.errors import KsegError, plural
@@ -19,6 +20,7 @@ from kseg.sizes import human_size
 from kseg.text import fields
 
 if TYPE_CHECKING:  # these import pyarrow
+    from kseg.export.changes import ChangeCounts
     from kseg.export.commit.protocol import ExportPlan
     from kseg.export.plan import WorkOrder
     from kseg.export.report import PartitionReport, Report
@@ -139,7 +141,8 @@ def table_members(report: "Report") -> dict[str, Any]:
     merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
     taken = {} if report.taken is None else {"taken": report.taken.to_json()}
     letters = {} if report.dead_letters is None else {"deadLetters": report.dead_letters.to_json()}
-    return {**sums_of([report]), **letters, **merged, **left_alone, **taken, **_readers(report)}
+    changes = {} if report.changes is None else {"changes": report.changes.to_json()}
+    return {**sums_of([report]), **letters, **changes, **merged, **left_alone, **taken, **_readers(report)}
 
 
 def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
@@ -172,6 +175,7 @@ def account_lines(report: "Report") -> Iterator[str]:
     yield from (line for earlier, later in remade for line in _lines_about_recreated(earlier, later))
     sums = sums_of([report])
     yield sums_line(sums, report.destination)
+    yield from () if report.changes is None else _lines_about_changes(report.changes)
     yield from _lines_about_earlier(report.partitions, sums)
     if report.dead_letters is not None:
         yield _line_about_letters(report.dead_letters)
@@ -256,6 +260,33 @@ def _lines_about_times(report: "Report") -> Iterator[str]:
                 if report.has_milliseconds
                 else f"{told}, and this table has no column timestampMs; export to another destination to keep them"
             )
+
+
+def _lines_about_changes(counts: "ChangeCounts") -> Iterator[str]:
+    """Yield the effects of changes on a table of database rows."""
+    yield (
+        f"{plural(counts.changes, 'change')}: {plural(counts.inserted, 'row')} inserted, {counts.updated} updated,"
+        f" {counts.deleted} deleted; {counts.superseded} superseded, {counts.unchanged} without effect"
+        + ("" if counts.total is None else f"; the table has {plural(counts.total, 'row')}")
+    )
+    if counts.undecided:
+        yield (
+            f"{plural(counts.undecided, 'pair')} of changes undecided: from different partitions, without a position or"
+            " time that tells which one is later"
+        )
+    if counts.skipped:
+        yield f"skipped: {', '.join(f'{count} {_SKIPPED[kind]}' for kind, count in sorted(counts.skipped.items()))}"
+
+
+_SKIPPED: Mapping[str, str] = MappingProxyType(
+    {
+        "heartbeats": "heartbeats",
+        "messages": "logical messages",
+        "schemaChanges": "schema changes",
+        "tombstones": "tombstones",
+        "transactions": "transaction events",
+    }
+)
 
 
 def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str, Any]) -> Iterator[str]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.errors import KsegError, SwappedError, UsageError
+from kseg.export.columns.unwrapped import OFFSET
 from kseg.export.commit.check import TableContents, check_reopening, have_columns, read_footers
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
@@ -26,6 +27,7 @@ from kseg.export.commit.runs import OvertakenError
 from kseg.export.commit.table_commits import TableCommits
 from kseg.export.commit.table_log import (
     APPLICATION,
+    CopiedRows,
     RowRange,
     TableChange,
     bounds_of,
@@ -53,8 +55,6 @@ DAYS_AFTER = 7
 Delta's log forgets commits after 30 days.
 """
 _LOOKED_BACK = (1, 32, 1024, None)
-_NO_FILES: Any = [("offset", "in", [])]
-"""A filter that matches no partition for an overwriting commit: only such a commit changes the table's columns."""
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -266,6 +266,7 @@ class DeltaLog:
         from deltalake.transaction import create_table_with_add_actions
 
         adds = [self._add_action(result, file) for result, file in change.files()]
+        adds += map(_add_rows, change.added)
         folders = list(self._files.folder_columns)
         said = self._commit_properties(change.manifest)
         if table is None or change.replaces_all:
@@ -273,15 +274,18 @@ class DeltaLog:
             options = {"partition_by": folders, "storage_options": self._options, "commit_properties": said}
             create_table_with_add_actions(self.location, self._schema(change.manifest.read), adds, mode, **options)
             return
-        columns = self._evolved_schema(table, change.manifest.read)
+        read = change.manifest.read
+        columns = self._evolved_schema(table, read)
+        # a filter that matches no file: only an overwriting commit changes the table's columns
+        no_files: Any = [("offset" if read.unwrap is None else OFFSET.name, "in", [])]
         if columns == table.schema():
             actions = [*self._removals(table, change), *adds]
             table.create_write_transaction(actions, "append", columns, folders, commit_properties=said)
-        elif not change.gone:
-            table.create_write_transaction(adds, "overwrite", columns, folders, _NO_FILES, commit_properties=said)
+        elif not change.gone and not change.removed:
+            table.create_write_transaction(adds, "overwrite", columns, folders, no_files, commit_properties=said)
         else:  # a commit can't both change columns and remove files
             before = self._commit_properties(self.progress()) if change.base else None
-            table.create_write_transaction([], "overwrite", columns, folders, _NO_FILES, commit_properties=before)
+            table.create_write_transaction([], "overwrite", columns, folders, no_files, commit_properties=before)
             self.commit(change)
 
     def _evolved_schema(self, table: Any, read: ReadOptions) -> Any:
@@ -310,6 +314,7 @@ class DeltaLog:
         """Yield actions that remove rows: of files, and of new files for the remaining rows."""
         from deltalake.transaction import RemoveAction
 
+        yield from self._removed_files(table, change.removed)
         if not change.gone:
             return
         by_topic: dict[str, list[RowRange]] = {}
@@ -328,6 +333,15 @@ class DeltaLog:
                 kept = self._rewrite(row["name"], parts, topic, values, change.manifest)
                 if kept is not None:
                     yield kept
+
+    def _removed_files(self, table: Any, names: Collection[str]) -> Iterator[Any]:
+        """Yield actions that remove files. Raises OvertakenError if another writer has replaced one of them."""
+        from deltalake.transaction import RemoveAction
+
+        sizes = {row["name"]: row["size_bytes"] for row in self._rows_of_files(table)} if names else {}
+        if not sizes.keys() >= set(names):
+            raise OvertakenError(self.location)
+        yield from (RemoveAction(name, True, _now_ms(), sizes[name], {}) for name in names)
 
     def _rewrite(
         self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
@@ -386,6 +400,19 @@ class DeltaLog:
             raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
         self._require_committed_here(None)
         return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
+
+
+def _add_rows(file: CopiedRows) -> Any:
+    """Return the action for a file without topics and offsets, with the bounds of its whole numbers."""
+    from deltalake.transaction import AddAction
+
+    schema = file.metadata.schema.to_arrow_schema()
+    names = [field.name for field in schema if pa.types.is_int64(field.type) or pa.types.is_int32(field.type)]
+    bounds = {name: found for name in names if (found := bounds_of(file.metadata, name)) is not None}
+    lowest, highest = ({name: pair[side] for name, pair in bounds.items()} for side in (0, 1))
+    nulls = nulls_of(file.metadata, [field.name for field in schema])
+    statistics = _statistics(file.metadata.num_rows, lowest, highest, nulls, None)
+    return AddAction(file.name, file.size, {}, _now_ms(), True, statistics)
 
 
 def _line(error: Exception) -> str:

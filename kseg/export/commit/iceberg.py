@@ -276,6 +276,7 @@ class IcebergLog:
         summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
         columns = folder_columns(read, self._files)
         added = [(f"{self._url}/{file.attempt}", _partition_of(columns, file.folder)) for _, file in change.files()]
+        added += [(f"{self._url}/{file.name}", _partition_of((), "")) for file in change.added]
         removed, kept = self._removals(table, change)
 
         def stage(transaction: Any) -> None:
@@ -295,6 +296,8 @@ class IcebergLog:
 
     def _removals(self, table: Any, change: TableChange) -> tuple[list[Any], list[tuple[str, Any]]]:
         """Return the files to remove, and new files that contain their remaining rows."""
+        if change.removed:
+            return self._files_named(table, change.removed), []
         if not change.gone and not change.replaces_all:
             return [], []
         with self._errors("read"):
@@ -306,12 +309,25 @@ class IcebergLog:
             is_whole = any(_holds_only(task.file, part, topic, table.schema()) for part in parts)
             if change.replaces_all or is_whole:
                 continue
-            if task.delete_files:
-                why = "has files in which another program deleted rows; let that program rewrite them"
-                raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
+            self._refuse_deletes(task)
             path = self._copy_rows([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
             kept += [] if path is None else [(path, task.file.partition)]
         return [task.file for task in tasks], kept
+
+    def _files_named(self, table: Any, names: Collection[str]) -> list[Any]:
+        """Return valid files by name. Raises OvertakenError if another writer has replaced one of them."""
+        with self._errors("read"):
+            tasks = {self._name_of(task.file): task for task in table.scan().plan_files()}
+        if not tasks.keys() >= set(names):
+            raise OvertakenError(self._url)
+        for name in names:
+            self._refuse_deletes(tasks[name])
+        return [tasks[name].file for name in names]
+
+    def _refuse_deletes(self, task: Any) -> None:
+        if task.delete_files:
+            why = "has files in which another program deleted rows; let that program rewrite them"
+            raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
 
     def _commit_once(self, table: Any, stage: Callable[[Any], None], run_id: str) -> None:
         """Commit the changes that `stage` adds to a transaction. Raises OvertakenError if others have committed."""
@@ -405,7 +421,7 @@ class IcebergLog:
         names = {field.name for field in table.schema().fields}
         read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # the columns stay even with --overwrite
         wanted = (name for name in read.schema().names if not (read.decode.is_flat and is_decoded(name)))
-        if not names.issuperset(wanted):
+        if read.unwrap is None and not names.issuperset(wanted):
             raise refusal
         try:
             with self._errors("changed"):

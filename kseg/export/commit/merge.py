@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kseg.errors import OpenError
+from kseg.export.changes import Changes
 from kseg.export.commit.manifest import Manifest, latest_number
 from kseg.export.commit.order import Job
 from kseg.export.commit.runs import LostError
@@ -57,12 +58,14 @@ class Joined(NamedTuple):
     """Kept and new results after a merge.
 
     counts: how many files the export would have had, and how many it has. is_changed: whether any file was made.
+    changes: what the new results' records say about database rows, if they are unwrapped.
     """
 
     kept: list[Result]
     new: list[Result]
     counts: tuple[int, int] = (0, 0)
     is_changed: bool = False
+    changes: Changes | None = None
 
     @property
     def new_files(self) -> int:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from kseg.cluster.copies import Copies
 from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
+from kseg.export.changes import ChangeCounts
 from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import Key, Manifest
 from kseg.export.commit.merge import Joined
@@ -93,11 +94,15 @@ class CommittedTable(Protocol):
 
 
 class Committed(NamedTuple):
-    """The valid state after a commit. is_new: whether this run committed; if not, nothing has changed."""
+    """The valid state after a commit. is_new: whether this run committed; if not, nothing has changed.
+
+    changes: their effects on a table of database rows.
+    """
 
     manifest: Manifest
     table: CommittedTable
     is_new: bool
+    changes: ChangeCounts | None = None
 
 
 class Overtaken(NamedTuple):

@@ -46,6 +46,13 @@ class TableCommits:
         if overwrite:
             return Manifest(number, read, files)
         found = self._log.progress()
+        if found.read.unwrap != read.unwrap:
+            given = "no --unwrap" if found.read.unwrap is None else found.read.unwrap.options
+            raise UsageError(
+                f"the table was made with {given}; specify the same, choose another destination, or"
+                " specify --overwrite",
+                self.place.url,
+            )
         found.require_options(read, files, self.place.url)
         return found
 
@@ -83,7 +90,7 @@ class TableCommits:
         telling = tuple(_with_permanent_names(result) for result in joined.new)
         results = condense(result for result in [*joined.kept, *telling] if result.says_something)
         manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
-        gone = () if plan.overwrites else tuple(_rows_that_go(previous.results, joined.kept, self.place.url))
+        gone = () if plan.overwrites else tuple(rows_that_go(previous.results, joined.kept, self.place.url))
         replaces_all = plan.overwrites and previous.number > 0
         try:
             self._log.commit(TableChange(previous.number, manifest, telling, gone, replaces_all))
@@ -170,7 +177,7 @@ def _with_permanent_names(result: Result) -> Result:
     return replace(result, files=tuple(file._replace(path=file.attempt) for file in result.files))
 
 
-def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str) -> Iterable[RowRange]:
+def rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str) -> Iterable[RowRange]:
     """Yield the offsets of removed results that kept results of the same topic's partition don't cover.
 
     Raises KsegError if an earlier topic of that name has rows of these offsets: a table can't tell their rows apart.

@@ -36,7 +36,8 @@ class RowRange(NamedTuple):
 class TableChange:
     """A commit: added files, removed rows, and the new progress.
 
-    base: the number of the commit before it; replaces_all: whether all earlier rows are removed.
+    base: the number of the commit before it; replaces_all: whether all earlier rows are removed. removed: files that
+    `added` replace; all of these must be valid.
     """
 
     base: int
@@ -44,6 +45,8 @@ class TableChange:
     results: tuple[Result, ...]
     gone: tuple[RowRange, ...] = ()
     replaces_all: bool = False
+    removed: tuple[str, ...] = ()
+    added: "tuple[CopiedRows, ...]" = ()
 
     def files(self) -> list[tuple[Result, ExportedFile]]:
         """Return the added files."""

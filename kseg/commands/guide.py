@@ -91,7 +91,6 @@ SITUATIONS = (
         "Copy records elsewhere",
         (
             Task("To a cluster", "kseg restore kafka-logs/ --bootstrap broker:9092"),
-            Task("As a script", "kseg dump orders-0/ -o kcat > restore.sh"),
             Task("To Parquet or tables", "kseg export kafka-logs/ exported"),
             Task("With Spark", "kseg spark-export kafka-logs/ exported"),
             Task("From a bucket", "kseg salvage bucket/ --topic zstd --to saved"),

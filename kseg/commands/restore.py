@@ -102,9 +102,22 @@ def restore(options: RestoreOptions) -> None:
     if not (options.yes or options.dry_run or options.forget or sys.stdin.isatty()):
         raise UsageError("nobody can answer the question here; specify --yes, or --dry-run for the plan alone")
     plan = _plan(options, request)
+    if plan is None:
+        return
+    is_unlisted = bool(talk.status)
     if options.forget:
         _forget(options, plan, request)
         return
+    _print_plan(options, plan)
+    if is_unlisted:
+        talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
+    elif plan.has_damage and not options.skip_damage:
+        talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
+    elif not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
+        _run(options, plan, request)
+
+
+def _print_plan(options: RestoreOptions, plan: Plan) -> None:
     form = form_named(options.output)
     if form.has_objects:
         for members in plan_objects(plan):
@@ -112,13 +125,13 @@ def restore(options: RestoreOptions) -> None:
     else:
         write_lines(plan_lines(plan))
     flush_stdout()
-    talk.note(*plan.notes)
-    talk.end_with(plan.is_incomplete)
-    if plan.has_damage and not options.skip_damage:
-        talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
-        return
-    if options.dry_run or not (options.yes or click.confirm("Restore this?", err=True)):
-        return
+    options.talk.note(*plan.notes)
+    options.talk.end_with(plan.is_incomplete)
+
+
+def _run(options: RestoreOptions, plan: Plan, request: RestoreRequest) -> None:
+    """Restore everything, and print the report."""
+    talk, form = options.talk, form_named(options.output)
     target = Target(",".join(f"{host}:{port}" for host, port in options.bootstrap))
     with Brokers(options.bootstrap) as brokers, talk.bar() as bar:
         report = run_restore(brokers, plan, request, lambda step: _counting(bar, step, plan))
@@ -131,9 +144,14 @@ def restore(options: RestoreOptions) -> None:
     talk.end_with(report.is_incomplete)
 
 
-def _plan(options: RestoreOptions, request: RestoreRequest) -> Plan:
+def _plan(options: RestoreOptions, request: RestoreRequest) -> Plan | None:
+    """Return the plan; None if paths can't be read, and others have nothing to restore."""
     talk = options.talk
     planning = Planning(Cluster(options.paths, talk.refuse), request, options.paths, talk.refuse)
+    if planning.is_empty:
+        if talk.status:
+            return None
+        raise UsageError("PATHS have no topic to restore: internal topics are never restored as topics")
     with talk.bar() as bar:
         count = bar.counting("read", planning.size)
         for size in planning.read():

@@ -143,18 +143,20 @@ def options_digest(request: RestoreRequest) -> str:
 
 
 class Planning:
-    """A plan in the making: all logs are read, which takes time. size: bytes that will be read."""
+    """A plan in the making: all logs are read, which takes time.
+
+    is_empty: there is no topic to restore. size: bytes that will be read.
+    """
 
     def __init__(self, cluster: Cluster, request: RestoreRequest, paths: Sequence[Path], refuse: Refuse) -> None:
-        """List the partitions. Raises UsageError if there is nothing to restore, or a name is wrong."""
+        """List the partitions. Raises UsageError if a name is wrong."""
         self._cluster, self._request, self._paths, self._refuse = cluster, request, paths, refuse
         replicas = [
             each
             for each in cluster.partitions(request.choice)
             if each.topic not in INTERNAL_TOPICS and each.partition is not None and each.copies
         ]
-        if not replicas:
-            raise UsageError("PATHS have no topic to restore: internal topics are never restored as topics")
+        self.is_empty = not replicas
         _check_map(request.topic_map, {each.topic for each in replicas})
         self._sources = [open_source(each, request.end_ms) for each in replicas]
         self.size = sum(segment.size for each in self._sources for segment in each.log.segments)

@@ -129,6 +129,13 @@ def test_damage_is_restored_only_on_request(broker: FakeBroker, tmp_path: Path) 
     assert values == [b"%d" % number for number in (*range(10), *range(20, 30))]
 
 
+def test_a_path_that_is_not_there_stops_it(broker: FakeBroker, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", [batch(0, 10)])
+    ran = restore(broker, tmp_path, "nope", "--yes", "-q")
+    assert (ran.status, broker.logs) == (2, {})
+    assert b"a path can't be read, so nothing is restored" in ran.stderr
+
+
 def test_a_missing_partition_is_named(broker: FakeBroker, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-2", [batch(0, 10)])
     ran = restore(broker, tmp_path, "--yes", "-q")

@@ -233,6 +233,8 @@ ON_A_SCREEN = "kseg browse "
 NO_SCREEN = b"kseg: browse needs a terminal; use `kseg explain` to print fields and bytes\n"
 ELSEWHERE = ("kseg spark-export ", "kseg restore ")
 """Beginnings of examples that need a cluster or an object store: only their options are checked."""
+OF_CHANGES = " --unwrap "
+"""An option that needs a database's topics, which the sandbox lacks: only the options are checked."""
 
 
 def examples() -> list[Example]:
@@ -255,7 +257,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_examples_run(example: Example, template: Path, programs: str, tmp_path: Path) -> None:
     """Each runs on its own copy of a machine with the files that examples name."""
     command = example.code
-    if command.startswith(ELSEWHERE):
+    if command.startswith(ELSEWHERE) or OF_CHANGES in command:
         check_options(shlex.split(command)[1:])
         return
     root = tmp_path / "root"

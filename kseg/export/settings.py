@@ -521,4 +521,6 @@ class FileOptions:
         """Return the options of `to_json`."""
         table_format = FORMATS[members.get("table_format", PARQUET)].name
         lists = {name: tuple(members.get(name, ())) for name in ("partition_by", "sort_by")}
+        if not all(isinstance(each, str) for names in lists.values() for each in names):
+            raise TypeError("the names of fields aren't text")
         return cls(**{**members, **lists, "table_format": table_format})

@@ -313,7 +313,7 @@ def test_path_that_begins_like_an_option(tmp_path: Path) -> None:
     assert "kseg salvage ./-disk/orders-0 --dry-run" in commands(["--", "-disk"], tmp_path)
 
 
-@pytest.mark.parametrize(("was_stopped", "command"), [(False, "verify"), (True, "salvage")])
+@pytest.mark.parametrize(("was_stopped", "command"), [(False, "doctor"), (True, "salvage")])
 def test_torn_tail_needs_no_repair_unless_the_broker_was_stopped(
     was_stopped: bool, command: str, tmp_path: Path
 ) -> None:

@@ -116,7 +116,7 @@ def test_quiet_prints_errors_only_and_the_report_lies_in_the_destination(form: s
 def test_dry_run_prints_the_plan_and_writes_nothing(tmp_path: Path) -> None:
     ran = kseg("export", "--dry-run", "logs/4.3.1", tmp_path / "out")
     assert ran.status == 0
-    assert ran.stdout.decode().splitlines()[-1] == "7 partitions, 7 orders, 42.8 KiB"
+    assert ran.stdout.decode().splitlines()[-1] == "7 partitions, 7 tasks, 42.8 KiB"
     assert list(tmp_path.iterdir()) == []
 
 

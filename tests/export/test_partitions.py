@@ -201,7 +201,7 @@ def test_a_value_that_is_too_long_for_a_folder_is_refused(tmp_path: Path) -> Non
     logs.avro("orders", COUNTRY, [{"country": "x" * 300}])
     ran = logs.export(tmp_path / "out", "--partition-by", "value.country")
     assert ran.status in (2, 3)
-    assert b"give bucket(N, value.country)" in ran.stderr
+    assert b"specify bucket(N, value.country)" in ran.stderr
     assert logs.export(tmp_path / "delta", "--partition-by", "value.country", "--format", "delta").status == 0
 
 
@@ -234,7 +234,8 @@ def test_rows_of_each_row_group_are_sorted(table_format: str, tmp_path: Path) ->
             NewBatch([NewRecord(key, b"v") for key in keys[at : at + 50]], first + at) for at in range(0, 1000, 50)
         ]
         write_segment(source, batches, first)
-        exports.export([source], out, sort_by=("key", "offset"), table_format=table_format, merge_files=True)
+        is_merged = table_format != "delta"  # deltalake joins row groups
+        exports.export([source], out, sort_by=("key", "offset"), table_format=table_format, merge_files=is_merged)
     assert rows(out, table_format).column("offset").to_pylist() == list(range(2000))
     for path in out.rglob("part-*.parquet"):
         file = pq.ParquetFile(path)

@@ -23,11 +23,11 @@ FUZZ :=# other options of tests/fuzz
 # CI demands the compiled kernel by KSEG_KERNEL=fast; otherwise the tests use the built kernel. They start kseg hundreds
 # of times, so Python keeps its compiled modules even if the environment forbids it.
 PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
-LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores
+LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores and not lake
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-unwrap test-start test-spark test-cluster test-stores \
+    test-exhaustive test-one test-hours test-lake test-unwrap test-start test-spark test-cluster test-stores \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -130,7 +130,7 @@ site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
 test-kafka: $(DEVELOPMENT) ## Run the tests, also tests that need Java and the real Kafka
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores and not lake' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
@@ -148,6 +148,10 @@ test-hours: $(DEVELOPMENT) ## Export a busy broker's disks HOURS=200 times, ever
 UNWRAP :=# other options of tests/export/unwrap_runs.py
 test-unwrap: $(DEVELOPMENT) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database
 	$(VENV_PYTHON) -m tests.export.unwrap_runs $(UNWRAP)
+
+STEPS := 200
+test-lake: $(DEVELOPMENT) ## Export growing logs into tables of all forms, STEPS=200 times, with kills; read them by others; SEED=…
+	STEPS=$(STEPS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m lake tests/export/test_lake.py
 
 START :=# other options of tools/start_matrix.py
 test-start: $(DEVELOPMENT) ## Start brokers of RELEASE=4.3.1 on damaged disks, and record what they do; needs Java and Maven

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kseg.arrow import MOST_MILLISECONDS, TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy
@@ -102,7 +103,7 @@ class RecordScan:
 
     def _filter_rows(self) -> Iterator[pa.RecordBatch]:
         for key in sorted(self._copies, key=_rank):
-            for batch in self._of_partition(key):
+            for batch in map(_with_known_times, self._of_partition(key)):
                 whole = self._table.added(batch, self._added) if self._table.added and self._added else batch
                 wanted = whole if self._condition is None else whole.filter(self._condition)
                 if wanted.num_rows:
@@ -150,6 +151,17 @@ class RecordScan:
                     self._log.damage(f"{place}: {loss.kind}: {loss.detail}; {_missing_text(loss, present)}")
             for note in reader.notes():
                 self._log.note(note)
+
+
+def _with_known_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the records with a null timestamp if it is negative: Kafka's -1 means none."""
+    place = batch.schema.get_field_index("timestamp")
+    times = batch.column(place)
+    least = pc.min(times.view(pa.int64())).as_py()
+    if least is None or least >= 0:
+        return batch
+    known = pc.if_else(pc.greater_equal(times.view(pa.int64()), 0), times, pa.scalar(None, times.type))
+    return batch.set_column(place, batch.schema.field(place), known)
 
 
 def _from_here(path: str) -> str:

@@ -93,17 +93,19 @@ def _cells(column: "pa.Array", zone: tzinfo) -> list[Any]:
     try:
         values = column.to_pylist()
     except (OverflowError, ValueError):  # times that Python can't represent
-        values = list(map(_value_or_text, column))
+        values = [_value_or_text(cell, zone) for cell in column]
     return [plain(value, zone) for value in values]
 
 
-def _value_or_text(cell: "pa.Scalar") -> Any:
+def _value_or_text(cell: "pa.Scalar", zone: tzinfo) -> Any:
     import pyarrow as pa
 
     try:
         return cell.as_py()
     except (OverflowError, ValueError):
         try:
+            if pa.types.is_timestamp(cell.type):
+                return _far_moment_text(cell.cast(pa.timestamp("us", cell.type.tz)), zone)
             return str(cell.cast(pa.string()).as_py())
         except (pa.ArrowException, OverflowError, ValueError):
             return "?"
@@ -149,6 +151,23 @@ def _moment_text(moment: datetime, zone: tzinfo) -> str:
         return moment.isoformat(timespec=precision)
     text = moment.astimezone(zone).isoformat(timespec=precision)
     return text.replace("+00:00", "Z") if zone == UTC else text
+
+
+_CYCLE_YEARS = 400
+_CYCLE = timedelta(days=146_097)
+"""The length of 400 years, after which the calendar repeats."""
+
+
+def _far_moment_text(cell: "pa.TimestampScalar", zone: tzinfo) -> str:
+    """Return the text of a moment that Python can't represent: its year has a sign, as ISO 8601 requires.
+
+    Arrow's text is wrong beyond the year 32767.
+    """
+    cycles, rest = divmod(timedelta(microseconds=cell.value), _CYCLE)
+    near = datetime(1970, 1, 1, tzinfo=cell.type.tz and UTC) + rest + _CYCLE
+    local = near if near.tzinfo is None else near.astimezone(zone)
+    year = f"{local.year + _CYCLE_YEARS * (cycles - 1):+05}"
+    return year + _moment_text(near, zone)[len(f"{local.year:04}") :]
 
 
 def _as_json(value: Any) -> Any:

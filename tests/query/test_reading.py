@@ -175,3 +175,25 @@ def test_error_of_sql_names_what_to_write(sql: str, step: bytes) -> None:
     ran = run.kseg(["query", sql, "logs/2.8.2"], golden.ROOT)
     assert ran.status == 2
     assert step in ran.stderr
+
+
+def test_a_record_without_a_timestamp_has_null(tmp_path: Path) -> None:
+    times = [-1, 0, 9_000_000_000_000_000, 1_200_000_000_000_000, START_MS]
+    write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"v", time)], at) for at, time in enumerate(times)])
+    found = run_query(tmp_path, 'SELECT timestamp t, year(timestamp) y FROM t ORDER BY "offset"')
+    assert found[:4] == [
+        {"t": None, "y": None},
+        {"t": "1970-01-01T00:00:00.000Z", "y": 1970},
+        {"t": "+287168-08-24T16:00:00.000Z", "y": 287168},
+        {"t": "+39996-06-26T21:20:00.000Z", "y": 39996},
+    ]
+    assert run_query(tmp_path, 'SELECT "offset" FROM t WHERE timestamp IS NULL') == [{"offset": 0}]
+    assert run_query(tmp_path, "SELECT count(*) n FROM records WHERE timestamp < '1970-01-01'") == [{"n": 0}]
+
+
+def test_a_year_beyond_those_of_python_is_in_the_zone_and_has_a_sign(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"v", 253_402_300_799_000)])])
+    found = run_query(tmp_path, "--tz", "Europe/Berlin", "SELECT timestamp t, timestamp + INTERVAL 1 DAY d FROM t")
+    assert found == [{"t": "+10000-01-01T00:59:59.000+01:00", "d": "+10000-01-02T00:59:59.000+01:00"}]
+    plain = run_query(tmp_path, "SELECT (timestamp + INTERVAL 1 DAY)::TIMESTAMP d FROM t")
+    assert plain == [{"d": "+10000-01-01T23:59:59.000"}]

@@ -311,9 +311,9 @@ class NewFile:
         self._path = self._name = ""
 
     def _start(self) -> None:
-        self._name = (
-            f"part-{self._stem}-{self._first:020}"  # readers ignore names that begin with _, as internal topics' do
-        )
+        digits = 20 if (self._first or 0) >= 0 else 21  # Python counts the sign, which Kafka adds
+        # readers ignore names that begin with _, as internal topics' do
+        self._name = f"part-{self._stem}-{self._first:0{digits}}"
         is_logged = self._layout.options.format.has_log
         folder = path_in_log(self._folder) if is_logged else self._folder
         self._path = (

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kseg.export.undecoded import UndecodedLimit
     from kseg.log.selection import Selection
 
+FILE_CATALOG = "file:"
+"""Prefix of `--catalog` for the name in the destination's SQLite file."""
+
 
 class ColumnOptions(NamedTuple):
     """The columns of decoded keys and values."""
@@ -190,10 +193,16 @@ def _table_of(options: ExportOptions) -> "TableName":
         if given is not None and name not in FORMATS[options.table_format].options:
             fit = " or ".join(each.name for each in FORMATS.values() if name in each.options)
             raise UsageError(f"--{name} needs --format {fit}; other formats have no catalog")
+    table = TableName(options.catalog)
+    if options.catalog is not None and options.catalog.startswith(FILE_CATALOG):
+        name = options.catalog.removeprefix(FILE_CATALOG)
+        if not name:
+            raise UsageError(f"--catalog {FILE_CATALOG} has no name; specify {FILE_CATALOG}NAME")
+        table = TableName(file_catalog=name)
     if options.table is not None:
-        return TableName(options.catalog, options.table)
+        return table._replace(name=options.table)
     has_places = PLACEHOLDER in sources_and_destination(options)[1]
-    return TableName(options.catalog, TABLE_OF_TOPIC if has_places else TableName().name)
+    return table._replace(name=TABLE_OF_TOPIC) if has_places else table
 
 
 def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...], str]:

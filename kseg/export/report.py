@@ -147,8 +147,7 @@ class Report:
     leave, and their number now. taken_up: new files that interrupted runs wrote. decode: the decoded columns with their
     planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
     `timestampMs`. undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters:
-    None if not requested. changes: their effects on a
-    table of database rows.
+    None if not requested. changes: their effects on a table of database rows.
     """
 
     destination: str

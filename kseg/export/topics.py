@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError, quote
-from kseg.export.commit.protocol import TableName
 from kseg.export.planning import Export, Listing, is_meant, list_sources
 from kseg.export.write import parquet
 from kseg.log.selection import numbers_by_topic
@@ -105,7 +104,7 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
                     export,
                     destination=export.destination.replace(PLACEHOLDER, topic),
                     selection=replace(export.selection, partitions=choice),
-                    table=TableName(export.table.catalog, table),
+                    table=export.table._replace(name=table),
                     dead_letters=export.dead_letters and export.dead_letters.replace(PLACEHOLDER, topic),
                     listing=Listing(tuple(own), tuple(each for each in listing.refused if is_meant(each, choice))),
                 ),

@@ -18,10 +18,11 @@ from kseg.export.results import Result
 from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from kseg.text.export import report_lines
-from tests import golden
+from tests import golden, run
 from tests.export import exports
 from tests.export.exports import table_log
 from tests.export.test_incarnations import FIRST, SECOND, topic
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)
 Row = tuple[str, int | None, int, bytes | None]
@@ -40,10 +41,10 @@ def rows(out: Path, table_format: str) -> list[Row]:
     return sorted(found, key=lambda row: (row[0], -1 if row[1] is None else row[1], row[2]))
 
 
-def catalog(out: Path) -> Any:
+def catalog(out: Path, name: str = "kseg") -> Any:
     from pyiceberg.catalog.sql import SqlCatalog
 
-    return SqlCatalog("kseg", uri=f"sqlite:///{out}/catalog.db", warehouse=f"file://{out}")
+    return SqlCatalog(name, uri=f"sqlite:///{out}/catalog.db", warehouse=f"file://{out}")
 
 
 def plain_rows(out: Path) -> list[Row]:
@@ -168,8 +169,8 @@ def test_only_the_latest_of_each_key_stays(tmp_path: Path, table_format: str) ->
     from kseg.export.settings import Tombstones
 
     options: dict[str, Any] = {"table_format": table_format, "latest_per_key": Tombstones.DROP}
-    for run in range(3):
-        exports.write_log(source, 0 if run == 0 else 100 * run, 100, value=b"%d" % run)
+    for number in range(3):
+        exports.write_log(source, 0 if number == 0 else 100 * number, 100, value=b"%d" % number)
         exports.export([source], out, **options)
     exports.export([source], tmp_path / "plain", latest_per_key=Tombstones.DROP)
     assert rows(out, table_format) == plain_rows(tmp_path / "plain")
@@ -282,3 +283,22 @@ def test_rows_of_segments_that_have_gone_stay_where_offsets_stop_rising(tmp_path
         last.write((source / f"{100:020}.log").read_bytes())
     exports.export([source], out, table_format=table_format)
     assert offsets(out, table_format) == list(range(160))
+
+
+def test_the_catalog_in_the_destination_has_the_chosen_name(tmp_path: Path) -> None:
+    source = tmp_path / "orders-0"
+    for count in (10, 5):
+        exports.write_log(source, 0 if count == 10 else 10, count)
+        ran = run.kseg(["export", "orders-0", "out", "--format", "iceberg", "--catalog", "file:lake", "-q"], tmp_path)
+        assert (ran.status, ran.stderr) == (0, b"")
+    assert catalog(tmp_path / "out", "lake").load_table("kafka.records").scan().to_arrow().num_rows == 15
+    assert not catalog(tmp_path / "out", "kseg").namespace_exists("kafka")
+    unnamed = run.kseg(["export", "orders-0", "out", "--format", "iceberg", "--catalog", "file:"], tmp_path)
+    assert (unnamed.status, unnamed.stderr) == (2, b"kseg: --catalog file: has no name; specify file:NAME\n")
+
+
+def test_the_file_of_a_negative_offset_has_all_digits(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"v")])])
+    log.write_bytes((-2).to_bytes(8, "big", signed=True) + log.read_bytes()[8:])
+    assert run.kseg(["export", "orders-0", "out", "-q"], tmp_path).status in (0, 1)
+    assert [path.name for path in (tmp_path / "out").rglob("*.parquet")] == [f"part-orders-0--{2:020}.parquet"]

@@ -233,8 +233,8 @@ OUTPUT = (
         name="header_form"),
     Option("--no-headers", EXPORTS, "Omit the column that contains the headers.", bool),
     Option("--batch-columns", EXPORTS, "Add columns with information about the batch of each record.", bool),
-    Option("--catalog", EXPORTS, "Use this pyiceberg catalog, with --format iceberg."
-        " [default: an SQLite file in DEST]", metavar="NAME"),
+    Option("--catalog", EXPORTS, "Use this pyiceberg catalog, or file:NAME in DEST, with --format iceberg."
+        " [default: file:kseg]", metavar="NAME"),
     Option("--table", EXPORTS, "Name of the table in the catalog, which may contain {topic}. [default: kafka.records]",
         metavar="NAME"),
     Option("--print-data-log", "dump lookup protocol", "Print keys and values of records.", bool),

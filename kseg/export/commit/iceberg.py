@@ -125,7 +125,8 @@ class IcebergLog:
                 is_stored = is_remote(self._place.url) and parse_url(self._place.url).has_buckets
                 return with_files_of(self._place, self._url, catalog) if is_stored else _without_code(catalog)
             self._check_catalog_file()
-            return catalog_in(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
+            path = f"{self._place.url}/{CATALOG_FILE}"
+            return catalog_in(path, self._table.file_catalog, self._url, self._place)
 
     def _check_catalog_file(self) -> None:
         """Raise KsegError if SQLite would change other files: it follows links, and names in a journal."""

@@ -37,9 +37,9 @@ def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
     return catalog
 
 
-def catalog_in(path: str, url: str, place: Destination) -> Any:
-    """Open a catalog that is stored in an SQLite file."""
-    return with_files_of(place, url, SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=url))
+def catalog_in(path: str, name: str, url: str, place: Destination) -> Any:
+    """Open the catalog with a name that is stored in an SQLite file."""
+    return with_files_of(place, url, SqlCatalog(name, uri=f"sqlite:///{path}", warehouse=url))
 
 
 class PlaceFiles(FileIO):

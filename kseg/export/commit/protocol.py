@@ -25,10 +25,14 @@ from kseg.export.settings import FileOptions, ReadOptions
 
 
 class TableName(NamedTuple):
-    """The name of an Iceberg table, and its catalog's in pyiceberg's configuration; None for one at the destination."""
+    """The name of an Iceberg table, and its catalog's in pyiceberg's configuration; None for one at the destination.
+
+    file_catalog: the catalog's name in the destination's SQLite file, which separates catalogs by names.
+    """
 
     catalog: str | None = None
     name: str = "kafka.records"
+    file_catalog: str = "kseg"
 
 
 NO_TABLE = TableName()

@@ -69,7 +69,7 @@ class Lister:
             static: settings in the brokers' server.properties.
         """
         self.found_problems = False
-        self._is_far = cluster.is_far
+        self._cluster = cluster
         self._settings = settings
         self._given = given
         self._selection = selection
@@ -108,7 +108,7 @@ class Lister:
             partial(_cost_of, self._selection),
             processes=count,
             on_read=on_read,
-            is_far=self._is_far,
+            is_far=self._cluster.is_far,
         ) as results:
             for order, (listing, notes) in results:
                 for say in self._queued_notes.popleft():
@@ -142,7 +142,8 @@ class Lister:
 
     def _complete_listing(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
         """Return the listing with the cluster's facts about the partition."""
-        listing = replace(listing, tier=find_tier(partition, self._topics.beside))
+        tier = find_tier(partition, self._topics.beside)
+        listing = replace(listing, tier=tier, cluster_id=self._cluster.cluster_of(partition.log_dir))
         is_lost = listing.topic_id is None and partition.state is None
         evidence = self._topic_ids.find_evidence(partition) if is_lost else None
         return listing if evidence is None else replace(listing, topic_id=evidence[0], topic_id_source=evidence[1])

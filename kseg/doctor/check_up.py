@@ -214,7 +214,7 @@ class CheckUpInWork:
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []
         self._topics: dict[str, TopicUse] = {}
-        self._counted_partitions: set[tuple[str, int | None]] = set()
+        self._counted_partitions: set[tuple[str | None, str, int | None]] = set()
         self._due: dict[tuple[Path, SettingSource], _DueSegments] = {}
         self._clock_behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
@@ -332,9 +332,9 @@ class CheckUpInWork:
             use.set_aside += 1
             use.not_in_use += listing.size
             return
-        if (listing.topic, number) in self._counted_partitions:
-            use.copies += 1
-        self._counted_partitions.add((listing.topic, number))
+        place = self._plan.cluster.cluster_of(listing.partition.log_dir), listing.topic, number
+        use.copies += place in self._counted_partitions
+        self._counted_partitions.add(place)
         for row in listing.segments:
             if row.retention is None or not row.retention.is_deletion:
                 continue

@@ -155,7 +155,7 @@ class PartitionListing:
     cleaner's next step, None if it doesn't clean the topic. cleaned_by_ms: the time of the cleaner's checkpoint; since
     then the cleaner has cleaned no partition of this log directory. tier_sums: sums of segments that were read from a
     remote tier; unused: stored segments that the log doesn't have. topic_id_source: the evidence for the topic's id:
-    `partition.metadata` or, if the cluster was asked, its answer.
+    `partition.metadata` or, if the cluster was asked, its answer. cluster_id: of its log directory, None if unknown.
     """
 
     partition: PartitionLog
@@ -163,6 +163,7 @@ class PartitionListing:
     log_end_offset: int
     topic_id: str | None = None
     topic_id_source: str | None = None
+    cluster_id: str | None = None
     leader_epoch: int | None = None
     problems: tuple[str, ...] = ()
     tier: RemoteTier | None = None

@@ -30,6 +30,7 @@ class PartitionSummary(NamedTuple):
     state: str | None
     topic_id: str | None
     topic_id_source: str | None
+    cluster_id: str | None
     segments: int
     unhealthy_segments: int
     size: int
@@ -122,8 +123,8 @@ class SegmentRow(NamedTuple):
 class ListingSum:
     """Sums over partitions' directories: of a topic, of a log directory, or of all.
 
-    partitions: the number of directories. copies: directories of a partition that was already counted. not_in_use:
-    directories that are being deleted or moved here, or strays. incomplete: directories with something unreadable that
+    partitions: the number of directories. copies: directories of a cluster's partition that was already counted.
+    not_in_use: directories that are being deleted or moved here, or strays. incomplete: directories with something unreadable that
     isn't counted. cleanable_partitions: those the log cleaner would take; cleanable_size: the bytes to clean in
     them.
     """
@@ -145,7 +146,7 @@ class ListingSum:
     cleanable_size: int = 0
     selected: SelectedRow | None = None
     cached_size: int | None = None
-    _seen_partitions: set[tuple[str, int | None]] = field(default_factory=set)
+    _seen_partitions: set[tuple[str | None, str, int | None]] = field(default_factory=set)
 
     def add(self, row: PartitionSummary) -> None:
         """Add a partition directory."""
@@ -154,8 +155,9 @@ class ListingSum:
         if row.state is not None:
             self.not_in_use += 1
         else:
-            self.copies += (row.topic, row.partition) in self._seen_partitions
-            self._seen_partitions.add((row.topic, row.partition))
+            place = row.cluster_id, row.topic, row.partition
+            self.copies += place in self._seen_partitions
+            self._seen_partitions.add(place)
         self.incomplete += bool(row.problems)
         self.segments += row.segments
         self.size += row.size
@@ -225,6 +227,7 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
         state=None if partition.state is None else str(partition.state),
         topic_id=listing.topic_id,
         topic_id_source=listing.topic_id_source,
+        cluster_id=listing.cluster_id,
         segments=len(listing.segments),
         unhealthy_segments=sum(each.is_unhealthy for each in listing.segments),
         size=listing.size,

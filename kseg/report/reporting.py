@@ -130,7 +130,9 @@ def _about(plan: VerificationPlan, known: ReportFacts, command: str) -> About:
     size = known.check_up.size
     topics = plural(len({each.topic for each in known.partitions}), "topic")
     in_use = known.in_use
-    copies = len(in_use) - len({(each.topic, each.partition.partition) for each in in_use})
+    cluster_of = plan.cluster.cluster_of
+    distinct = {(cluster_of(each.partition.log_dir), each.topic, each.partition.partition) for each in in_use}
+    copies = len(in_use) - len(distinct)
     partitions = counted_directories(len(known.partitions), copies, len(known.not_in_use))
     counts = f"{partitions}, {topics}, {human_size(size)}"
     return About(

@@ -341,6 +341,16 @@ def test_sums_tell_copies_and_what_is_not_in_use(by: str, tmp_path: Path) -> Non
     assert total.startswith("Total: 1 topic, 1 partition, 1 segment, ")
 
 
+def test_sums_count_no_copies_across_clusters(tmp_path: Path) -> None:
+    two_copies(tmp_path)
+    for disk in ("disk1", "disk2"):
+        (tmp_path / disk / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id=of-{disk}\n")
+    for command in (["ls", "--by", "topic"], ["doctor"]):
+        rows = run.kseg([*command, "disk1", "disk2", "-o", "json"], tmp_path).stdout.splitlines()
+        (topic,) = [row for row in map(json.loads, rows) if row["type"] == "topic"]
+        assert (topic["partitions"], topic["copyCount"]) == (3, 0), command
+
+
 def test_sums_tell_of_partitions_of_which_something_is_not_counted(tmp_path: Path, failing_disk: FailingDisk) -> None:
     two_copies(tmp_path)
     failing_disk.lose_file(next((tmp_path / "disk2/orders-0").glob("*.log")))

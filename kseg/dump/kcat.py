@@ -71,7 +71,7 @@ class KcatForm(Form):
             return
         if script.refused:
             self.problems.is_wrong = True
-            self.problems.note(f"{plural(script.refused, 'record is', 'records are')} not sent, {script.sent} are")
+            self.problems.note(f"the script sends {script.sent} of {plural(script.sent + script.refused, 'record')}")
         if script.last_timestamp is not None:
             zone = self.options.zone
             first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)

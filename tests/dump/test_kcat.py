@@ -178,7 +178,7 @@ def test_what_kcat_can_not_send_is_named_and_the_rest_is_sent(reason: str, tmp_p
     assert ran.status == 1
     assert ran.stderr.decode().splitlines()[:2] == [
         f"kseg: orders-3: offset 1: not sent: {reason}",
-        "kseg: 1 record is not sent, 2 are",
+        "kseg: the script sends 2 of 3 records",
     ]
     assert run_script(ran.stdout, tmp_path) == expected_messages(("orders", 3), [whole, whole])
 
@@ -187,7 +187,7 @@ def test_the_first_refused_records_are_named_and_all_are_counted(tmp_path: Path)
     ran = dump(write(tmp_path, [NewRecord(None, b"")] * 50))
     assert ran.stdout == b""
     assert len(ran.stderr.splitlines()) == 21
-    assert ran.stderr.splitlines()[-1] == b"kseg: 50 records are not sent, 0 are"
+    assert ran.stderr.splitlines()[-1] == b"kseg: the script sends 0 of 50 records"
 
 
 def test_times_are_said_to_be_lost(tmp_path: Path) -> None:

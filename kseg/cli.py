@@ -44,7 +44,7 @@ COMMANDS = {
     "export": "Export topics to Parquet files or tables.",
     "spark-export": "Export topics to Parquet files or tables with Spark.",
     "completion": "Print a completion script for bash, zsh or fish.",
-    "help": "List common tasks, or show the help of a command.",
+    "help": "List common tasks, or explain a command, finding or word.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
@@ -167,11 +167,10 @@ def cli(command: click.Context) -> None:
     \b
     kseg COMMAND -h        examples and common options of a command
     kseg help COMMAND      all options of a command
+    kseg help WORD         tasks, commands and findings about a word
     kseg help commands     all commands
     kseg help environment  environment variables, and a file of defaults
     kseg --version         version and kernel
-
-    Without PATHS, commands read the current directory.
     """
     if command.invoked_subcommand is None:
         talk(*command.get_help().split("\n"))

@@ -469,7 +469,22 @@ def test_help_is_a_command_too() -> None:
     for name in COMMANDS:
         assert kseg("help", name) == kseg(name, "--help")
         assert f"\n  {name} " in listed
-    assert b"kseg: no such command 'dmup', did you mean `kseg dump`? " in kseg("help", "dmup").stderr
+    wrong = kseg("help", "dmup")
+    assert wrong.status == 2
+    assert wrong.stderr == b"kseg: help: no help about 'dmup', did you mean `kseg help dump`? See `kseg help --help`\n"
+
+
+def test_help_explains_findings() -> None:
+    assert kseg("help", "torn-tail").stdout == kseg("verify", "--explain", "torn-tail").stdout
+    assert b"`kseg help torn-tail`" in kseg("help", "torn-tial").stderr
+
+
+def test_help_finds_words_of_users() -> None:
+    stuck = kseg("help", "stuck").stdout.decode()
+    assert stuck.startswith("A consumer is stuck:\n  Show groups and lags     kseg groups ")
+    assert "\n  kseg help hanging-transaction " in kseg("help", "hanging").stdout.decode()
+    assert "\n  kseg help query " in kseg("help", "sql").stdout.decode()
+    assert kseg("help", "xylophone").status == 2
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """`kseg completion` and `kseg help`, and values that completion offers."""
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -49,9 +50,9 @@ def completion_script(shell: str) -> str:
 
 
 class HelpOptions(NamedTuple):
-    """The command or topic that is explained."""
+    """The explained command, topic or finding, or a word to search for."""
 
-    command_name: str | None
+    subject: str | None
 
 
 TOPICS = ("commands", "environment")
@@ -60,30 +61,86 @@ TOPICS = ("commands", "environment")
 
 @command(HelpOptions)
 def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
-    """List common tasks, or show the help of a command.
+    """List common tasks, or explain a command, finding or word.
 
-    Without a command, `help` lists tasks and the command line for each.
+    Without a name, `help` lists tasks and the command line for each. For a word such as `disk`, it lists the tasks,
+    commands and findings whose help has the word.
 
     \b
     Examples:
       kseg help
       kseg help dump
       kseg help commands
+      kseg help torn-tail
+      kseg help stuck
     """
     root = click.get_current_context().find_root()
     group = root.command
     assert isinstance(group, click.Group)
-    if options.command_name is None:
-        text = root.get_help()
-    elif options.command_name in TOPICS:
-        text = _topic(root, group, options.command_name)
-    else:
-        name, found, _ = group.resolve_command(root, [options.command_name])
-        assert found is not None
-        text = click.Context(found, info_name=name, parent=root).get_help()
+    text = root.get_help() if options.subject is None else _help_about(root, group, options.subject)
     with open_pager() as out:
         out.write(f"{text}\n")
     flush_stdout()
+
+
+def _help_about(root: click.Context, group: click.Group, subject: str) -> str:
+    """Return the help of a command, topic or finding, or the places that have a word.
+
+    Raises click.UsageError if none has it.
+    """
+    from kseg.doctor.kinds import KINDS
+    from kseg.findings.kinds import explanation
+
+    if subject in TOPICS:
+        return _topic(root, group, subject)
+    command = group.get_command(root, subject)
+    if command is not None:
+        return click.Context(command, info_name=subject, parent=root).get_help()
+    if subject in KINDS:
+        return explanation(subject, KINDS).rstrip("\n")
+    found = _places_with(root, group, subject)
+    if found:
+        return found
+    from difflib import get_close_matches
+
+    near = get_close_matches(subject, [*group.list_commands(root), *TOPICS, *KINDS])
+    meant = f", did you mean {' or '.join(f'`kseg help {name}`' for name in near)}?" if near else ""
+    raise click.UsageError(f"no help about {subject!r}{meant}")
+
+
+def _places_with(root: click.Context, group: click.Group, word: str) -> str:
+    """Return the tasks, commands and findings whose help has a word that begins like this; empty without any."""
+    from kseg.commands.guide import OTHER_COMMANDS, SITUATIONS
+    from kseg.doctor.kinds import KINDS
+
+    has_word = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE).search
+    formatter = root.make_formatter()
+    for situation in SITUATIONS:
+        tasks = (
+            situation.tasks if has_word(situation.name) else [each for each in situation.tasks if has_word(each.wanted)]
+        )
+        if tasks:
+            with formatter.section(situation.name):
+                width = max(len(task.wanted) for task in tasks)
+                for task in tasks:  # lines to copy: they are never wrapped
+                    formatter.write(f"  {task.wanted:<{width}}  {task.line}\n")
+    named = OTHER_COMMANDS.get(word, "").partition(" ")[0]
+    commands = {name: group.get_command(root, name) for name in group.list_commands(root)}
+    rows = [
+        (f"kseg help {name}", each.get_short_help_str(limit=1000))
+        for name, each in commands.items()
+        if each is not None and name != "help" and (name == named or has_word(each.help or ""))
+    ]
+    findings = [
+        (f"kseg help {name}", kind.meaning)
+        for name, kind in KINDS.items()
+        if has_word(f"{name} {kind.meaning} {kind.risk} {kind.next_step}")
+    ]
+    for title, pairs in (("Commands", rows), ("Findings", findings)):
+        if pairs:
+            with formatter.section(title):
+                formatter.write_dl(pairs)
+    return formatter.getvalue().strip("\n")
 
 
 def _topic(root: click.Context, group: click.Group, name: str) -> str:

@@ -124,9 +124,9 @@ class ListingSum:
     """Sums over partitions' directories: of a topic, of a log directory, or of all.
 
     partitions: the number of directories. copies: directories of a cluster's partition that was already counted.
-    not_in_use: directories that are being deleted or moved here, or strays. incomplete: directories with something unreadable that
-    isn't counted. cleanable_partitions: those the log cleaner would take; cleanable_size: the bytes to clean in
-    them.
+    not_in_use: directories that are being deleted or moved here, or strays. incomplete: directories with something
+    unreadable that isn't counted. cleanable_partitions: those the log cleaner would take; cleanable_size: the bytes
+    to clean in them.
     """
 
     name: str

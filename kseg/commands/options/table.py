@@ -76,7 +76,8 @@ ARGUMENTS = (
         default="-"),
     Option("source", "build", type=_ANY_PATH, nargs=1, default="-"),
     Option("shell", "completion", type=("bash", "zsh", "fish"), nargs=1, required=True),
-    Option("command_name", "help", metavar="[COMMAND]", nargs=1, values=Late("kseg.commands.completion", "commands")),
+    Option("subject", "help", metavar="[COMMAND|FINDING|WORD]", nargs=1,
+        values=Late("kseg.commands.completion", "commands")),
 )
 
 INPUT = (

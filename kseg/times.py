@@ -28,7 +28,12 @@ TIME_FORMS = (
 )
 
 
-def parse_time(text: str, zone: tzinfo = UTC) -> int:
+def is_age(text: str | None) -> bool:
+    """Return True for a time that counts back from the current one: `-90s`, `now`."""
+    return text is not None and (text == NOW or _AGO.fullmatch(text) is not None)
+
+
+def parse_time(text: str, zone: tzinfo = UTC, now: int | None = None) -> int:
     """Return milliseconds since 1970 for milliseconds, ISO 8601, an age (`-90s`, `now`), or a time of day.
 
     `10:00` is today's, `yesterday` is its first moment, in the zone. Of bare numbers 4 digits are a year and 8 a date,
@@ -37,6 +42,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
     Args:
         text: the time.
         zone: of times that name none.
+        now: the time that ages count back from; the clock's by default.
 
     Raises:
         UsageError: it is none of these; or a number of 10 digits, which may be seconds.
@@ -48,7 +54,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         return _bare_number(text, zone)
     ago = _AGO.fullmatch(text)
     if ago is not None or text == NOW:
-        return max(now_ms() - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
+        return max((now_ms() if now is None else now) - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
     try:
         moment = _time_of_day(text, zone) or datetime.fromisoformat(text)
     except ValueError as error:
@@ -70,9 +76,9 @@ def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
     return datetime.combine(day - timedelta(days=found[1] == "yesterday"), clock, zone)
 
 
-def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:
+def time_or_none(text: str | None, zone: tzinfo = UTC, now: int | None = None) -> int | None:
     """Return the result of `parse_time` for an option, or None if it is missing."""
-    return None if text is None else parse_time(text, zone)
+    return None if text is None else parse_time(text, zone, now)
 
 
 def milliseconds_of(moment: str | int | datetime, zone: tzinfo = UTC) -> int:

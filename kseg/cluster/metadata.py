@@ -395,13 +395,13 @@ class Until(NamedTuple):
     timestamp_ms: int | None = None
 
     @classmethod
-    def parse(cls, text: str | None, zone: tzinfo = UTC) -> "Until":
-        """Parse an offset or a time. Raises UsageError for anything else."""
+    def parse(cls, text: str | None, zone: tzinfo = UTC, now: int | None = None) -> "Until":
+        """Parse an offset or a time; arguments as for `parse_time`. Raises UsageError for anything else."""
         if text is None:
             return cls()
         if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
             return cls(offset=int(text))
-        return cls(timestamp_ms=parse_time(text, zone))
+        return cls(timestamp_ms=parse_time(text, zone, now))
 
     def is_before(self, offset: int, timestamp: int) -> bool:
         """Return True if a record is after it."""

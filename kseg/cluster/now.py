@@ -1,9 +1,11 @@
 """The current time for judgements: a given one, the clock's, or the newest broker time on an unused disk."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import tzinfo
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
@@ -11,12 +13,14 @@ from kseg.cluster.directories import pass_over
 from kseg.errors import FileError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.file_names import parse_partition_directory
+from kseg.index.header_scan import first_header
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.reading.batch import BatchHeader
 from kseg.system.directory_names import list_names
 from kseg.system.file_locks import is_locked
 from kseg.system.placed_path import is_far
-from kseg.times import iso_time, now_ms
+from kseg.times import is_age, iso_time, now_ms, time_text
 
 FRESH_MS = 600_000
 """The largest age of a running broker's newest time: a copy's is older."""
@@ -36,6 +40,16 @@ class NowSource(Enum):
     "The newest time of a log's file, where no broker wrote a time: a copy may have set it."
 
 
+_SOURCES = MappingProxyType(
+    {
+        NowSource.GIVEN: "the time of --now",
+        NowSource.CLOCK: "the current time",
+        NowSource.DISK: "the newest timestamp that a broker wrote",
+        NowSource.FILES: "the newest modification time of a log file",
+    }
+)
+
+
 class Now(NamedTuple):
     """The current time for judgements, in milliseconds since 1970, and its source."""
 
@@ -46,6 +60,10 @@ class Now(NamedTuple):
     def given_ms(self) -> int | None:
         """The time if it was given, else None."""
         return self.ms if self.source is NowSource.GIVEN else None
+
+    def origin(self, zone: tzinfo) -> str:
+        """Return a sentence about the time that ages in options count back from."""
+        return f'"now" is {time_text(self.ms, zone)}, {_SOURCES[self.source]}'
 
     def sentences(self) -> Iterator[str]:
         """Yield a sentence about the time, if it is neither given nor the clock's."""
@@ -75,6 +93,22 @@ def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
         return Now(clock_ms, NowSource.CLOCK)
     newest = newest_written(cluster)
     return Now(clock_ms, NowSource.CLOCK) if newest.ms < 0 or clock_ms - newest.ms <= FRESH_MS else newest
+
+
+def origin_of_ages(texts: Iterable[str | None], given_ms: int | None, paths: Sequence[Path]) -> Now | None:
+    """Return the time that ages among the given times count back from, or None if there is no age."""
+    return settle_now(given_ms, Cluster(paths, pass_over)) if any(map(is_age, texts)) else None
+
+
+def nothing_written(partitions: Iterable[PartitionLog], zone: tzinfo) -> str:
+    """Return a sentence for a state before the first record of some partitions."""
+    firsts = [each for each in map(_first_batch, partitions) if each is not None]
+    if not firsts:
+        return "nothing had been written by then"
+    time = time_text(min(each.base_timestamp for each in firsts), zone)
+    if any(each.first_offset for each in firsts):
+        return f"earlier records were deleted; the first remaining record is from {time}"
+    return f"nothing had been written by then; the first record is from {time}"
 
 
 def newest_written(cluster: Cluster) -> Now:
@@ -122,6 +156,17 @@ def _last_ms(partition: PartitionLog, *, has_own_clock: bool) -> int:
     except FileError:
         return NO_TIMESTAMP
     return last.max_timestamp if last is not None and (has_own_clock or last.is_log_append_time) else NO_TIMESTAMP
+
+
+def _first_batch(partition: PartitionLog) -> BatchHeader | None:
+    """Return the header of a partition's first batch, or None if there isn't any."""
+    with suppress(FileError):
+        for segment in partition.segments:
+            with segment.open_log() as log_file:
+                first = first_header(log_file)
+            if first is not None:
+                return first
+    return None
 
 
 def _modified_ms(partition: PartitionLog) -> int:

@@ -9,9 +9,10 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
-from kseg.cluster.now import settle_now
+from kseg.cluster.now import nothing_written, origin_of_ages, settle_now
+from kseg.cluster.schemas_topic import find_topic
 from kseg.commands.options.command import RowOptions, command
-from kseg.coordinators.groups import choose_groups, read_groups
+from kseg.coordinators.groups import TOPIC, choose_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
@@ -113,8 +114,9 @@ def groups(options: GroupsOptions) -> None:
     is_reset, is_chart = rows.output == RESET_CSV, rows.output == CHART
     if (is_reset or is_chart) and options.show is not None:
         raise click.UsageError(f"-o {rows.output} prints only commits; omit --show")
-    at_ms = time_or_none(options.at, zone)
     given_ms = time_or_none(options.now, zone)
+    origin = origin_of_ages([options.at], given_ms, options.paths)
+    at_ms = time_or_none(options.at, zone, None if origin is None else origin.ms)
     now = settle_now(at_ms if given_ms is None else given_ms, Cluster(options.paths, pass_over))
     view = read_groups(options.paths, at_ms, talk.refuse, now)
     found = choose_groups(view.groups, options.pattern, options.choice)
@@ -132,6 +134,7 @@ def groups(options: GroupsOptions) -> None:
     flush_stdout()
     has_ages = wanted not in ("members", ALONE[RESET_CSV]) and any(group.lag for group in found) and writer.count
     talk.note(
+        *(() if origin is None else (origin.origin(zone),)),
         *(now.sentences() if has_ages else ()),
         *(unreadable.line() for unreadable in view.unreadable),
         *view.notes,
@@ -141,6 +144,8 @@ def groups(options: GroupsOptions) -> None:
     )
     if not writer.count and not plan.lines and not charted:
         talk.note(f"no {wanted or 'groups'} to show: {view.reading_text()}")
+        if at_ms is not None and not view.groups:
+            talk.note(nothing_written(find_topic(options.paths, TOPIC, pass_over).partitions, zone))
     if view.later_count:
         talk.note(
             f"{plural(view.later_count, 'key has', 'keys have')} only later records: their earlier state may"

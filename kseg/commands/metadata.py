@@ -6,18 +6,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.change_log import ChangeChoice, read_changes
+from kseg.cluster.directories import pass_over
 from kseg.cluster.metadata import Until
 from kseg.cluster.metadata_changes import changes_between
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata
+from kseg.cluster.now import nothing_written, origin_of_ages
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
+from kseg.cluster.schemas_topic import find_topic
 from kseg.commands.options.command import RowOptions, command
 from kseg.errors import OpenError, UsageError, plural
+from kseg.log.partition import METADATA_TOPIC
 from kseg.log.selection import PartitionChoice
-from kseg.output.forms import RowWriter
+from kseg.output.forms import RowWriter, TextForm
 from kseg.output.progress import Talk
-from kseg.output.streams import flush_stdout
+from kseg.output.streams import flush_stdout, write_lines
 from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
 from kseg.text.metadata_changes import (
     CHANGES,
@@ -136,15 +140,20 @@ def metadata(options: MetadataOptions) -> None:
         _write_changes(options, zone)
         return
     options.moments.check(own_rows)
-    found = read_cluster_metadata(options.paths, Until.parse(options.at, zone), talk.refuse)
+    now = _now_of_ages(options, (options.at, str(options.moments.diff)), zone)  # a member of an archive is no text
+    found = read_cluster_metadata(options.paths, Until.parse(options.at, zone, now), talk.refuse)
     if options.moments.diff is not None:
-        _write_differences(options, found, _other_state(options, options.moments.diff, zone), zone)
+        _write_differences(options, found, _other_state(options, options.moments.diff, zone, now), zone)
         return
+    notes = list(found.notes())
     choice.require_topics([topic.name for topic in found.topics])
     if script is not None:
         write_script(carry_over_script(found, script), talk.note)
     else:
         writer = RowWriter(options.rows.form(zone))
+        if options.at is not None and isinstance(writer.form, TextForm):
+            write_lines(f"Incomplete: {note}" for note in notes)
+            notes = []
         if options.settings:
             writer.write(SETTINGS, setting_rows(found, options.server_properties, choice))
         else:
@@ -152,8 +161,19 @@ def metadata(options: MetadataOptions) -> None:
             write_sections(found, sections, writer, options.show)
         if not writer.count:
             talk.note(f"no {options.show or 'metadata'} to show")
+        if found.offset < 0 and options.at is not None:
+            talk.note(_nothing_written(options, zone))
     flush_stdout()
-    _end(options, found, found.notes())
+    _end(options, found, notes)
+
+
+def _now_of_ages(options: MetadataOptions, times: Iterable[str | None], zone: tzinfo) -> int | None:
+    """Return the time that ages such as -1d count back from, with a note of it; None without such a time."""
+    now = origin_of_ages(times, None, options.paths)
+    if now is None:
+        return None
+    options.talk.note(now.origin(zone))
+    return now.ms
 
 
 def _end(options: MetadataOptions, found: ClusterMetadata, notes: Iterable[str]) -> None:
@@ -165,7 +185,8 @@ def _end(options: MetadataOptions, found: ClusterMetadata, notes: Iterable[str])
 def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
     """Write the changes that are wanted, and what was looked through for them."""
     talk, moments = options.talk, options.moments
-    times = time_or_none(moments.from_time, zone), time_or_none(moments.to_time, zone)
+    now = _now_of_ages(options, (moments.from_time, moments.to_time), zone)
+    times = time_or_none(moments.from_time, zone, now), time_or_none(moments.to_time, zone, now)
     if times[0] is not None and times[1] is not None and times[0] > times[1]:
         raise UsageError("--from-time is later than --to-time")
     wanted = ChangeChoice(options.choice, changed_kind(options.show), *times)
@@ -179,14 +200,14 @@ def _write_changes(options: MetadataOptions, zone: tzinfo) -> None:
     _end(options, changes.end_state, change_notes(changes))
 
 
-def _other_state(options: MetadataOptions, other: str, zone: tzinfo) -> ClusterMetadata:
+def _other_state(options: MetadataOptions, other: str, zone: tzinfo, now: int | None) -> ClusterMetadata:
     """Read the state to compare with: of the same log at another moment, or at a path that exists."""
     path = Path(other)
     if path.exists():
-        return read_cluster_metadata(path, Until.parse(options.at, zone), options.talk.refuse)
+        return read_cluster_metadata(path, Until.parse(options.at, zone, now), options.talk.refuse)
     if "/" in other:
         raise OpenError("no such file or directory", path)
-    return read_cluster_metadata(options.paths, Until.parse(other, zone), options.talk.refuse)
+    return read_cluster_metadata(options.paths, Until.parse(other, zone, now), options.talk.refuse)
 
 
 def _write_differences(options: MetadataOptions, before: ClusterMetadata, after: ClusterMetadata, zone: tzinfo) -> None:
@@ -195,10 +216,21 @@ def _write_differences(options: MetadataOptions, before: ClusterMetadata, after:
     writer = RowWriter(options.rows.form(zone))
     writer.write(DIFFERENCES, map(ChangeRow.of, filter(wanted.takes, changes_between(before, after))))
     flush_stdout()
-    moments = (f"offset {each.offset}, {time_text(each.timestamp, zone)}" for each in (before, after))
+    moments = (_moment(each, zone) for each in (before, after))
     many = plural(writer.count, "difference") if writer.count else "no difference"
     talk.note(f"{many} between {' and '.join(moments)}")
+    if min(before.offset, after.offset) < 0:
+        talk.note(_nothing_written(options, zone))
     told = dict.fromkeys(before.notes())
     _end(options, before, told)
     _end(options, after, (note for note in after.notes() if note not in told))
     talk.end_with(writer.count > 0)
+
+
+def _moment(state: ClusterMetadata, zone: tzinfo) -> str:
+    """Return the last record of a state, in words."""
+    return "the empty state" if state.offset < 0 else f"offset {state.offset}, {time_text(state.timestamp, zone)}"
+
+
+def _nothing_written(options: MetadataOptions, zone: tzinfo) -> str:
+    return nothing_written(find_topic(options.paths, METADATA_TOPIC, pass_over).partitions, zone)

@@ -505,9 +505,13 @@ def write_sections(
     writer: RowWriter,
     show: str | None,
 ) -> None:
-    """Write all kinds of rows, or one; CSV can only have one. JSON begins with the moment."""
+    """Write all kinds of rows, or one; CSV can only have one.
+
+    JSON begins with the moment, with one kind only if the state is incomplete or empty.
+    """
     wanted = show or ("partitions" if writer.form.has_one_kind else None)
-    if wanted is None and writer.form.has_objects:
+    is_partial = found.missing_before is not None or found.offset < 0
+    if (wanted is None or is_partial) and writer.form.has_objects:
         writer.form.write_object(writer.prepare(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):

@@ -413,6 +413,9 @@ def test_keys_of_which_only_later_records_are_left_are_reported() -> None:
 
 
 def test_a_time_that_is_none_is_refused() -> None:
+    run = kseg(["groups", "4.1.0", "--at", "-1h"], LOGS)
+    assert b'kseg: "now" is 2026-11-21T10:14:35.158Z, the newest timestamp that a broker wrote\n' in run.stderr
+    assert b"first remaining record is from 2026-11-21T10:13:14.740Z\n" in run.stderr
     run = kseg(["groups", "4.1.0", "--at", "tomorrow"], LOGS)
     assert run.status == 2
     assert b"'tomorrow' isn't a valid time" in run.stderr

@@ -75,10 +75,29 @@ def test_at_takes_an_offset_or_a_time() -> None:
     assert by_time == objects(["3.9.1-tiered", "--at", str(by_offset[0]["timestamp"])])
 
 
+def test_ages_count_back_from_the_newest_broker_time() -> None:
+    ran = kseg(["metadata", "3.6.2", "--at", "-1d", "-o", "json"], LOGS)
+    assert [row["offset"] for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "metadata"] == [None]
+    assert ran.stderr.decode().splitlines()[:3:2] == [
+        'kseg: "now" is 2026-11-21T10:14:00.675Z, the newest timestamp that a broker wrote',
+        "kseg: earlier records were deleted; the first remaining record is from 2026-11-21T10:12:37.605Z",
+    ]
+    same = objects(["3.6.2", "--at", "2026-11-21T10:13:00.675"])
+    assert objects(["3.6.2", "--at", "-60s"]) == same
+    ran = kseg(["metadata", "3.6.2", "--at", "-1d", "--diff", "300"], LOGS)
+    assert b" between the empty state and offset 300, 2026-" in ran.stderr
+
+
+def test_an_incomplete_state_is_part_of_the_output() -> None:
+    ran = kseg(["metadata", "4.3.1", "--at", "600"], LOGS)
+    assert ran.stdout.startswith(b"Incomplete: the metadata is incomplete: records before offset 510 are missing, ")
+    assert objects(["4.3.1", "--at", "600", "--show", "topics"])[0]["missingBefore"] == 510
+
+
 def test_what_is_missing_is_said_and_ends_with_1() -> None:
     run = kseg(["metadata", "4.3.1", "--at", "600"], LOGS)
     assert run.status == 1
-    assert b"records before offset 510 are missing" in run.stderr
+    assert b"records before offset 510 are missing" in run.stdout
     assert kseg(["metadata", "4.3.1", "--at", "600", "-q"], LOGS).stderr == b""
 
 

@@ -50,12 +50,12 @@ _BY_CONSEQUENCE = {
     AtStart.HIDES: ("topic-id-missing",),
     AtStart.LOSES: (
         *BAD_BYTES,
-        *UNREADABLE_RECORDS,
         *("unclean-tail", "log-end-lost", "cut-segment", "offsets-lost", "record-offsets", "orphan-index"),
         *("emptied-files", "time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
         "unpadded-name",
         *("remote-manifest", "remote-missing", "remote-size", "remote-gap", "remote-lost"),
     ),
+    AtStart.UNSERVED: UNREADABLE_RECORDS,  # their CRCs are right, so that a recovery doesn't cut there
     AtStart.NO_GROUPS: ("group-unloadable",),
     AtStart.WRONG: (
         *("offsets-fall", "duplicate-batch", "segment-overlap", "offset-below-base", "offset-too-far"),

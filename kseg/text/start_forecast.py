@@ -88,7 +88,7 @@ def _harm(node: NodeStart, consequence: AtStart) -> str:
         case AtStart.LOSES:
             return f"loses {_records(node.harmed[consequence])} of {partitions}"
         case AtStart.UNSERVED:
-            return f"can't serve {_records(node.harmed[consequence])} of {partitions}, which stay on disk"
+            return f"keeps {_records(node.harmed[consequence])} of {partitions} that consumers can't read"
         case AtStart.NO_GROUPS:
             return f"doesn't load the groups in {partitions} of __consumer_offsets"
         case _:

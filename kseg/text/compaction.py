@@ -277,7 +277,7 @@ def copy_line(directory: Path, copied: RetainedCopy) -> str:
 def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:
     """Return one line per segment over time.
 
-    `█` reaches from its first to its last record, `·` to its end by age. `|` is now.
+    The first line explains the signs.
     """
     starts = [each.segment.first_timestamp for each in retained if each.segment.first_timestamp >= 0]
     ends = [each.expires_ms for each in retained if each.expires_ms is not None]
@@ -289,7 +289,8 @@ def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:
     def column(ms: int) -> int:
         return min(max((ms - first) * (TIMELINE_WIDTH - 1) // scale, 0), TIMELINE_WIDTH - 1)
 
-    lines = [f"{time_text(first, zone)} to {time_text(last, zone)}"]
+    signs = "█ first to last record, · until deletion by age, | now"
+    lines = [f"{time_text(first, zone)} to {time_text(last, zone)}: {signs}"]
     for each in retained:
         cells = [" "] * TIMELINE_WIDTH
         if each.segment.first_timestamp >= 0:

@@ -55,7 +55,8 @@ def test_a_segment_is_a_line(tmp_path: Path) -> None:
 
 def test_a_timeline_shows_when_each_segment_goes() -> None:
     lines = kseg(PARTITION, "--now", "2026-10-05", "-o", "timeline").stdout.decode().splitlines()
-    assert lines[1] == "  2026-10-02T09:46:40.048Z to 2026-10-09T09:47:17.293Z"
+    signs = "█ first to last record, · until deletion by age, | now"
+    assert lines[1] == f"  2026-10-02T09:46:40.048Z to 2026-10-09T09:47:17.293Z: {signs}"
     assert lines[2].startswith("  █·")
     assert "|" in lines[2]
     assert lines[2].endswith("00000000000000000000 keep")

@@ -28,6 +28,7 @@ class DiffOptions(NamedTuple):
     zone: str
     rows: RowOptions
     work: WorkOptions
+    verbose: bool
     talk: Talk
 
 
@@ -71,6 +72,7 @@ def diff(options: DiffOptions) -> None:
     report = DiffReport(
         form,
         quiet=talk.is_quiet,
+        verbose=options.verbose,
         record_fields=CSV_FIELDS if options.has_records else (),
     )
     with talk.bar() as bar:

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.diff.copies import ClusterCopies, ClusterCopy, CopiesVerdict, PartitionCopies
 from kseg.diff.cursor import FoundDamage
 from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
+from kseg.doctor.steps import ranges
 from kseg.errors import plural
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.log.lineage import Rule
@@ -18,6 +19,9 @@ from kseg.output.streams import write_line, write_lines, write_stdout
 from kseg.output.table import rich_fitting, write_rich_table
 from kseg.text import fields
 from kseg.times import time_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def diff_object(diff: PartitionDiff) -> dict[str, object]:
@@ -182,15 +186,17 @@ class DiffReport:
         form: Form,
         *,
         quiet: bool = False,
+        verbose: bool = False,
         record_fields: Sequence[str] = (),
     ) -> None:
         """Take the form.
 
-        quiet: omit identical partitions and the sums. record_fields: the columns of CSV with records.
+        quiet: omit identical partitions and the sums. verbose: print each missing partition. record_fields: the columns of CSV with records.
         """
         self.summary = DiffSummary()
         self._form = form
         self._quiet = quiet
+        self._verbose = verbose
         self._waiting: list[PartitionDiff] = []
         self._comes_as_found = bool(record_fields) or form.has_objects or form.has_one_kind
         self._has_only_records = form.has_one_kind and bool(record_fields)
@@ -223,8 +229,11 @@ class DiffReport:
             fitting = rich_fitting(COLUMNS, self._form.room, has_choice=False)
             write_rich_table(COLUMNS, rows, color=self._form.color, fitting=fitting)
         else:
+            grouped = [] if self._verbose else [diff for diff in waiting if _is_briefly_missing(diff)]
+            write_lines(_missing_topics(grouped))
             for diff in waiting:
-                write_lines(diff_lines(diff, self._form.zone))
+                if diff not in grouped:
+                    write_lines(diff_lines(diff, self._form.zone))
         if self._quiet:
             return
         if self._form.has_objects:
@@ -239,6 +248,23 @@ def _rank(diff: PartitionDiff) -> tuple[bool, int, int, int, bool]:
     damages = sum(copy.damage_count for copy in diff.copies)
     is_missing = diff.verdict is DiffVerdict.MISSING
     return not is_missing, -diff.lost_records, -most, -damages, diff.verdict is DiffVerdict.IDENTICAL
+
+
+def _is_briefly_missing(diff: PartitionDiff) -> bool:
+    """Return True for a partition that some sides lack, if it has nothing else to report."""
+    is_missing = diff.verdict in (DiffVerdict.ONLY_HERE, DiffVerdict.MISSING) and diff.partition is not None
+    return is_missing and not diff.lacks_leader and not any(copy.damage_count for copy in diff.copies)
+
+
+def _missing_topics(diffs: Sequence[PartitionDiff]) -> Iterator[str]:
+    """Yield one line per topic and lacking sides."""
+    numbers: dict[tuple[str, tuple[Path, ...]], list[int]] = {}
+    for diff in diffs:
+        if diff.partition is not None:
+            numbers.setdefault((diff.topic or diff.name, diff.absent_from), []).append(diff.partition)
+    for (topic, absent_from), found in sorted(numbers.items()):
+        noun = "partition" if len(found) == 1 else "partitions"
+        yield f"{topic}: {noun} {ranges(found)} missing in {', '.join(map(str, absent_from))}"
 
 
 def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:

@@ -195,6 +195,18 @@ def test_partition_of_one_side_is_only_here(diverged_copies: Path) -> None:
     assert ranges(first["onlyIn"]) == {("a", 0): [(0, 14)]}
 
 
+def test_missing_partitions_are_one_line_per_topic(tmp_path: Path) -> None:
+    for side, numbers in (("a", (0, 1, 2, 3, 5)), ("b", (3,))):
+        for number in numbers:
+            replica(tmp_path / "made", [Part(0, 0, 3)])
+            (tmp_path / side).mkdir(exist_ok=True)
+            (tmp_path / "made" / "orders-0").rename(tmp_path / side / f"orders-{number}")
+    lines = kseg(["diff", "a", "b"], tmp_path).stdout.decode().splitlines()
+    assert lines[0] == "orders: partitions 0-2,5 missing in b"
+    assert lines[1:-1] == ["orders-3: identical, 2 copies, offsets 0 to 2"]
+    assert "orders-5: only in a/orders-5" in kseg(["diff", "a", "b", "-v"], tmp_path).stdout.decode().splitlines()
+
+
 def test_directories_of_single_partitions_are_compared_whatever_their_names(diverged_copies: Path) -> None:
     (diverged_copies / "c" / "orders-0").rename(diverged_copies / "restored")
     status, (partition, _) = run_diff(diverged_copies, "a/orders-0", "restored")

@@ -512,7 +512,7 @@ OTHER = (
     Option("--progress/--no-progress", f"{WORKING} dump restore {EXPORTS}",
         "Show a progress bar. [default: on a terminal]", bool),
     Option("-q --quiet", EVERY_COMMAND, "Print only problems.", bool),
-    Option("-v --verbose", "browse build completion diff explain get groups help ls metadata plan-move protocol"
+    Option("-v --verbose", "browse build completion explain get groups help ls metadata plan-move protocol"
         " rebuild-metadata redact reindex report restore retain slice where",
         "Print the run time and the memory usage.", bool, callback=types.tell_at_the_end),
     Option("-v --verbose", "compact dump export lookup query salvage txns",
@@ -521,6 +521,8 @@ OTHER = (
     Option("-v --verbose", "verify", "Include notes in the list, and print the run time and memory usage.", bool,
         callback=types.tell_at_the_end),
     Option("-v --verbose", "doctor", "List all places, topics and notes, and print the run time and memory.", bool,
+        callback=types.tell_at_the_end),
+    Option("-v --verbose", "diff", "Print each missing partition, and the run time and memory usage.", bool,
         callback=types.tell_at_the_end),
     Option("-v --verbose", "serve", "Print every partition and request, and the run time and memory usage.", bool,
         callback=types.tell_at_the_end),

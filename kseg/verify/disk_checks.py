@@ -305,8 +305,8 @@ def _check_node(
     homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
     missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in existing]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
-        missing_text = "it isn't" if len(homes) == 1 else plural(len(missing), "of them isn't", "of them aren't")
-        sentence = f"{_as_of(metadata)} assign {plural(len(homes), 'partition')} to this directory, {missing_text}"
+        due = plural(len(homes), "partition")
+        sentence = f"by {_as_of(metadata)} this directory should have {due}; missing: {len(missing)}"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:

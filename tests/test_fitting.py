@@ -67,10 +67,10 @@ def test_a_value_that_all_rows_have_is_said_once(tmp_path: Path) -> None:
 
 def test_rows_that_add_up_have_a_sum_which_programs_do_not_get() -> None:
     arguments = ["groups", "logs/0.9.0.1"]
-    assert "Total of 3: LAG 389" in in_terminal(golden.ROOT, *arguments, columns=100)
+    assert "Total: 3 commits, lag 389" in in_terminal(golden.ROOT, *arguments, columns=100)
     piped = run.kseg(arguments, golden.ROOT)
     assert b"otal" not in piped.stdout
-    assert b"kseg: Commits: total of 3: LAG 389\n" in piped.stderr
+    assert b"kseg: 3 commits, lag 389\n" in piped.stderr
     for options in (["-q"], ["-o", "json"], ["-o", "csv"]):
         assert b"total" not in run.kseg([*arguments, *options], golden.ROOT).stderr
 
@@ -78,9 +78,12 @@ def test_rows_that_add_up_have_a_sum_which_programs_do_not_get() -> None:
 def test_a_sum_says_what_it_leaves_out() -> None:
     size = Column[int | None](Field("bytes", Kind.INTEGER, "Size.", Unit.BYTES), "SIZE", lambda row: row)
     offset = size._replace(field=size.field._replace(unit=Unit.OFFSET))
-    assert sums_text([size, offset], [1024, 512, None, -1]) == "of 4: SIZE 1.5 KiB (without 1 unknown, 1 negative)"
-    assert sums_text([size], [1024]) is None
-    assert sums_text([size], [0, None]) is None
+    assert (
+        sums_text("files", [size, offset], [1024, 512, None, -1])
+        == "4 files, size 1.5 KiB (without 1 unknown, 1 negative)"
+    )
+    assert sums_text("files", [size], [1024]) is None
+    assert sums_text("files", [size], [0, None]) is None
 
 
 def test_heads_of_times_name_the_zone() -> None:

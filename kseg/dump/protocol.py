@@ -643,7 +643,7 @@ class _FrameReport:
         for line in aligned_lines(_COUNT_COLUMNS, rows):
             write_line(line)
         if not self._options.is_quiet:
-            write_sums(self.name, _COUNT_COLUMNS, rows)
+            write_sums("versions of APIs", _COUNT_COLUMNS, rows)
 
 
 CountRow = tuple[tuple[int | None, int | None], ApiCount]

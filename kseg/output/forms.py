@@ -56,14 +56,14 @@ class Form:
         raise NotImplementedError
 
 
-def write_sums(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
+def write_sums(noun: str, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
     """Write the sums of rows: below them on a terminal, otherwise to stderr, since a program may read the rows."""
-    sums = sums_text(columns, rows)
+    sums = sums_text(noun, columns, rows)
     if sums is not None and sys.stdout.isatty():
-        write_line(f"  Total {sums}")
+        write_line(f"  Total: {sums}")
     elif sums is not None:
         flush_stdout()
-        talk(f"kseg: {title}: total {sums}")
+        talk(f"kseg: {sums}")
 
 
 class TextForm(Form):
@@ -82,7 +82,7 @@ class TextForm(Form):
         for line in aligned_lines(section.shown_columns, found, self.room and self.room - 2):
             write_line(f"  {line}")
         if section.title is not None and not self.is_quiet:
-            write_sums(section.title, section.shown_columns, found)
+            write_sums(section.title.lower(), section.shown_columns, found)
 
 
 class TableForm(Form):
@@ -99,7 +99,7 @@ class TableForm(Form):
             fitting = rich_fitting(columns, self.room)
             write_rich_table(columns, found, title=title, color=self.color, style=style, fitting=fitting)
             if title is not None and not self.is_quiet:
-                write_sums(title, columns, found)
+                write_sums(title.lower(), columns, found)
 
 
 class JsonForm(Form):

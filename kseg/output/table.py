@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import IO, TYPE_CHECKING, Generic, TypeVar
 
-from kseg.output.columns import NOT_SHOWN, Column
+from kseg.output.columns import NOT_SHOWN, Column, Unit
 from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, NEVER_LEFT_OUT, Cut, Fitting, Head, width_of
 from kseg.system.terminal_text import escaped_text
 
@@ -46,10 +46,18 @@ def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int
     return lines
 
 
-def sums_text(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> str | None:
-    """Return the sums of columns over several rows, or None if no column has a sum."""
-    sums = [f"{column.title} {text}" for column in columns if (text := column.sum_text(rows)) is not None]
-    return f"of {len(rows)}: {', '.join(sums)}" if sums and len(rows) > 1 else None
+def sums_text(noun: str, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> str | None:
+    """Return the number of rows and the sums of columns: `9 groups, 21 commits`; None without several rows or a sum."""
+    sums = [_sum_text(column, text) for column in columns if (text := column.sum_text(rows)) is not None]
+    return ", ".join((f"{len(rows)} {noun}", *sums)) if sums and len(rows) > 1 else None
+
+
+def _sum_text(column: Column[Row], text: str) -> str:
+    """Return a sum with its noun, which is the title of a column that counts things."""
+    title = column.title.lower()
+    if not title.endswith("s") or column.field.unit is not Unit.COUNT:
+        return f"{title} {text}"
+    return f"{text} {title.removesuffix('s') if text == '1' else title}"
 
 
 def piece_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], fitting: Fitting) -> list[str]:

@@ -191,7 +191,8 @@ class DiffReport:
     ) -> None:
         """Take the form.
 
-        quiet: omit identical partitions and the sums. verbose: print each missing partition. record_fields: the columns of CSV with records.
+        quiet: omit identical partitions and the sums. verbose: print each missing partition. record_fields: the columns
+        of CSV with records.
         """
         self.summary = DiffSummary()
         self._form = form

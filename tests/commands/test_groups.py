@@ -34,7 +34,7 @@ def test_text_has_groups_members_and_commits() -> None:
     run = kseg(["groups", "4.1.0"], LOGS)
     assert run.status == 0
     assert run.stderr == (
-        b"kseg: Groups: total of 4: MEMBERS 2, COMMITS 10, PENDING COMMITS 1\n"
+        b"kseg: 4 groups, 2 members, 10 commits, 1 pending commit\n"
         b"kseg: 1 of 2 partitions of __consumer_offsets are here, so groups of the other partitions aren't shown\n"
     )
     lines = run.stdout.decode().splitlines()

@@ -22,7 +22,7 @@ def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, obje
 
 def test_text_has_all_sections() -> None:
     run = kseg(["metadata", "4.3.1"], LOGS)
-    assert (run.status, run.stderr) == (0, b"kseg: Topics: total of 43: PARTITIONS 70\n")
+    assert (run.status, run.stderr) == (0, b"kseg: 43 topics, 70 partitions\n")
     headings = [line for line in run.stdout.decode().splitlines() if not line.startswith(" ")]
     assert [heading.removesuffix(":") for heading in headings] == [
         "Features", "Voters", "Controllers", "Brokers", "Log directories", "Topics", "Partitions", "Configs",

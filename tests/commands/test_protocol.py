@@ -194,7 +194,7 @@ def test_text_that_is_no_hex_is_refused_with_its_line(tmp_path: Path) -> None:
 
 def test_counts_of_a_real_capture() -> None:
     status, lines, said = kseg(CAPTURE, "--count")
-    sums = f"kseg: {CAPTURE}: total of 57: requests 199, responses 199, size 65.0 KiB"
+    sums = "kseg: 57 versions of APIs, 199 requests, 199 responses, size 65.0 KiB"
     assert (status, said) == (0, [sums])
     assert lines[0].split() == ["key", "api", "version", "requests", "responses", "size", "problems"]
     assert "  0  Produce                          13         4          4   1.8 KiB         0" in lines

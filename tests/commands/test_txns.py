@@ -52,7 +52,7 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     ]
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
-        b"kseg: Transactions: total of 2: RECORDS 3\n"
+        b"kseg: 2 transactions, 3 records\n"
         b"kseg: 1 open transaction may hang: __transaction_state isn't here; specify all log directories of the"
         b" cluster and --now, or run `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id"
         b" ID`\n"
@@ -219,7 +219,7 @@ def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [3, 4]}))
     (tmp_path / "meta.properties").write_text("version=1\n")
     run = kseg(["txns", ".", "--now", "64001"], tmp_path)
-    assert (run.status, run.stderr) == (1, b"kseg: Transactions: total of 2: RECORDS 3\n")
+    assert (run.status, run.stderr) == (1, b"kseg: 2 transactions, 3 records\n")
     *_, lost, start, overdue, abort = run.stdout.decode().splitlines()
     tool = "kafka-transactions.sh --bootstrap-server localhost:9092"
     reason = "Ongoing as pay for longer than its 1m00s; run this if its coordinator doesn't abort it"
@@ -621,7 +621,7 @@ def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
     assert kseg(["txns", ".", "--now", "5000"], tmp_path).stderr == (
-        b"kseg: Transactions: total of 2: RECORDS 3\n"
+        b"kseg: 2 transactions, 3 records\n"
         b"kseg: 1 of probably 2 partitions of __transaction_state are here: the output lacks their transactional"
         b" ids\n"
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -208,9 +208,14 @@ def texts_in(folder: str) -> list[str | None]:
     return [None if text == NO_VALUE else text if name == "topic" else unquote(text) for name, text in pairs]
 
 
-def path_in_log(folder: str) -> str:
-    """Return the directory for a folder's files if the table's log has the values: names that need no escapes."""
-    parts = (
-        part if part.startswith("topic=") else _NO_PATH.sub("_", part)[:LONGEST_NAME] for part in folder.split("/")
-    )
-    return "/".join(parts)
+def path_in_log(folder: str, *, has_values: bool) -> str:
+    """Return the directory for a folder's files if the table's log names them.
+
+    has_values: the files have the values, so names need no escapes. Otherwise some readers take them from the names.
+    """
+
+    def name(part: str) -> str:
+        escaped = part if has_values else quote(part, safe="".join(map(chr, range(0x21, 0x7F))))
+        return _NO_PATH.sub("_", part)[:LONGEST_NAME] if has_values or len(escaped) > LONGEST_NAME else escaped
+
+    return "/".join(part if part.startswith("topic=") else name(part) for part in folder.split("/"))

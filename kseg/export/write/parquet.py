@@ -314,8 +314,9 @@ class NewFile:
         digits = 20 if (self._first or 0) >= 0 else 21  # Python counts the sign, which Kafka adds
         # readers ignore names that begin with _, as internal topics' do
         self._name = f"part-{self._stem}-{self._first:0{digits}}"
-        is_logged = self._layout.options.format.has_log
-        folder = path_in_log(self._folder) if is_logged else self._folder
+        form = self._layout.options.format
+        is_logged = form.has_log
+        folder = path_in_log(self._folder, has_values=form.has_field_ids) if is_logged else self._folder
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
             if self._place.renames and not is_logged

@@ -171,7 +171,7 @@ def test_a_folder_on_the_way_that_leads_into_the_input_is_the_input(name: str, r
     if not (root / "way").exists():
         (root / "way").symlink_to(root / INPUT)
     if name != "build":
-        expect_refusal(root, NEW[name].replace("TARGET", "way/new").split(), b"which kseg reads; give")
+        expect_refusal(root, NEW[name].replace("TARGET", "way/new").split(), b"which kseg reads; specify")
 
 
 STATEMENTS = (

@@ -68,7 +68,7 @@ def test_a_file_that_no_command_takes_is_named_with_the_next_step(command: str, 
     ran = kseg(shlex.split(command.replace("{}", name)), files)
     _, what, next_step = FILES[name]
     if (command, name) == ("explain {}", "noise"):
-        next_step = "give its kind: `kseg explain - --input-kind log < noise`"
+        next_step = "specify its kind: `kseg explain - --input-kind log < noise`"
     lines = [
         line
         for line in ran.stderr.decode().splitlines()

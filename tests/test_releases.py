@@ -39,7 +39,7 @@ def test_releases_that_never_were_are_refused_with_the_nearest(release: str, nea
 def test_what_is_no_release_is_refused(text: str) -> None:
     ran = like(text)
     assert ran.status == 2
-    assert b"give one such as 2.8, 0.10.2.2 or latest" in ran.stderr
+    assert b"specify one such as 2.8, 0.10.2.2 or latest" in ran.stderr
 
 
 def test_every_release_is_taken_whole_and_by_its_line() -> None:

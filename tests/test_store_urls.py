@@ -197,7 +197,7 @@ def test_account_and_profile_that_are_not_there_say_what_to_set(
     ],
 )
 def test_nothing_is_written_into_what_is_read_however_it_is_named(source: str, target: str) -> None:
-    with pytest.raises(UsageError, match="which kseg reads; give"):
+    with pytest.raises(UsageError, match="which kseg reads; specify"):
         check_destination(target, [source])
 
 

@@ -54,7 +54,7 @@ def expect_refusal(root: Path, line: str, path: str, target: str) -> None:
     arguments = line.replace("PATH", str(root / path)).replace("TARGET", target)
     ran = run.kseg(arguments.split(), root)
     assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran.stderr
-    assert b"which kseg reads; give" in ran.stderr
+    assert b"which kseg reads; specify" in ran.stderr
     assert files(root) == before
 
 
@@ -102,7 +102,7 @@ def test_another_mount_of_the_input_counts_as_the_input(root: Path) -> None:
         script = f"{mounted} && exec {sys.executable} -P -m kseg {command}"
         ran = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, check=False)
         assert (ran.returncode, ran.stdout) == (2, b"")
-        assert b"which kseg reads; give" in ran.stderr
+        assert b"which kseg reads; specify" in ran.stderr
     assert files(root) == before
 
 

@@ -54,7 +54,7 @@ def _headers(columns: Columns) -> Iterator[Sequence[tuple[bytes, bytes | None]]]
     """Yield each record's headers."""
     names = _texts(columns.header_key_offsets, columns.header_key_data, None)
     values = _texts(columns.header_value_offsets, columns.header_value_data, columns.header_value_validity)
-    pairs = [*zip(names, values, strict=True)]
+    pairs = tuple(zip(names, values, strict=True))  # a slice equals the () of a batch without headers
     starts = _int32(columns.header_offsets)
     return map(pairs.__getitem__, map(slice, starts, starts[1:]))  # type: ignore[arg-type]
 

@@ -184,7 +184,7 @@ def test_export_is_what_explain_prints(orders: Path, tmp_path: Path) -> None:
         await driver.answer("e", str(target))
         assert "already exists" in driver.said
         await driver.answer("e", str(orders / "orders-0" / "new.json"))
-        assert "which kseg reads; give" in driver.said
+        assert "which kseg reads; specify" in driver.said
 
     drive(orders / "orders-0", export)
     first, *others = map(json.loads, target.read_text().splitlines())

@@ -307,7 +307,7 @@ def test_one_directory_may_be_allowed(disk: Path, tmp_path: Path) -> None:
 
 
 def test_the_allowed_directory_is_not_what_is_read(disk: Path) -> None:
-    assert "which kseg reads; give" in expect_refusal(disk, "SELECT 1", "--allow-files", str(disk / "odd-0"))
+    assert "which kseg reads; specify" in expect_refusal(disk, "SELECT 1", "--allow-files", str(disk / "odd-0"))
 
 
 def test_explain_carries_nothing_out(disk: Path, tmp_path: Path) -> None:

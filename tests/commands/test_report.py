@@ -305,7 +305,7 @@ def test_file_that_is_there_is_kept(disk: Path, tmp_path: Path) -> None:
 def test_nothing_is_written_into_the_input(disk: Path) -> None:
     ran = kseg(["report", "disk", "--to", "disk/report.html"], disk.parent)
     assert ran.status == 2
-    assert b"which kseg reads; give" in ran.stderr
+    assert b"which kseg reads; specify" in ran.stderr
     assert not (disk / "report.html").exists()
 
 

@@ -62,7 +62,7 @@ def test_without_a_terminal_it_needs_yes(broker: FakeBroker, tmp_path: Path) -> 
     write_partition(tmp_path / "t-0", 3, random.Random(1))
     ran = restore(broker, tmp_path)
     assert (ran.status, ran.stdout) == (2, b"")
-    assert b"give --yes, or --dry-run" in ran.stderr
+    assert b"specify --yes, or --dry-run" in ran.stderr
     assert not broker.logs
 
 
@@ -122,7 +122,7 @@ def test_damage_is_restored_only_on_request(broker: FakeBroker, tmp_path: Path) 
     ran = restore(broker, tmp_path, "--yes", "-q")
     assert (ran.status, broker.logs) == (1, {})
     assert b"  damaged: " in ran.stdout
-    assert b"give other copies too, or --skip-damage" in ran.stderr
+    assert b"specify other copies too, or --skip-damage" in ran.stderr
     ran = restore(broker, tmp_path, "--yes", "-q", "--skip-damage")
     assert ran.status == 1
     values = [value for _, _, value, _ in broker.logs["t"][0].records()]

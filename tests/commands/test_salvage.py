@@ -155,7 +155,7 @@ def test_directory_that_holds_something_is_refused(damaged_partition: Path, tmp_
 def test_directory_within_the_source_is_refused(damaged_partition: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", str(damaged_partition), "--to", str(damaged_partition / "new")], tmp_path)
     assert ran.status == 2
-    assert b"which kseg reads; give" in ran.stderr
+    assert b"which kseg reads; specify" in ran.stderr
 
 
 def test_output_directory_must_be_given(damaged_partition: Path, tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
         f"kseg: omitted: {log_directory}/orders-4.{zeros}-stray: put aside by its broker (-stray)",
     ]
     assert internal == (
-        "kseg: not sent, since a cluster has its own: __consumer_offsets, __remote_log_metadata; give"
+        "kseg: not sent, since a cluster has its own: __consumer_offsets, __remote_log_metadata; specify"
         " --topic NAME to send one"
     )
     assert aside == (

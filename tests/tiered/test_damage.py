@@ -255,7 +255,7 @@ def test_without_its_key_a_segment_is_listed_and_the_option_named(
     assert ran.status == 2
     assert ran.stderr == (
         b"kseg: bucket/aes-0/00000000000000000000.log: is encrypted with the key key1;"
-        b" give --private-key key1=FILE to decrypt it\n"
+        b" specify --private-key key1=FILE to decrypt it\n"
     )
 
 
@@ -302,7 +302,7 @@ def test_missing_library_is_answered_with_the_line_that_installs_it(
 def test_nothing_is_written_into_a_tier(bucket: Path, tmp_path: Path) -> None:
     ran = kseg(["salvage", "bucket", "--to", "bucket/prod/saved"], tmp_path)
     assert ran.status == 2
-    assert b"which kseg reads; give" in ran.stderr
+    assert b"which kseg reads; specify" in ran.stderr
     assert not (bucket / "prod" / "saved").exists()
 
 

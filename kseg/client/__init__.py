@@ -1,1 +1,0 @@
-"""A client of running brokers: connections, versions of requests, leaders and coordinators."""

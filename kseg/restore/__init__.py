@@ -1,1 +1,0 @@
-"""Restores of topics and groups from disks into a running cluster."""

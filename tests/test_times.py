@@ -91,7 +91,7 @@ def test_seconds_or_milliseconds_is_a_question(option: str) -> None:
     assert ran.stderr.decode() == (
         "kseg: 1581597478 is ambiguous: in seconds it is 2020-02-13T12:37:58.000Z, in milliseconds"
         " 1970-01-19T07:19:57.478Z;"
-        " give 1581597478000 or 1581597478ms\n"
+        " specify 1581597478000 or 1581597478ms\n"
     )
 
 

@@ -152,15 +152,22 @@ class Lookup:
             return self.next.offset
         if self.absence is not Absence.DAMAGED:
             return None
-        ends = (last for step in self.steps for first, last, _ in step.unread if first <= int(self.target) <= last)
-        return next((last + 1 for last in ends), None)
+        own = self._unread_batch()
+        return None if own is None else own[1] + 1
 
     @property
     def damage(self) -> Damage | None:
         """The damage that hides the target: of the batch with its offset, else the last one on the way."""
+        own = self._unread_batch()
+        last = next((step.damages[-1] for step in reversed(self.steps) if step.damages), None)
+        return last if own is None else own[2]
+
+    def _unread_batch(self) -> tuple[int, int, Damage] | None:
+        """Return the first and last offset of the unreadable batch with the target's offset, and its damage."""
+        if self.is_time:
+            return None
         unread = (each for step in self.steps for each in step.unread)
-        own = (damage for first, last, damage in unread if first <= int(self.target) <= last)
-        return next(own, next((step.damages[-1] for step in reversed(self.steps) if step.damages), None))
+        return next((each for each in unread if each[0] <= int(self.target) <= each[1]), None)
 
     def take(self, match: Match) -> "Lookup":
         """Set the result."""

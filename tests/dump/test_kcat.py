@@ -292,7 +292,7 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
     )
     assert aside == (
         f"kseg: not sent, since a broker set them aside: {log_directory}/orders-3/{0:020}.log.deleted;"
-        " give its own PATH to send one"
+        " specify its own PATH to send one"
     )
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 
 from kseg.errors import SwappedError, UsageError
@@ -47,15 +46,14 @@ def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | No
 
     above: identities of the target and of the directories above it; None for one that doesn't exist.
     """
-    known = cache(_identity)  # many inputs have the same parents
     for path in inputs:
         for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
-            identity = known(str(directory))
+            identity = _identity(directory)
             if identity is None:
                 continue
             if identity in above:
                 raise UsageError(f"is inside {directory}, which kseg reads; specify a place outside of it", target)
-            if above[0] is not None and above[0] in map(known, map(str, _with_parents(directory))):
+            if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
                 raise UsageError(f"contains {directory}, which kseg reads; specify another place", target)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError
-from kseg.export.commit.order import Job, execute_here, execute_order
+from kseg.export.commit.order import Job, execute_order
 from kseg.export.commit.runs import MOST_ORDER_BYTES
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
@@ -224,24 +224,3 @@ def test_a_run_that_lost_leaves_nothing_to_take_up(disk: Path, tmp_path: Path) -
     with pytest.raises(KsegError, match="same time"):
         run_export(Export((str(disk),), str(out), files=FileOptions(target_size=700), order_size=700), overtaken)
     assert_whole(out)
-
-
-def test_small_finished_orders_share_files_and_none_is_read_again(tmp_path: Path) -> None:
-    disk, out, count = tmp_path / "disk", tmp_path / "out", 150
-    for partition in range(count):
-        exports.write_log(disk / f"orders-{partition}", 0, 5)
-
-    def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
-        for number, result in enumerate(execute_here(orders, job)):
-            yield result
-            if number == count - 10:
-                raise KsegError("broken off")
-
-    with pytest.raises(KsegError, match="broken off"):
-        run_export(Export((str(disk),), str(out)), execute)
-    assert len(list((out / "_kseg" / "jobs").rglob("done-*"))) == 3
-    second = Executed()
-    report = run_export(Export((str(disk),), str(out)), second)
-    assert (len(second.orders), report.taken_up) == (9, count - 9)
-    for partition in range(count):
-        assert exports.offsets(out, "orders", partition) == list(range(5))

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kseg.errors import KsegError, OpenError
-from kseg.export.commit.runs import FinishedGroup
+from kseg.errors import OpenError
+from kseg.export.commit.runs import write_finished
 from kseg.export.destination import Destination, open_destination
 from kseg.export.plan import WorkOrder
 from kseg.export.read.order_reader import OrderReader, has_gone
@@ -53,14 +52,14 @@ Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """A function that executes orders, in any order, each at least once, and yields one result for each."""
 
 
-def execute_order(order: WorkOrder, job: Job, place: Destination, group: FinishedGroup | None = None) -> Result:
+def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
     """Read an order and write its files; return the files, the sources with their CRCs, the tally, bytes and seconds.
 
-    The result is also left in the destination, in case the caller ends early: alone, or when a group is complete. The
-    function may run several times, even concurrently: each attempt has unique file names. If offsets don't rise
-    although the order doesn't say so, it ends without files, and `tally.disordered` isn't 0. If a log has disappeared
-    since it was listed, the result has the records read before, and `has_changed` is set. Raises KsegError if a file
-    can't be read or written, or at damage if the mode is failfast.
+    The result is also left in the destination, in case the caller ends early. The function may run several times, even
+    concurrently: each attempt has unique file names. If offsets don't rise although the order doesn't say so, it ends
+    without files, and `tally.disordered` isn't 0. If a log has disappeared since it was listed, the result has the
+    records read before, and `has_changed` is set. Raises KsegError if a file can't be read or written, or at damage if
+    the mode is failfast.
     """
     start = time.monotonic()
     reader = OrderReader(order, job.read)
@@ -83,15 +82,8 @@ def execute_order(order: WorkOrder, job: Job, place: Destination, group: Finishe
     )
     is_whole = result.says_something and not has_changed and not reader.is_useless
     if is_whole and not job.files.format.has_log:
-        own = group or _new_group(job, place)
-        own.add(result, order.number)
-        if group is None:
-            own.write()
+        write_finished(result, (job.read, job.files), place, job.id, order.number)
     return result
-
-
-def _new_group(job: Job, place: Destination) -> FinishedGroup:
-    return FinishedGroup((job.read, job.files), place, job.id)
 
 
 def _write(reader: OrderReader, files: ParquetFiles) -> bool:
@@ -118,16 +110,7 @@ def _null_times(batch: pa.RecordBatch) -> int:
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
     """Execute orders in this process in order; orders that mostly wait for a store run concurrently."""
     place = open_destination(job.destination, job.identity)
-    group = _new_group(job, place)
-    try:
-        for order in orders:
-            if not _is_waiting(order):
-                yield execute_order(order, job, place, group)
-    except BaseException:
-        with suppress(KsegError):  # the first error counts
-            group.write()
-        raise
-    group.write()
+    yield from (execute_order(order, job, place) for order in orders if not _is_waiting(order))
     yield from in_threads(
         lambda order: execute_order(order, job, place), [order for order in orders if _is_waiting(order)]
     )

@@ -108,7 +108,7 @@ class ParquetCommits:
                 publish(report if manifest is done.manifest else report_of(manifest, report), place)
                 if SUCCESS not in there:
                     place.replace(SUCCESS, b"")
-            latest = manifest if latest_number(place) == manifest.number else read_manifest(place)
+            latest = read_manifest(place)
             if latest is None or latest.number < manifest.number:
                 raise KsegError(
                     f"{manifest_name(manifest.number)} is missing: another program removes files here;"
@@ -130,7 +130,7 @@ class ParquetCommits:
         place = self.place
         names = list(place.names())
         markers = {each.run_id: each for each in read_markers(place, self._processes) if each.run_id != run.id}
-        manifest = done.manifest if latest_number(place) == done.manifest.number else read_manifest(place)
+        manifest = read_manifest(place)
         assert manifest is not None
         kept = {*manifest.paths(), *manifest.attempts()}
         left = {run_id: marker for run_id, marker in markers.items() if marker.is_left_alone(manifest.number)}
@@ -248,7 +248,8 @@ def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place:
     Manifest.from_bytes(content, name)  # a manifest that can't be read again isn't claimed
     if latest_number(place) != previous.number or not place.claim(name, content):
         raise LostError(place.url)
-    if place.read(name, len(content) + 1) != content:
+    claimed = read_numbered(place, number)
+    if claimed is None or claimed.run != run.id:
         raise LostError(place.url)
     return new
 

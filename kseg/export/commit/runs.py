@@ -11,14 +11,14 @@ from uuid import uuid4
 
 from kseg.cluster.copies import Copies
 from kseg.errors import KsegError
-from kseg.export.commit.manifest import FOLDER, Key, finished_results
+from kseg.export.commit.manifest import FOLDER, Key, finished_result
 from kseg.export.commit.shapes import MARKER, parse_json, require_shape
 from kseg.export.commit.sources import find_exported, find_unchanged, split_by_presence
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile, Result
-from kseg.export.settings import MIB, FileOptions, OffsetRange, ReadOptions, has_room
+from kseg.export.settings import FileOptions, OffsetRange, ReadOptions, has_room
 from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 
@@ -133,53 +133,25 @@ def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
 
 _NAME = re.compile(rf"{JOBS}/([0-9a-f]{{8}})/done-[0-9]+-[0-9a-f]{{12}}\.json")
 MOST_ORDER_BYTES = 1 << 24
-"""The most bytes of a file with finished orders' results; larger ones aren't resumed."""
-MOST_IN_GROUP = 64
-"""The most orders of a file."""
-LOG_IN_GROUP = 8 * MIB
-"""Bytes of log after which a file is written: that much is read again if the process is killed."""
+"""The most bytes of a finished order's result; larger ones aren't resumed."""
 
 
-class FinishedGroup:
-    """The results of a run's orders, written to the destination after their files, several small ones at once.
-
-    The files of results that aren't written yet are removed if the run is killed; a later run reads these orders again.
-    """
-
-    def __init__(self, options: tuple[ReadOptions, FileOptions], place: Destination, run_id: str) -> None:
-        self._options, self._place, self._run_id = options, place, run_id
-        self._results: list[Result] = []
-        self._number = self._size = 0
-
-    def add(self, result: Result, number: int) -> None:
-        """Add the result of an order with a number; write the group if it is complete."""
-        self._number = self._number if self._results else number
-        self._results.append(result)
-        self._size += result.size
-        if len(self._results) >= MOST_IN_GROUP or self._size >= LOG_IN_GROUP:
-            self.write()
-
-    def write(self) -> None:
-        """Write the results that aren't written yet."""
-        results, self._results, self._size = self._results, [], 0
-        if results:
-            read, files = self._options
-            members = {
-                "read": read.to_json(),
-                "files": files.to_json(),
-                "results": [each.to_json() for each in results],
-            }
-            name = f"{JOBS}/{self._run_id}/done-{self._number}-{uuid4().hex[:12]}.json"
-            self._place.replace(name, json.dumps(members).encode())
+def write_finished(
+    result: Result, options: tuple[ReadOptions, FileOptions], place: Destination, run_id: str, number: int
+) -> None:
+    """Write the result of a run's order to the destination, after its files; number: the order's."""
+    read, files = options
+    members = {"read": read.to_json(), "files": files.to_json(), "result": result.to_json()}
+    place.replace(f"{JOBS}/{run_id}/done-{number}-{uuid4().hex[:12]}.json", json.dumps(members).encode())
 
 
 def files_of_finished(run_id: str, place: Destination) -> set[str]:
     """Return the files of a run's finished orders, and of their results."""
     found = set()
     for name in list(place.names(f"{JOBS}/{run_id}")):
-        results = _read(name, None, place)
-        if results:
-            found |= {name, *(file.attempt for result in results for file in result.files)}
+        result = _read(name, None, place)
+        if result is not None:
+            found |= {name, *(file.attempt for file in result.files)}
     return found
 
 
@@ -205,17 +177,15 @@ class FinishedOrders:
         for key, done in find_exported(kept).items():
             known[key] += done.offsets
         taken: list[Result] = []
-        group = FinishedGroup(self._options, self._place, run.id)
         for result in self._valid(copies):
             key = (result.topic, result.partition)
             span = OffsetRange(result.tally.first_offset, result.tally.next_offset)
             is_wanted = any(Coverage((offsets,)).holds(span) for offsets in wanted[key])
             own = self._move(result, run) if is_wanted and not known[key].meets(span) else None
             if own is not None:
-                group.add(own, len(taken))  # this run may be interrupted too
+                write_finished(own, self._options, self._place, run.id, len(taken))  # this run may be interrupted too
                 known[key] += Coverage((span,))
                 taken.append(own)
-        group.write()
         return taken
 
     def _valid(self, copies: Copies) -> list[Result]:
@@ -223,7 +193,7 @@ class FinishedOrders:
         names = [
             name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)
         ]
-        found = [result for name in names for result in _read(name, self._options, self._place)]
+        found = [result for name in names if (result := _read(name, self._options, self._place)) is not None]
         present, _ = split_by_presence(found, copies)
         return find_unchanged(present, self._options[0], copies)
 
@@ -245,16 +215,16 @@ class FinishedOrders:
         return replace(result, files=tuple(moved))
 
 
-def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> list[Result]:
-    """Return the results of finished orders; none if they are invalid or have other options."""
+def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> Result | None:
+    """Return a finished order's result, or None if it is invalid or has other options."""
     try:
         content = place.read(name, MOST_ORDER_BYTES + 1) if _NAME.fullmatch(name) else None
         if content is None:
-            return []
-        read, files, results = finished_results(parse_json(content, name, MOST_ORDER_BYTES), name)
+            return None
+        read, files, result = finished_result(parse_json(content, name, MOST_ORDER_BYTES), name)
     except KsegError:
-        return []
+        return None
     if options is None:
-        return results
+        return result
     is_alike = (read, files) == options and read.has_milliseconds == options[0].has_milliseconds
-    return results if is_alike and has_room(options[0].decode, read.decode) else []
+    return result if is_alike and has_room(options[0].decode, read.decode) else None

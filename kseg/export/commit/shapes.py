@@ -313,7 +313,7 @@ _UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, 
 TASK_RESULT = members(
     {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
 )
-FINISHED = members({"read": anything, "files": anything, "results": list_of(_UNNAMED_RESULT)})
+FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
 MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
     {"run": text, "generation": number(0, 99_999_999)},

@@ -99,6 +99,12 @@ class Manifest:
 
     def require_options(self, read: ReadOptions, files: FileOptions, where: str) -> None:
         """Raise UsageError if an export has other options."""
+        if self.read.unwrap != read.unwrap:
+            made = "no --unwrap" if self.read.unwrap is None else self.read.unwrap.options
+            raise UsageError(
+                f"the table was made with {made}; specify the same, choose another destination, or specify --overwrite",
+                where,
+            )
         own, given = (",".join(each.partition_by) or "none" for each in (self.files, files))
         if own != given:
             raise UsageError(

@@ -46,13 +46,6 @@ class TableCommits:
         if overwrite:
             return Manifest(number, read, files)
         found = self._log.progress()
-        if found.read.unwrap != read.unwrap:
-            given = "no --unwrap" if found.read.unwrap is None else found.read.unwrap.options
-            raise UsageError(
-                f"the table was made with {given}; specify the same, choose another destination, or"
-                " specify --overwrite",
-                self.place.url,
-            )
         found.require_options(read, files, self.place.url)
         return found
 

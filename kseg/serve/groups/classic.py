@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
-from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.commits import GroupKind
-from kseg.serve.values import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS, GroupError
+from kseg.serve.values import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS, ErrorCode, GroupError
 
 Outcome = TypeVar("Outcome")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
 
@@ -212,6 +213,17 @@ def _microseconds(timestamp: int | None) -> int | None:
 # --- exports ----------------------------------------------------------------------------------------------------------
 
 
+def _parquet(destination: Path) -> pa.Table:
+    try:
+        return pq.read_table(destination)
+    except pa.ArrowInvalid:  # without a value in any folder, pyarrow needs the types of the fields
+        file = next(destination.rglob("*.parquet")).relative_to(destination)
+        types = {"partition": pa.int32(), "bucket": pa.int32()}
+        names = [folder.partition("=")[0] for folder in file.parts[:-1]]
+        schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+        return pq.read_table(destination, partitioning=ds.partitioning(schema, flavor="hive"))
+
+
 def _delta(destination: Path) -> pa.Table:
     from deltalake import DeltaTable
 
@@ -227,7 +239,7 @@ def _iceberg(destination: Path) -> pa.Table:
 
 
 TABLES: dict[str, Callable[[Path], pa.Table]] = {
-    "parquet": pq.read_table,
+    "parquet": _parquet,
     "delta": _delta,
     "iceberg": _iceberg,
 }

@@ -1,4 +1,4 @@
-"""Where Spark finds kseg's data source by itself."""
+"""The package in which Spark looks for kseg's data source."""
 
 from kseg.spark.data_source import KsegSource as DefaultSource
 

@@ -325,4 +325,4 @@ TOUCHED: Mapping[str, Callable[[MetadataReplay, Fields], Sequence[Thing]]] = Map
         "RemoveDelegationTokenRecord": _token,
     }
 )
-"""What a record is about, as the state has it; of each type of record that changes what people ask for."""
+"""The key in the state of the object that a record changes, by type of record."""

@@ -35,7 +35,7 @@ Thing: TypeAlias = (
     | ScramUser
     | DelegationToken
 )
-"""What metadata have, of which each is the same thing before and after a change."""
+"""Kinds of objects in the metadata, which keep their identity through changes."""
 KINDS: Mapping[type, str] = MappingProxyType(
     {
         Feature: "feature",

@@ -23,10 +23,10 @@ class Checkpoint(NamedTuple):
     end_offset: int
     name: str
     last_timestamp: int
-    """Of the last record that it contains."""
+    """Time of the last record that it contains."""
     records: tuple[Record, ...]
     control: tuple[Record, ...]
-    """Of the quorum, between header and footer."""
+    """Records of the quorum, between header and footer."""
 
 
 def checkpoint_files(partition: PartitionLog) -> list[tuple[int, Path]]:

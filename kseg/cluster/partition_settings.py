@@ -200,7 +200,7 @@ def _sources_text(found: Counter[str]) -> str:
 
 
 _SAME_AS_TOTAL = -2
-"""Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
+"""A value of `local.retention.ms` and `local.retention.bytes`: the limit of the whole log applies."""
 
 
 class TopicRetention:

@@ -35,7 +35,7 @@ class CopyStatus(StrEnum):
     FUTURE = "future"
     """Being moved to another disk of its broker, which uses the old directory until then."""
     STALE = "stale"
-    """Of a topic of this name that was deleted, or created again since."""
+    """Belongs to a deleted topic, whose name may be in use again."""
     STRAY = "stray"
     """Set aside by its broker, which no longer has this replica by the metadata."""
     DELETED = "deleted"

@@ -271,7 +271,7 @@ class Rules(NamedTuple):
     version_word: str
     """The name of the value's version in the JSON."""
     checks_versions: bool
-    """Whether an unknown value version is an error; before 4.1 it is read as the newest."""
+    """True if an unknown value version is an error; before 4.1 it is read as the newest."""
 
 
 def coordinator_decoder(messages: Messages, release: Release, version_word: str = "version") -> Decoder:

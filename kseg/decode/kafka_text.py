@@ -38,10 +38,10 @@ class GroupTexts(NamedTuple):
     offset_with_metadata: str
     group_key: str
     is_group_json: bool
-    """Whether a group's value is JSON; in earlier releases, colons separate its parts."""
+    """True if a group's value is JSON; in earlier releases, colons separate its parts."""
     escapes_json: bool
     shows_tombstones: bool
-    """Whether a record without value is `<DELETE>`; earlier releases print neither part."""
+    """True if a record without value is `<DELETE>`; earlier releases print neither part."""
 
 
 _OLDEST = GroupTexts(
@@ -69,7 +69,7 @@ GROUP_TEXTS: Since[GroupTexts] = (
     ((2, 4, 1), _NEWEST),
 )
 CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
-"""Whether hexadecimal output works: 0.9.0.1 and 0.10.0 fail, since their format doesn't accept the number."""
+"""True if hexadecimal output works: 0.9.0.1 and 0.10.0 fail, since their format doesn't accept the number."""
 NAMES_UNKNOWN_KEYS: Since[bool] = (((0, 9), False), ((3, 4, 1), True))
 
 
@@ -347,7 +347,7 @@ class TransactionTexts(NamedTuple):
     key: str
     partitions: str
     shows_tombstones: bool
-    """Whether a record without value is `<DELETE>`; earlier releases exit at it."""
+    """True if a record without value is `<DELETE>`; earlier releases exit at it."""
     names_unknown_keys: bool
 
 

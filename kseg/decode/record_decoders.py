@@ -36,7 +36,7 @@ class Texts(NamedTuple):
     key_error: str | None = None
     value_error: str | None = None
     has_failed: bool = False
-    """Whether Kafka's tool would fail here too, or show a placeholder for unknown values."""
+    """True if Kafka's tool fails here too, or shows a placeholder for unknown values."""
     newer: str | None = None
     """The parts of the value that aren't shown because they are newer than kseg knows."""
 

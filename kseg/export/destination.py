@@ -34,9 +34,9 @@ class Destination(Protocol):
 
     url: str
     renames: bool
-    """Whether files are written under temporary names and renamed."""
+    """True if files are written under temporary names and renamed."""
     claims_safely: bool
-    """Whether exactly one of two concurrent claims of a name succeeds; known after the first claim."""
+    """True if exactly one of two concurrent claims of a name succeeds; known after the first claim."""
 
     @property
     def identity(self) -> Identity | None:

@@ -122,7 +122,7 @@ def redact_log(log: LogFile, target: Path, records: Redacted, noise: Noise) -> t
 
 
 Piece = tuple[int, bytes | int]
-"""Where bytes of a log stood, and what takes their place; a number: so many zeros."""
+"""The position of bytes in a log, and their replacement; a number stands for that many zeros."""
 
 
 class _Rewriter:

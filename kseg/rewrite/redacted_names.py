@@ -44,9 +44,9 @@ KAFKAS_TOPICS = frozenset(
 _HOMES = MappingProxyType({NameKind.GROUP: OFFSETS_TOPIC, NameKind.TRANSACTIONAL_ID: TRANSACTIONS_TOPIC})
 """Names whose hash chooses a partition, and of which topic."""
 _SIGNS = re.compile(r"([./:*@,= ]+)")
-"""What gives addresses, topics and principals their form: it stays where it is."""
+"""Separators in addresses, topics and principals, which stay in place."""
 _MOST_STEPS = 1 << 14
-"""Names that are tried for one that may take another's place: one in some thousands does for any."""
+"""Limit of tried names for a replacement. On average, one in some thousands of names fits."""
 EXTENSIONS = frozenset(
     (
         *("bak", "conf", "csv", "gz", "hprof", "json", "log", "lock", "out", "properties", "sh", "sql", "tar", "tmp"),

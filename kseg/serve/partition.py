@@ -278,7 +278,7 @@ class _Place(NamedTuple):
     base_offset: int
     position: int
     is_after_an_answer: bool = False
-    """Whether the place is the end of an answer, so that its client reads sequentially."""
+    """True if an earlier answer ended here, so the client reads sequentially."""
 
 
 class ServedPartition:

@@ -80,7 +80,7 @@ class HeldLog(NamedTuple):
     first: int
     end: int
     is_cleared: bool
-    """Whether records up to its end were deleted, so that none reaches it."""
+    """True if its last records were deleted, so no record reaches its end."""
 
     @classmethod
     def of(cls, copies: Sequence[PartitionCopy], isolation: Isolation, first: int) -> "HeldLog":

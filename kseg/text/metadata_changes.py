@@ -71,7 +71,7 @@ _COLUMNS: Mapping[type, Sequence[Column[Any]]] = MappingProxyType(
         DelegationToken: TOKENS.columns,
     }
 )
-"""What `kseg metadata` shows of each kind; log directories of a partition by their ids."""
+"""The fields that `kseg metadata` shows of each kind; log directories of a partition by their ids."""
 _NOT_COMPARED = (
     fields.TOPIC,
     fields.TOPIC_ID,
@@ -102,7 +102,7 @@ _COMPARED: Mapping[type, tuple[Column[Any], ...]] = MappingProxyType(
         Topic: _TOPIC_COLUMNS,
     }
 )
-"""What of each kind can change."""
+"""The fields of each kind that can change."""
 _LABELS: Mapping[str, str] = MappingProxyType(
     {"isr": "ISR", "eligibleLeaderReplicas": "ELR", "lastKnownElr": "last known ELR"}
 )
@@ -291,7 +291,7 @@ SUMMARY: Section[MetadataChanges] = Section(
         Column(fields.UNCOMMITTED, "UNCOMMITTED", lambda row: row.uncommitted),
     ),
 )
-"""What was looked through for the changes, only in JSON."""
+"""The files that were searched for changes, only in JSON."""
 
 
 def summary(changes: MetadataChanges, from_ms: int | None, zone: tzinfo) -> str:

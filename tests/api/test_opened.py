@@ -1,4 +1,4 @@
-"""What `kseg.open` opens, what it shows of itself, and what the commands find out, as values."""
+"""Values of `kseg.open`: the same facts that the commands print."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""What kseg says of disks with the faults of measured rows agrees with what the starts on them did. No broker runs."""
+"""Statements of kseg about damaged disks agree with recorded starts of brokers on them. No broker runs."""
 
 import re
 import shutil
@@ -69,11 +69,11 @@ ENDS = {
     LOSES: ("loses", "unserved", "serves-wrong", "leaderless"),
     WRONG: ("serves-wrong", "loses", "unserved"),
 }
-"""How a start ends, and what the sentence may say then: between two of them it may be the reader who decides."""
+"""Ends of a start, each with the verbs that a sentence may use for it."""
 OWN_WORDS = (
     r"; (?:\d+ more findings? would stop|when it does|(?:up to .*|records) of .* were lost|the cluster abandoned)"
 )
-"""What the sentence adds to a broker's words."""
+"""Words that the sentence adds to those of a broker."""
 OTHERWISE = {
     ("log directory", "with an unformatted second log directory"): "kseg refuses that directory: it has no partition",
     ("last metadata .log", "another's"): "the log is in order, but for what the broker writes next",
@@ -148,7 +148,7 @@ def test_verdict_and_sentence_follow_the_start(command: str, first: int, disks: 
 
 
 def is_forecast(row: Row, said: Answer) -> bool:
-    """Whether the sentence says what the start did: how it ended, with which words, and no fewer records lost."""
+    """Return True if the sentence agrees with the start: its end, its words, at least its lost records."""
     if said.start not in ENDS.get(row["class"], ("well",)):
         return False
     match = re.search(r"(?:loses|keeps) up to (\d+) records?", said.sentence)
@@ -160,7 +160,7 @@ def is_forecast(row: Row, said: Answer) -> bool:
 
 
 def is_logged(sentence: str, log: Iterable[str]) -> bool:
-    """Whether a line of a log has the words of a sentence, whatever stands where names are."""
+    """Return True if a line of a log has the words of a sentence, with any names."""
     words = re.split(OWN_WORDS, sentence.partition("doesn't start: ")[2])[0].rstrip(".")
     words = re.sub(r" \d+ of \d+ nodes starts? well$", "", words)
     parts = [part.strip(" :") for part in re.split(r"…|disk(?:-second)?[^\s,\]]*|[a-z]+-\d\d-0", words)]

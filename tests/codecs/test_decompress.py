@@ -162,7 +162,7 @@ def test_lz4_blocks_that_depend_on_each_other_are_refused_as_kafka_does() -> Non
 
 
 V0_WRONG_CHECKSUM = 0x1A
-"""What Kafka's writers of v0 give as the header checksum of the descriptor 60 40. Source: docs/reference/formats.md."""
+"""The header checksum that Kafka's writers of v0 store for the descriptor 60 40. Source: docs/reference/formats.md."""
 
 
 def with_checksum(frame: bytes, checksum: int) -> bytes:
@@ -382,7 +382,7 @@ def one_row(content: bytes) -> "Rows":
 
 
 def same_as_library(kernel: "Kernel", content: bytes, magic: int, frame: bytes, codec: Codec = LZ4) -> bool:
-    """Whether the kernel leaves a frame to the library, or gives what the library gives without a failure."""
+    """Return True if the kernel leaves a frame to the library, or returns the same bytes."""
     own, (end, left) = decompress_file(kernel, content)
     if left:
         [(row, left_codec, left_magic, start, stop)] = left

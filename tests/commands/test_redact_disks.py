@@ -86,7 +86,7 @@ OTHERS = frozenset((*OF_SIZES, *OF_PLACES, *OF_NAMES))
 
 
 def describe_disk(directory: Path, command: str) -> Counter[str]:
-    """What a command says of a disk, but for `OTHERS`."""
+    """Return the output of a command about a disk, without `OTHERS`."""
 
     def keep(value: Any) -> Any:
         if isinstance(value, list):

@@ -99,7 +99,7 @@ def test_build_takes_no_endless_line(form: str, tmp_path: Path) -> None:
 
 
 def avro(tmp_path: Path, schema: object, data: bytes) -> Decoded | str:
-    """What a schema makes of a value; or why it is refused."""
+    """Return the value that a schema decodes, or the reason for refusing it."""
     path = tmp_path / "schema.avsc"
     path.write_text(schema if isinstance(schema, str) else json.dumps(schema))
     try:
@@ -219,7 +219,7 @@ def proto(name: str, *messages: DescriptorProto, imports: Sequence[str] = ()) ->
 
 
 def protobuf(tmp_path: Path, files: list[FileDescriptorProto], name: str, data: bytes) -> Decoded | str:
-    """What a descriptor set makes of a message; or why it is refused."""
+    """Return the message that a descriptor set decodes, or the reason for refusing it."""
     path = tmp_path / "set"
     path.write_bytes(FileDescriptorSet(file=files).SerializeToString())
     try:

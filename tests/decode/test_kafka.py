@@ -73,7 +73,7 @@ class Kafka:
         self._stdin, self._stdout = process.stdin, process.stdout
 
     def write(self, kind: Kind, value: Fields, frame: str = "bare") -> tuple[bytes, str]:
-        """What Kafka writes of a message, and its JSON."""
+        """Return the bytes and the JSON that Kafka writes for a message."""
         text = json.dumps(json_value(kind.message, kind.version, value), ensure_ascii=True)
         self._stdin.write(f"{frame} {kind.package}.{kind.message.name} {kind.version} {text}\n")
         self._stdin.flush()

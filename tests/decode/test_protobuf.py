@@ -181,7 +181,7 @@ def test_a_source_file_that_becomes_too_large_is_the_reason(tmp_path: Path, monk
 
 
 def test_the_reason_is_the_compilers_and_the_same_each_time(tmp_path: Path) -> None:
-    """Where a file has no `syntax`, protoc logs a warning with the time before it says what is wrong."""
+    """protoc also logs a warning, with the time, for a file without `syntax`; the reason leaves it out."""
     registry = SchemasTopic(source_topic(tmp_path, "message Order { nonsense }"))
     found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())
     assert found.reason == (

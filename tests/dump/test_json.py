@@ -46,7 +46,7 @@ Object = dict[str, Any]
 
 
 class Dumped(NamedTuple):
-    """What a dump printed as objects, and its whole run."""
+    """Return the objects that a dump printed, and its run."""
 
     objects: list[Object]
     ran: run.Run

@@ -28,7 +28,7 @@ def dump(directory: Path, *options: str) -> run.Run:
 
 
 def run_script(script: bytes, directory: Path, shell: str = "sh", options: Sequence[str] = ()) -> list[Sent]:
-    """What kcat sends when a shell runs a script."""
+    """Return the records that kcat sends when a shell runs a script."""
     programs = directory / "programs"
     programs.mkdir(exist_ok=True)
     kcat = programs / "kcat"

@@ -180,7 +180,7 @@ def test_more_partitions_than_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
-    """Of one partition nothing is wanted before the other is over."""
+    """The first selected record of one partition comes after the end of the other."""
     write(tmp_path / "logs/t-0", *([time] * 100 for time in range(300)), value=bytes(1000))
     write(tmp_path / "logs/t-1", *([time] * 100 for time in range(1000, 1300)), value=bytes(1000))
     tracemalloc.start()

@@ -53,7 +53,7 @@ def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen
 
 @for_each("partition", some(PARTITIONS, 3))
 def test_each_golden_partition_gives_what_a_filter_takes(partition: str) -> None:
-    """What hypothesis draws from all of them may leave some out; these options are asked of each third, or of all."""
+    """Drawn examples may lack some options; here each of them is used with a third of the partitions, or with all."""
     records = records_of(partition) or [NOTHING]
     middle = records[len(records) // 2]
     for options in ([from_offset(middle, 0)], [from_time(middle, 0), to_offset(records[-1], 0)], [key(middle, 0)]):

@@ -1,4 +1,4 @@
-"""Which tests reach which fault: each fault's place tells it once, in a copy of the tree whose whole suite is run."""
+"""The tests that reach each fault, recorded by probes in a copy of the tree whose tests all run once."""
 
 import ast
 import json
@@ -26,7 +26,7 @@ def hit(fault):
         except OSError:
             pass
 """
-"""What the probes call, once its FOLDER is known: notes which test has reached a fault, if it can."""
+"""Source of the function that probes call when FOLDER is filled in: it records the test that reached a fault."""
 _PROBE = f"__import__('kseg.{PROBES}', fromlist=['hit']).hit({{name!r}})"
 _BODIES = ("body", "orelse", "finalbody")
 

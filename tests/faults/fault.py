@@ -25,7 +25,7 @@ class Fault:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the kernel has to be compiled for it."""
+        """Return True if the kernel has to be compiled for it."""
         return self.path.endswith((".pyx", ".pxi"))
 
     def locate(self, source: str) -> tuple[int, tuple[str, ...]]:
@@ -61,7 +61,7 @@ class Fault:
         return fitting[0] if len(fitting) == 1 else None
 
     def fits(self, root: Path) -> bool:
-        """Whether it fits the code."""
+        """Return True if it applies to the code."""
         try:
             self.locate((root / self.path).read_text(encoding="utf-8"))
         except (FileNotFoundError, StaleFaultError):

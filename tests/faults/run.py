@@ -24,15 +24,15 @@ RESULTS = BUILD / "results.json"
 LEAST_PER_PACKAGE = 3
 AT_ONCE = 2
 FIRST_WEIGHT = 400
-"""Of the first tests that are run together. A test weighs its seconds times the faults that reach it: what many reach
-is about none of them.
+"""Total weight of the tests in the first run. A test weighs its seconds times the faults that reach it: a test that
+many faults reach is specific to none of them.
 """
 KERNEL_FIRST = ("kernel", "corpus")
 """Words in the paths of the test files that are likeliest to catch a fault of the compiled kernel."""
 
 
 class Verdict(NamedTuple):
-    """What became of a fault. covering: how many tests reach it. caught_by: the test that failed; None if none did."""
+    """The outcome of a fault. covering: number of tests that reach it. caught_by: the test that failed, or None."""
 
     covering: int
     caught_by: str | None = None

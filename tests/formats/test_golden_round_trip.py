@@ -1,4 +1,4 @@
-"""What Kafka wrote is read and built again, byte for byte: every golden file of each type."""
+"""Every golden file is read and built again with the same bytes."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

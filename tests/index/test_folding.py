@@ -1,4 +1,4 @@
-"""What goes through a log by folds concludes what reading every header by itself would."""
+"""Folds over a log give the same results as reading each header."""
 
 import random
 from pathlib import Path

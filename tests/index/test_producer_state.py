@@ -1,4 +1,4 @@
-"""What a log says of its producers, against the snapshots that brokers took."""
+"""The producer state that a log leads to, compared with brokers' snapshots."""
 
 from kseg.cluster.cluster import Cluster
 from kseg.index.producers import ProducerSnapshot, ProducerStates

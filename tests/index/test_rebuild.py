@@ -52,7 +52,7 @@ def headers(path: Path) -> list[BatchHeader]:
 
 
 def relation(path: Path) -> str:
-    """How a broker's offset and time index relate to those rebuilt."""
+    """Compare a broker's offset and time index with the rebuilt ones."""
     offsets, times = (
         written_entries(path.with_suffix(".index"), OffsetIndex),
         written_entries(path.with_suffix(".timeindex"), TimeIndex),
@@ -71,7 +71,7 @@ def relation(path: Path) -> str:
 
 
 def names_largest_times(path: Path) -> bool:
-    """Whether each time is the largest so far, and its offset in the batch with it."""
+    """Return True if each time is the largest so far, and its offset is in the batch with this time."""
     batches = headers(path)
     with TimeIndex(path.with_suffix(".timeindex")) as index:
         for entry in index.entries():
@@ -83,7 +83,7 @@ def names_largest_times(path: Path) -> bool:
 
 
 def names_ends_of_appends(path: Path) -> bool:
-    """Whether each entry's position is a batch's, and its offset the end of that batch or of a later one."""
+    """Return True if each entry has the position of a batch, and the last offset of this batch or of a later one."""
     batches = {batch.position: batch for batch in headers(path)}
     ends = {batch.last_offset for batch in batches.values()}
     with OffsetIndex(path.with_suffix(".index")) as index:

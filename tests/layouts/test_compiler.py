@@ -25,7 +25,7 @@ RECORDS = {
 
 
 def print_record(kernel: "Kernel", template: str, record: str = "key and value") -> str:
-    """What a template prints for a record of a v2 batch."""
+    """Return the text that a template prints for a record of a v2 batch."""
     content = batch(HEADER, [RECORDS[record]])
     return render(kernel, program_of(None, template), content, scan_rows(kernel, content)).text.decode()
 

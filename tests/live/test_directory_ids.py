@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 TOPIC, PARTITIONS = "orders", 6
 RELEASES = ("4.3.1", "4.4.0")
 CHANGED = ([True], [False, True], [True, True])
-"""Whether the id is changed, for each log directory."""
+"""True for each log directory whose id is changed."""
 
 
 def make_topic(port: int) -> None:

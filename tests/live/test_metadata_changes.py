@@ -39,9 +39,9 @@ OF_THE_CLUSTER = {
 }  # fmt: skip
 """Changes that a cluster makes by itself."""
 BY_LEADERS = {"leader", "leaderEpoch", "isr", "eligibleLeaderReplicas", "lastKnownElr", "directories"}
-"""What leaders and controllers change of a partition by themselves."""
+"""Fields of a partition that leaders and controllers change on their own."""
 BY_REASSIGNMENT = {"replicas", "addingReplicas", "removingReplicas"}
-"""What the end of a reassignment changes as well."""
+"""Fields that also change at the end of a reassignment."""
 
 
 class Asked(NamedTuple):
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
         return cls(int(before), int(after), kind, action, resource, name, json.loads(values))
 
     def is_told_by(self, change: dict[str, Any]) -> bool:
-        """Whether a change is the one that was asked for, with these values, at that time."""
+        """Return True if a change is the requested one, with these values and this time."""
         same = (self.kind, self.action, self.resource, self.name or None)
         if (change["kind"], change["action"], change["resource"], change["name"]) != same:
             return False
@@ -99,7 +99,7 @@ def list_changes(cluster: Cluster, node: int) -> list[dict[str, Any]]:
 
 
 def is_of_the_cluster(change: dict[str, Any], first_broker: int) -> bool:
-    """Whether nobody asked for a change. Features and their settings are there before the first broker is."""
+    """Return True if the cluster made a change on its own. Features are set before the first broker exists."""
     if (change["kind"], change["action"]) in OF_THE_CLUSTER or change["offset"] < first_broker:
         return True
     names = {*(change["old"] or {})}

@@ -1,4 +1,4 @@
-"""What real clients and a real broker of 4.3.1 said to each other: each frame is read, to its last byte."""
+"""Conversations of real clients with a broker of 4.3.1: each frame is read to its last byte."""
 
 import io
 from collections import defaultdict

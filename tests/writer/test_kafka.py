@@ -1,4 +1,4 @@
-"""What kseg builds is what Kafka's own classes of 4.3.1 build, and they read it."""
+"""kseg builds the same bytes as Kafka's classes of 4.3.1, and these read them."""
 
 import struct
 import subprocess
@@ -32,7 +32,7 @@ class Kafka:
         self.stdout: IO[bytes] = process.stdout
 
     def build_and_read(self, case: Case, raw: bytes) -> tuple[bytes, list[Appended]]:
-        """What Kafka builds of the case, and the records that it reads from some bytes."""
+        """Return the bytes that Kafka builds for the case, and the records that it reads from some bytes."""
         self.stdin.write(request(case) + with_size(raw))
         self.stdin.flush()
         built = self.bytes() or b""

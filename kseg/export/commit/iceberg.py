@@ -68,7 +68,7 @@ _FIRST_PARTITION_FIELD = 1000
 _PARTITION = 3
 """The place of the partition in an entry of pyiceberg."""
 _MOST_OVERTAKEN = 3
-"""How often others may commit while kseg checks whether its own commit succeeded."""
+"""The number of commits by others for which kseg checks whether its own commit succeeded."""
 _MOST_DIGITS = 18
 """The most digits of a commit's number, which may be anybody's: Python rejects thousands of digits."""
 _ASIDE = re.compile(r"\s*\[type=.*\]$")

@@ -88,7 +88,7 @@ def test_an_archive_that_does_not_fit_is_ignored(cache: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "variables", "complaint"),
     [
-        (["--master", "spark://head:7077"], {}, "--prepare-jvm is for exports on this machine"),
+        (["--master", "spark://head:7077"], {}, "--prepare-jvm needs --master local[N]"),
         ([], {"SPARK_HOME": "/opt/spark"}, "unset SPARK_HOME"),
         ([], {"XDG_CACHE_HOME": "/dev/null"}, "Not a directory"),
     ],

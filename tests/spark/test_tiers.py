@@ -34,4 +34,4 @@ def test_spark_exports_what_kseg_exports_of_a_tier(tmp_path: Path) -> None:
 def test_cluster_is_refused_a_tier(tmp_path: Path) -> None:
     ran = kseg(["spark-export", *SOURCE, "out", "--master", "spark://head:7077"], tmp_path)
     assert ran.status == 2
-    assert b"a cluster's executors don't read remote tiers: `kseg salvage BUCKET --to DIR`" in ran.stderr
+    assert b"a cluster's executors can't read remote tiers; run `kseg salvage BUCKET --to DIR`" in ran.stderr

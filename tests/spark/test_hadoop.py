@@ -181,7 +181,7 @@ def test_a_driver_on_the_cluster_that_is_killed_and_run_again(hadoop: Hadoop, st
         os.kill(pid, signal.SIGKILL)
     stdout, stderr = killed.communicate()
     assert (killed.returncode, stdout, stderr.count("\n")) == (3, "", 1)
-    assert "; `yarn logs -applicationId application_" in stderr
+    assert "; read its log with `yarn logs -applicationId application_" in stderr
     assert [name for name in open_destination(f"{hadoop.url}/cluster").names() if name.endswith(".parquet")] == []
     said = finish(start("cluster", *asked))
     assert said.startswith(

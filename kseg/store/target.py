@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from kseg.errors import SwappedError, UsageError
@@ -46,32 +47,71 @@ def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | No
 
     above: identities of the target and of the directories above it; None for one that doesn't exist.
     """
+    inside = _Surroundings(above[0])
     for path in inputs:
-        for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
-            identity = _identity(directory)
+        for directory in () if path is None else inside.directories_read(path):
+            identity = inside.identity(directory)
             if identity is None:
                 continue
             if identity in above:
                 raise UsageError(f"is inside {directory}, which kseg reads; specify a place outside of it", target)
-            if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
+            if inside.target_contains(directory):
                 raise UsageError(f"contains {directory}, which kseg reads; specify another place", target)
 
 
-def _with_parents(path: str | Path) -> tuple[Path, ...]:
+class _Surroundings:
+    """The directories around inputs. Each is examined once, since thousands of inputs may have the same parents."""
+
+    def __init__(self, target: Identity | None) -> None:
+        self._target = target
+        self._apart: set[str] = set()
+        self.identity = cache(_identity)
+        self._real = cache(os.path.realpath)
+        self._is_log_directory = cache(_is_log_directory)
+
+    def directories_read(self, path: str | os.PathLike[str]) -> Iterator[str]:
+        """Yield the directories whose files are used to read a path."""
+        real = self._real_path(os.fspath(path))
+        if os.path.isdir(real):  # noqa: PTH112  faster
+            own = real
+        elif (
+            parse_file_name(Path(real)).kind is not FileKind.UNKNOWN
+            or parse_partition_directory(Path(real).parent) is not None
+        ):
+            own = os.path.dirname(real)  # noqa: PTH120
+        else:
+            return  # other files, such as records for `kseg build`, are read without their neighbours
+        yield own
+        above = os.path.dirname(own)  # noqa: PTH120
+        if self._is_log_directory(above):
+            yield above
+
+    def _real_path(self, path: str) -> str:
+        parent, name = os.path.split(path)
+        if name in ("", ".", "..") or os.path.islink(path):  # noqa: PTH114
+            return os.path.realpath(path)
+        return os.path.join(self._real(parent), name)  # noqa: PTH118
+
+    def target_contains(self, directory: str) -> bool:
+        """Return True if a directory is the target, or below it."""
+        passed = []
+        while self._target is not None and directory not in self._apart:
+            if self.identity(directory) == self._target:
+                return True
+            passed.append(directory)
+            directory = os.path.dirname(directory)  # noqa: PTH120  the root's is itself
+            if directory == passed[-1]:
+                break
+        self._apart.update(passed)
+        return False
+
+
+def _with_parents(path: str) -> tuple[Path, ...]:
     return (Path(path), *Path(path).parents)
 
 
-def _directories_read(path: Path) -> Iterator[Path]:
-    """Yield the directories whose files are used to read a path."""
-    if path.is_dir():
-        own = path
-    elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
-        own = path.parent
-    else:
-        return  # other files, such as records for `kseg build`, are read without their neighbours
-    yield own
-    if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
-        yield own.parent
+def _is_log_directory(path: str) -> bool:
+    return any(os.path.exists(os.path.join(path, name)) for name in _OF_A_LOG_DIRECTORY)  # noqa: PTH110, PTH118
 
 
 def _identity(path: str | Path) -> Identity | None:

@@ -15,7 +15,7 @@ from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.planning import Export
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
-from kseg.export.results import Result, Tally, find_explained
+from kseg.export.results import Result, Tally, find_explained, row_counts
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.system.placed_path import StrPath, within
 
@@ -26,10 +26,14 @@ MOST_LISTINGS = 10
 
 
 class RunResults(NamedTuple):
-    """The results of earlier runs that stay, and those of this run."""
+    """The results of earlier runs that stay, and those of this run.
+
+    rows: the rows of each file with any of these results, including those of results that were dropped since.
+    """
 
     kept: list[Result]
     new: list[Result]
+    rows: dict[str, int]
 
 
 class Reading(NamedTuple):
@@ -45,7 +49,7 @@ class Reading(NamedTuple):
 def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
     """Return the kept results of earlier runs, and new ones; logs that changed meanwhile are listed and read again."""
     reading = reading._replace(job=reading.job._replace(read=plan.read))
-    export, outcome = reading.export, RunResults(list(plan.kept), [])
+    export, outcome = reading.export, RunResults(list(plan.kept), [], row_counts(plan.kept))
     copies, orders = plan.copies, plan.orders
     for _ in range(MOST_LISTINGS):
         outcome = _results_of_listing(copies, orders, outcome, reading)
@@ -55,7 +59,7 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
         new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
         listed = _list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new], plan.copies)
         _require_changed(copies, listed.copies, changed)
-        outcome = RunResults(outcome.kept, [*new, *listed.missed])
+        outcome = outcome._replace(new=[*new, *listed.missed])
         copies = listed.copies
         orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
     raise KsegError("the logs change faster than kseg can read them; run the command again", export.destination)
@@ -68,13 +72,14 @@ def _results_of_listing(
 
     A copy whose offsets turn out not to rise is read again as a whole, as far as it still exists.
     """
-    export, (kept, new) = reading.export, outcome
+    export, (kept, new, rows) = reading.export, outcome
     for copy in range(max(map(len, copies.values()), default=0)):
         if copy:
             orders = plan_orders(
                 copies, export.selection, export.splitting(), _known_parts(copies, [*kept, *new], copy), copy
             )
         found = _execute(orders, reading)
+        rows = {**rows, **row_counts(found)}
         disordered = disordered_keys(found)
         if disordered:
             again = {key: copies[key] for key in disordered}
@@ -83,10 +88,12 @@ def _results_of_listing(
             found = [result for result in found if (result.topic, result.partition) not in disordered]
             splitting = replace(export.splitting(), disordered=disordered)
             orders = plan_orders(again, export.selection, splitting, _known_parts(copies, [*kept, *new], copy), copy)
-            found += _execute(orders, reading)
+            read_again = _execute(orders, reading)
+            rows = {**rows, **row_counts(read_again)}
+            found += read_again
         joined = joined_at_seams([*kept, *new, *found])
         kept, new = joined[: len(kept)], joined[len(kept) :]
-    return RunResults(kept, new)
+    return RunResults(kept, new, rows)
 
 
 def _known_parts(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:

@@ -46,7 +46,14 @@ def export_into(commits: Commits, export: Export, execute: Execute, progress: Pr
             if run is None:  # another run has committed since the plan was made
                 continue
             files = export.files if export.read.unwrap is None else export.files.for_staging()
-            job = Job(run.id, commits.place.url, plan.read, files, commits.place.identity)
+            job = Job(
+                run.id,
+                commits.place.url,
+                plan.read,
+                files,
+                commits.place.identity,
+                shares_files=not export.files.format.has_log and "partition" not in files.folder_columns,
+            )
             outcome = _read_and_commit(commits, run, plan, Reading(export, job, execute, progress, start))
         return _check(outcome, export)
     raise OvertakenError(commits.place.url)
@@ -90,10 +97,10 @@ def _join_files(plan: ExportPlan, results: RunResults, reading: Reading, place: 
     """Return the results to commit, in their final files; with a table's own log, small files are joined later."""
     if plan.previous.read.unwrap is not None:
         return read_changes(plan, results.kept, results.new, place)
-    kept, new = [*plan.absent, *results.kept], [result for result in results.new if result.says_something]
+    given = Joined([*plan.absent, *results.kept], [result for result in results.new if result.says_something])
     if reading.export.files.format.has_log:
-        return Joined(kept, new)
-    return join_files(kept, new, plan.previous, reading.job, place, merges=reading.export.merge_files)
+        return given
+    return join_files(given, plan.previous, results.rows, reading.job, place, merges=reading.export.merge_files)
 
 
 def _report(
@@ -143,7 +150,7 @@ def _after_others(
     orders = tuple(order for order in again.orders if (order.topic, order.partition) in touched)
     copies = {key: known for key, known in again.copies.items() if key in touched}
     more = read_plan(replace(again, orders=orders, kept=tuple(theirs), copies=copies), reading)
-    return again, RunResults([*kept, *more.kept], [*new, *more.new])
+    return again, RunResults([*kept, *more.kept], [*new, *more.new], {**results.rows, **more.rows})
 
 
 def _split(results: Iterable[Result], keys: frozenset[Key]) -> tuple[list[Result], list[Result]]:

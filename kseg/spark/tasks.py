@@ -16,7 +16,7 @@ from kseg import errors, kernel
 from kseg.cluster.copies import Copies
 from kseg.errors import ClusterError, DamagedError, KsegError, SwappedError, UsageError
 from kseg.export.commit.manifest import MOST_BYTES, results_of_tasks
-from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.order import Job, bundles_for, execute_bundle
 from kseg.export.commit.runs import JOBS
 from kseg.export.commit.shapes import parse_json
 from kseg.export.destination import open_destination
@@ -69,8 +69,8 @@ class Round(NamedTuple):
         members: dict[str, Any] = parse_json(content, self._name("orders"), MOST_BYTES)
         job = Job.from_json(members["job"])
         for task in tasks:
-            for order in map(WorkOrder.from_json, members["tasks"][task]):
-                yield execute_order(order, job, place)
+            for bundle in bundles_for(job, map(WorkOrder.from_json, members["tasks"][task])):
+                yield from execute_bundle(bundle, job, place)
 
     def write_results(self, results: Iterable[Result]) -> None:
         """Write the results for the calling program."""

@@ -4,13 +4,13 @@ import io
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, OpenError
-from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.order import Job, execute_bundle
 from kseg.export.commit.parquet import ParquetCommits
 from kseg.export.commit.protocol import Commits
 from kseg.export.commit.runs import RUNS
@@ -61,6 +61,7 @@ class ExporterStore(Protocol):
     """A store of exporters."""
 
     exporters: list["Exporter"]
+    shares_files: bool
 
     def commits(self, exporter: "Exporter") -> Commits:
         """Return the commits as an exporter sees them: each operation waits for permission."""
@@ -70,12 +71,13 @@ class ExporterStore(Protocol):
 class Store:
     """Files in memory, and their history.
 
-    exporters: all so far; owners: by ids of runs; claims: the exported content of each claim of a number, in order;
-    faults: forbidden deletions.
+    shares_files: whether all orders of a run share files. exporters: all so far; owners: by ids of runs; claims: the
+    exported content of each claim of a number, in order; faults: forbidden deletions.
     """
 
     renames: bool
     claims_safely: bool
+    shares_files: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
     exporters: list["Exporter"] = field(default_factory=list)
     owners: dict[str, "Exporter"] = field(default_factory=dict)
@@ -84,8 +86,13 @@ class Store:
 
     def copy(self) -> "Store":
         """Return a store with the same past, after all exporters have ended."""
-        return Store(
-            self.renames, self.claims_safely, dict(self.files), [*self.exporters], dict(self.owners), [*self.claims]
+        return replace(
+            self,
+            files=dict(self.files),
+            exporters=[*self.exporters],
+            owners=dict(self.owners),
+            claims=[*self.claims],
+            faults=[],
         )
 
     def rows(self, file: ExportedFile) -> list[tuple[int, bytes]]:
@@ -281,7 +288,8 @@ class Exporter(Processes):
         place = commits.place
 
         def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
-            return (execute_order(order, job, place) for order in orders)
+            bundles = [tuple(orders)] if self._store.shares_files and orders else [(order,) for order in orders]
+            return (result for bundle in bundles for result in execute_bundle(bundle, job, place))
 
         outcome = "broken"
         try:

@@ -5,6 +5,7 @@ The exporters run kseg's own code; only the destination is a model.
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,33 +43,34 @@ SLOTS = st.integers(0, 2)
 STEPS = ("create", "claim", "rename", "delete", "replace", "read", "names")
 PLACES = {
     "local": (True, True),
+    "local, partitions share files": (True, True, True),
     "object store": (False, True),
     "object store without a put on a condition": (False, False),
 }
 
 
 @pytest.fixture(scope="module")
-def sources() -> Iterator[list[str]]:
-    """Yield partitions of the given topics, each with its own values."""
+def sources() -> Iterator[list[tuple[str, ...]]]:
+    """Yield two partitions of each topic, whose values name the topic."""
     with TemporaryDirectory() as folder:
-        for topic in range(TOPICS):
-            exports.write_log(Path(folder, f"topic{topic}-0"), 0, RECORDS, per_batch=2, value=b"of topic %d" % topic)
-        yield sorted(map(str, Path(folder).iterdir()))
+        for topic, partition in product(range(TOPICS), range(2)):
+            directory = Path(folder, f"topic{topic}-{partition}")
+            exports.write_log(directory, 0, RECORDS, per_batch=2, value=b"of topic %d" % topic)
+        yield [tuple(f"{folder}/topic{topic}-{partition}" for partition in range(2)) for topic in range(TOPICS)]
 
 
 class Histories:
-    """The actions of exporters at one destination, and its invariants."""
+    """The actions of exporters at one destination, and its invariants. Partitions share files if there are several."""
 
-    def __init__(self, sources: list[str], store: Store) -> None:
-        self.sources, self.store = sources, store
+    def __init__(self, sources: list[tuple[str, ...]], store: Store) -> None:
+        self.sources = [own if store.shares_files else own[:1] for own in sources]
+        self.store = store
 
     def come(
         self, topic: int, *, overwrite: bool = False, merge_files: bool = False, is_known: bool = True
     ) -> Exporter:
         """Start an exporter of one topic into the shared folder."""
-        export = Export(
-            (self.sources[topic],), "memory", files=ONE_FOLDER, overwrite=overwrite, merge_files=merge_files
-        )
+        export = Export(self.sources[topic], "memory", files=ONE_FOLDER, overwrite=overwrite, merge_files=merge_files)
         return Exporter(self.store, export, is_known=is_known)
 
     def end(self) -> None:
@@ -115,7 +117,7 @@ class Histories:
         assert set(found) == expected
         assert "_SUCCESS" in self.store.files
         for path, rows in found.items():
-            value = b"of topic %d" % self.sources.index(path)
+            value = b"of topic %d" % next(topic for topic, own in enumerate(self.sources) if path in own)
             assert rows == [(offset, value) for offset in range(RECORDS)]
 
     def check_what_readers_see(self) -> None:
@@ -148,7 +150,7 @@ class Histories:
 class Commits(RuleBasedStateMachine):
     """A machine in which exporters come, do some steps, and crash; at the end all others end, and another one comes."""
 
-    sources: list[str]
+    sources: list[tuple[str, ...]]
     place: str
 
     @initialize()
@@ -199,14 +201,14 @@ class Commits(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
+def test_no_runs_work_is_lost(sources: list[tuple[str, ...]], place: str) -> None:
     machine = type("CommitsHere", (Commits,), {"sources": sources, "place": place})
     run_state_machine_as_test(machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=25))
 
 
 @pytest.mark.parametrize("kind", ["adding", "overwriting", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str) -> None:
+def test_a_run_may_pause_anywhere_while_others_come(sources: list[tuple[str, ...]], place: str, kind: str) -> None:
     """Others come and end; then the run continues or never does, in turn, or each in one test if all are taken.
 
     The turns and the chosen steps differ, so that each way to end occurs at each step somewhere.
@@ -224,7 +226,9 @@ def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: s
 
 @pytest.mark.parametrize("kind", ["adding", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, kind: str) -> None:
+def test_a_run_may_pause_anywhere_while_another_pauses_too(
+    sources: list[tuple[str, ...]], place: str, kind: str
+) -> None:
     """The other run has written its files, or also claimed a number without moving its files: in turn, or both."""
     first = [*PLACES].index(place) + [*OTHERS].index(kind)
     stride = 1 if place == "local" else 3
@@ -239,8 +243,24 @@ def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], p
             histories.end()
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_an_overwriting_run_that_dies_leaves_the_valid_files(sources: list[tuple[str, ...]], place: str) -> None:
+    """Also those whose run failed after its commit, so that its finished orders could be resumed."""
+    histories = Histories(sources, Store(*PLACES[place]))
+    failing = histories.come(1, is_known=False)
+    while not histories.store.claims:
+        failing.go(1)
+    failing.go_to("delete", 1)
+    failing.fail()
+    failing.finish()
+    overwriting = histories.come(1, overwrite=True, is_known=False)
+    overwriting.go_to("replace", 1)  # the result of its order, or of the resumed one
+    overwriting.crash()
+    histories.end()
+
+
 def paused_runs(
-    sources: list[str], place: str, kind: str, stride: int, first: int
+    sources: list[tuple[str, ...]], place: str, kind: str, stride: int, first: int
 ) -> Iterator[tuple[Histories, Exporter]]:
     """Yield runs after an ended one, each paused before another step, or a sample of these."""
     before = Histories(sources, Store(*PLACES[place]))

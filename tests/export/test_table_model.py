@@ -40,6 +40,7 @@ class TableStore:
     """A table on a disk, and its exporters."""
 
     out: Path
+    shares_files: bool = False
     exporters: list[Exporter] = field(default_factory=list)
 
     def commits(self, exporter: Exporter) -> Commits:

@@ -185,10 +185,10 @@ def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
     return None if content is None else Manifest.from_bytes(content, manifest_name(number))
 
 
-def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Result]:
-    """Return the result of a finished order, and its options. Raises KsegError if it is invalid."""
+def finished_results(value: Any, name: str) -> tuple[ReadOptions, FileOptions, list[Result]]:
+    """Return the results of finished orders, and their options. Raises KsegError if they are invalid."""
     require_shape(value, FINISHED, name)
-    return *_options_of(value, name), Result.from_json(value["result"])
+    return *_options_of(value, name), [*map(Result.from_json, value["results"])]
 
 
 def results_of_tasks(value: Any, name: str) -> list[Result]:

@@ -1,7 +1,7 @@
 """Merges of small files and of the manifest's results."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,7 +15,15 @@ from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result, SourceFile, Tally, row_counts
 from kseg.export.settings import OffsetRange
 from kseg.export.undecoded import joined_parts
-from kseg.export.write.parquet import ExportedFiles, Layout, NewFile, new_attempt, schema_of_files, stem_of
+from kseg.export.write.parquet import (
+    ExportedFiles,
+    Layout,
+    NewFile,
+    new_attempt,
+    origin_of_parts,
+    schema_of_files,
+    stem_of,
+)
 
 MOST_TIMES_LARGER = 2
 """The largest size of a joined file, as a multiple of the total size of all smaller ones.
@@ -55,7 +63,7 @@ Joining = tuple[FilePart, ...]
 
 
 class Joined(NamedTuple):
-    """Kept and new results after a merge.
+    """Kept and new results, before or after a merge.
 
     counts: how many files the export would have had, and how many it has. is_changed: whether any file was made.
     changes: what the new results' records say about database rows, if they are unwrapped.
@@ -74,18 +82,19 @@ class Joined(NamedTuple):
 
 
 def join_files(
-    kept: list[Result], new: list[Result], previous: Manifest, job: Job, place: Destination, *, merges: bool
+    given: Joined, previous: Manifest, rows: Mapping[str, int], job: Job, place: Destination, *, merges: bool
 ) -> Joined:
-    """Return the results with their rows in merged files, which become valid at the commit; the accounts stay.
+    """Return the given results with their rows in merged files, which become valid at the commit; the accounts stay.
 
-    previous: the current manifest. merges: whether to join small files; files shared with a removed result are always
-    rewritten. Raises LostError if another run removes files, KsegError if a file can't be read or written.
+    previous: the current manifest. rows: the rows of each file of this run, including those of removed results.
+    merges: whether to join small files; files shared with a removed result are always rewritten. Raises LostError if
+    another run removes files, KsegError if a file can't be read or written.
     """
-    results = [*kept, *new]
+    results = [*given.kept, *given.new]
     files = [list(result.files) for result in results]
     joinings = _plan(
         _parts(results),
-        row_counts(previous.results),
+        {**rows, **row_counts(previous.results)},
         job.files.target_size,
         merges=merges,
     )
@@ -100,8 +109,8 @@ def join_files(
     joined = [replace(result, files=tuple(own)) for result, own in zip(results, files, strict=True)]
     counts = len(row_counts(results)), len(row_counts(joined))
     if not joinings:
-        return Joined(kept, new, counts)
-    return Joined(joined[: len(kept)], joined[len(kept) :], counts, is_changed=True)
+        return given._replace(counts=counts)
+    return Joined(joined[: len(given.kept)], joined[len(given.kept) :], counts, is_changed=True)
 
 
 # --- choice of files --------------------------------------------------------------------------------------------------
@@ -194,8 +203,7 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
     layout = Layout(schema_of_files(job.read, job.files), job.files, _is_sorted(joining))
     topics = sorted({part.topic for part in joining})
     stem = stem_of(topics[0], *(part.partition for part in joining)) if len(topics) == 1 else f"{len(topics)}-topics"
-    origins = {(part.topic, part.partition): part.topic_id for part in joining}
-    origin = {"parts": [{"topic": key[0], "partition": key[1], "topicId": own} for key, own in origins.items()]}
+    origin = origin_of_parts((part.topic, part.partition, part.topic_id) for part in joining)
     file = NewFile(joining[0].file.folder, f"{new_attempt(job.id, number)}-0", stem, origin, layout, place)
     starts = []
     try:

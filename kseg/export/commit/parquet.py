@@ -74,11 +74,13 @@ class ParquetCommits:
             yield None
             return
         try:
-            current = read_manifest(place) if base else None
+            finished = FinishedOrders(place, self._processes, plan.read, plan.previous.files)
+            current = read_manifest(place)  # after the listing of finished orders: it names those that are committed
             if current is not None:
                 _finish(current, place)
-            finished = FinishedOrders(place, self._processes, plan.read, plan.previous.files)
-            yield run._replace(resumed=tuple(finished.take_up(run, plan.kept, plan.copies, plan.orders)))
+            committed = set() if current is None else set(current.attempts())
+            resumed = finished.take_up(run, plan.kept, plan.copies, plan.orders, committed)
+            yield run._replace(resumed=tuple(resumed))
         except BaseException as error:
             has_finished = isinstance(error, Exception) and not isinstance(error, LostError)
             with Uninterrupted(), suppress(KsegError, OSError):

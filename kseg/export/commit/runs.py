@@ -3,7 +3,7 @@
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from uuid import uuid4
 
 from kseg.cluster.copies import Copies
 from kseg.errors import KsegError
-from kseg.export.commit.manifest import FOLDER, Key, finished_result
+from kseg.export.commit.manifest import FOLDER, Key, finished_results
 from kseg.export.commit.shapes import MARKER, parse_json, require_shape
 from kseg.export.commit.sources import find_exported, find_unchanged, split_by_presence
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
-from kseg.export.results import ExportedFile, Result
+from kseg.export.results import Result
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions, has_room
 from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
@@ -133,15 +133,22 @@ def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
 
 _NAME = re.compile(rf"{JOBS}/([0-9a-f]{{8}})/done-[0-9]+-[0-9a-f]{{12}}\.json")
 MOST_ORDER_BYTES = 1 << 24
-"""The most bytes of a finished order's result; larger ones aren't resumed."""
+"""The most bytes of finished orders' results; larger ones aren't resumed."""
 
 
 def write_finished(
-    result: Result, options: tuple[ReadOptions, FileOptions], place: Destination, run_id: str, number: int
+    results: Iterable[Result], options: tuple[ReadOptions, FileOptions], place: Destination, run_id: str, number: int
 ) -> None:
-    """Write the result of a run's order to the destination, after its files; number: the order's."""
+    """Write the results of a run's orders, which share their files, to the destination; number: the first order's.
+
+    The files are complete before. A later run resumes all of these orders, or none.
+    """
     read, files = options
-    members = {"read": read.to_json(), "files": files.to_json(), "result": result.to_json()}
+    members = {
+        "read": read.to_json(),
+        "files": files.to_json(),
+        "results": [result.to_json() for result in results],
+    }
     place.replace(f"{JOBS}/{run_id}/done-{number}-{uuid4().hex[:12]}.json", json.dumps(members).encode())
 
 
@@ -149,27 +156,37 @@ def files_of_finished(run_id: str, place: Destination) -> set[str]:
     """Return the files of a run's finished orders, and of their results."""
     found = set()
     for name in list(place.names(f"{JOBS}/{run_id}")):
-        result = _read(name, None, place)
-        if result is not None:
-            found |= {name, *(file.attempt for file in result.files)}
+        results = _read(name, None, place)
+        if results:
+            found |= {name, *(file.attempt for result in results for file in result.files)}
     return found
 
 
 class FinishedOrders:
-    """Return the completed but uncommitted orders of earlier runs that used the same options."""
+    """The completed orders of earlier runs that used the same options.
+
+    They are listed before the markers: a run without a marker by then is over.
+    """
 
     def __init__(self, place: Destination, processes: Processes, read: ReadOptions, files: FileOptions) -> None:
         self._place = place
         self._options = read, files
-        self._under_way = {each.run_id for each in read_markers(place, processes) if each.is_over is not True}
+        names = [(name, match[1]) for name in place.names(FOLDER) if (match := _NAME.fullmatch(name))]
+        under_way = {each.run_id for each in read_markers(place, processes) if each.is_over is not True}
+        self._names = [name for name, run_id in names if run_id not in under_way]
 
     def take_up(
-        self, run: ExportRun, kept: Iterable[Result], copies: Copies, orders: Iterable[WorkOrder]
+        self,
+        run: ExportRun,
+        kept: Iterable[Result],
+        copies: Copies,
+        orders: Iterable[WorkOrder],
+        committed: Collection[str],
     ) -> list[Result]:
         """Return the results that complete some of a run's orders; their files are renamed to names of the run.
 
-        A result is used if its sources are unchanged, its files are complete, and its offsets are wanted and not in the
-        kept results.
+        A result is used if its sources are unchanged, its files are complete and not yet committed, and its offsets are
+        wanted and not in the kept results. committed: the valid manifest's files, by the names of their attempts.
         """
         wanted, known = defaultdict[Key, set[OffsetRange]](set), defaultdict[Key, Coverage](Coverage)
         for order in orders:
@@ -177,54 +194,67 @@ class FinishedOrders:
         for key, done in find_exported(kept).items():
             known[key] += done.offsets
         taken: list[Result] = []
-        for result in self._valid(copies):
-            key = (result.topic, result.partition)
-            span = OffsetRange(result.tally.first_offset, result.tally.next_offset)
-            is_wanted = any(Coverage((offsets,)).holds(span) for offsets in wanted[key])
-            own = self._move(result, run) if is_wanted and not known[key].meets(span) else None
+        for results in self._valid(copies, committed):
+            spans = [
+                ((each.topic, each.partition), OffsetRange(each.tally.first_offset, each.tally.next_offset))
+                for each in results
+            ]
+            is_wanted = all(
+                any(Coverage((offsets,)).holds(span) for offsets in wanted[key]) and not known[key].meets(span)
+                for key, span in spans
+            )
+            own = self._move(results, run) if is_wanted else None
             if own is not None:
                 write_finished(own, self._options, self._place, run.id, len(taken))  # this run may be interrupted too
-                known[key] += Coverage((span,))
-                taken.append(own)
+                for key, span in spans:
+                    known[key] += Coverage((span,))
+                taken += own
         return taken
 
-    def _valid(self, copies: Copies) -> list[Result]:
-        """Return the results with unchanged sources."""
-        names = [
-            name for name in self._place.names(FOLDER) if (match := _NAME.fullmatch(name)) and self._is_over(match)
+    def _valid(self, copies: Copies, committed: Collection[str]) -> Iterator[list[Result]]:
+        """Yield the results that were written together, if they aren't committed, and the sources of all unchanged."""
+        found = [
+            results
+            for results in (_read(name, self._options, self._place) for name in self._names)
+            if not any(file.attempt in committed for result in results for file in result.files)
         ]
-        found = [result for name in names if (result := _read(name, self._options, self._place)) is not None]
-        present, _ = split_by_presence(found, copies)
-        return find_unchanged(present, self._options[0], copies)
+        present, _ = split_by_presence((result for results in found for result in results), copies)
+        unchanged = find_unchanged(present, self._options[0], copies)
+        valid = {id(result.tally): result for result in unchanged}  # a result that was replaced keeps its tally
+        for results in found:
+            own = [valid[id(result.tally)] for result in results if id(result.tally) in valid]
+            if own and len(own) == len(results):
+                yield own
 
-    def _is_over(self, match: re.Match[str]) -> bool:
-        return match[1] not in self._under_way
-
-    def _move(self, result: Result, run: ExportRun) -> Result | None:
-        """Return the result with its files under the run's names, or None if they are missing or incomplete."""
-        moved: list[ExportedFile] = []
-        for file in result.files:
-            match = ATTEMPT.fullmatch(file.attempt)
-            if match is None or self._place.size(file.attempt) != file.size:
+    def _move(self, results: Iterable[Result], run: ExportRun) -> list[Result] | None:
+        """Return the results with their files under the run's names, or None if they are missing or incomplete."""
+        files = {file.attempt: file for result in results for file in result.files}
+        names: dict[str, str] = {}
+        for name, file in files.items():
+            match = ATTEMPT.fullmatch(name)
+            if match is None or self._place.size(name) != file.size:
                 return None
-            own = f"{file.attempt[: match.start(1)]}{run.id}{file.attempt[match.end(1) :]}"
-            self._place.rename(file.attempt, own)
+            own = f"{name[: match.start(1)]}{run.id}{name[match.end(1) :]}"
+            self._place.rename(name, own)
             if self._place.size(own) != file.size:
                 return None
-            moved.append(file._replace(attempt=own))
-        return replace(result, files=tuple(moved))
+            names[name] = own
+        return [
+            replace(result, files=tuple(file._replace(attempt=names[file.attempt]) for file in result.files))
+            for result in results
+        ]
 
 
-def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> Result | None:
-    """Return a finished order's result, or None if it is invalid or has other options."""
+def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> list[Result]:
+    """Return results of finished orders; none if they are invalid or have other options."""
     try:
         content = place.read(name, MOST_ORDER_BYTES + 1) if _NAME.fullmatch(name) else None
         if content is None:
-            return None
-        read, files, result = finished_result(parse_json(content, name, MOST_ORDER_BYTES), name)
+            return []
+        read, files, results = finished_results(parse_json(content, name, MOST_ORDER_BYTES), name)
     except KsegError:
-        return None
+        return []
     if options is None:
-        return result
+        return results
     is_alike = (read, files) == options and read.has_milliseconds == options[0].has_milliseconds
-    return result if is_alike and has_room(options[0].decode, read.decode) else None
+    return results if is_alike and has_room(options[0].decode, read.decode) else []

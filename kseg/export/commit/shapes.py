@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kseg.errors import KsegError, plural
@@ -174,17 +174,28 @@ def _attempt(value: Any) -> None:
 def _results(value: Any) -> None:
     """Require a list of results. A file belongs to one result, or is shared by several, each with its own rows."""
     list_of(_RESULT)(value)
+    for file in (file for result in value for file in result["files"]):
+        if file["folder"] != file["path"].rpartition("/")[0]:
+            raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
+    _require_whole_files(value, ("path", "attempt"))
+
+
+def _finished_results(value: Any) -> None:
+    """Require a list of results of finished orders, with complete files."""
+    list_of(_UNNAMED_RESULT)(value)
+    _require_whole_files(value, ("attempt",))
+
+
+def _require_whole_files(results: Any, names: Sequence[str]) -> None:
+    """Require that files with the same name are parts of one file, which together are all of its rows."""
     whole: dict[str, tuple[Any, ...]] = {}
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for result in value:
-        for file in result["files"]:
-            if file["folder"] != file["path"].rpartition("/")[0]:
-                raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
-            facts = tuple(file[name] for name in _OF_WHOLE)
-            for name in (file["path"], file["attempt"]):
-                if whole.setdefault(name, facts) != facts:
-                    raise UnfitError("a name that occurs only once", name)
-            rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
+    for file in (file for result in results for file in result["files"]):
+        facts = tuple(file.get(name) for name in _OF_WHOLE)
+        for name in names:
+            if whole.setdefault(file[name], facts) != facts:
+                raise UnfitError("a name that occurs only once", file[name])
+        rows[file[names[0]]].append((file.get("firstRow", 0), file["rows"]))
     for path, parts in rows.items():
         end = 0
         for first, count in sorted(parts):
@@ -313,7 +324,7 @@ _UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, 
 TASK_RESULT = members(
     {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
 )
-FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
+FINISHED = members({"read": anything, "files": anything, "results": _finished_results})
 MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
     {"run": text, "generation": number(0, 99_999_999)},

@@ -440,6 +440,12 @@ class NewFile:
         )
 
 
+def origin_of_parts(parts: Iterable[tuple[str, int | None, str | None]]) -> dict[str, Any]:
+    """Return the metadata of a file with rows of several partitions: topic, partition and topic id of each, once."""
+    origins = {(topic, partition): topic_id for topic, partition, topic_id in parts}
+    return {"parts": [{"topic": key[0], "partition": key[1], "topicId": own} for key, own in origins.items()]}
+
+
 def new_attempt(job: str, number: int) -> str:
     """Return the prefix of an attempt's file names, which is unique to this attempt at the run's order."""
     return f"{job}-{number}-{uuid4().hex[:12]}"

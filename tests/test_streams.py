@@ -86,6 +86,8 @@ LINES = (
     "export -o json damaged/210-wiped-batch exported",
     "export -o json docs/test-1-0 exported --dry-run",
     "export -o json damaged/210-wiped-batch docs lake/{topic}",
+    "export -q -o json damaged/210-wiped-batch docs lake/{topic}",
+    "export -q -o json docs docs/test-1-0",
 )
 """Runs that print most types of objects, on files of many releases and on damaged ones."""
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.commands.export_options import ExportOptions, export_of
-from kseg.commands.export_run import write_dry_run, write_outcome
+from kseg.commands.export_run import run_tables, write_dry_run
 from kseg.commands.options.command import RedactOptions, command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import form_named
@@ -38,6 +38,7 @@ def export(given: ExportArguments) -> None:
       kseg export orders-0/ exported --key-regex '^customer-7' --from-time 2026-11-01
       kseg export disk1 disk2 disk3 exported --isolation read_committed --partition-by topic,date
       kseg export kafka-logs/ exported --redact keys --redact values
+      kseg export kafka-logs/ 'lake/{topic}' -q -o json --runs-table runs
       kseg export kafka-logs/ exported --dry-run
 
     SOURCE is a partition directory, a log directory, a parent of these, a glob, or a URL (s3://, hdfs://, …). Several
@@ -48,6 +49,7 @@ def export(given: ExportArguments) -> None:
     A later run into the same DEST needs the same selection; only ranges of offsets may differ.
 
     The exit status is 1 if this run lost records to damage or retention. The report includes losses of earlier runs.
+    With `-q -o json`, the output is one object per topic, for schedulers.
     """
     try:
         import pyarrow  # noqa: F401
@@ -55,7 +57,6 @@ def export(given: ExportArguments) -> None:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
     from kseg.export.commit.order import in_processes
     from kseg.export.dead_letters import run_with_dead_letters
-    from kseg.export.topics import is_per_topic, run_topics
 
     options, count = given.options, given.processes or processors()
     redaction = given.redacting.redaction()
@@ -73,5 +74,4 @@ def export(given: ExportArguments) -> None:
                 each, in_processes(count), lambda finished, total: bar.show(each.destination, finished, total)
             )
 
-        outcome = run_topics(wanted, run) if is_per_topic(wanted) else run(wanted)
-    write_outcome(outcome, options, verbose=given.verbose)
+        run_tables(wanted, options, run, verbose=given.verbose)

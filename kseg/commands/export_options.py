@@ -70,6 +70,22 @@ class UnwrapOptions(NamedTuple):
     history: bool = False
 
 
+class RunOptions(NamedTuple):
+    """The places that get facts about the run: a table of runs, and a collector of lineage events."""
+
+    runs_table: str | None = None
+    openlineage: str | None = None
+    openlineage_kafka: tuple[str, int] | None = None
+
+    @property
+    def kafka(self) -> str | None:
+        """The Kafka server by which lineage events name the read topics, as HOST:PORT."""
+        if self.openlineage_kafka is None:
+            return None
+        host, port = self.openlineage_kafka
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class ExportOptions(NamedTuple):
     """The data to export, the format, and the destination."""
 
@@ -96,6 +112,7 @@ class ExportOptions(NamedTuple):
     output: str
     talk: Talk
     unwrapping: UnwrapOptions
+    run: RunOptions
 
 
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
@@ -137,6 +154,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         reads_back=options.verify == "full",
         undecoded_limit=options.undecoded.max_undecoded,
         dead_letters=_dead_letters_of(options),
+        runs_table=options.run.runs_table,
     )
 
 
@@ -270,10 +288,12 @@ def read_options_of(
 def own_arguments(options: ExportOptions) -> list[str]:
     """Return the command line of these options, with absolute paths and without options of the caller's own."""
     values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
-    for part in (options.selected, options.records, options.columns, options.undecoded, options.unwrapping):
+    parts = (options.selected, options.records, options.columns, options.undecoded, options.unwrapping, options.run)
+    for part in parts:
         values |= part._asdict()
-    if options.undecoded.dead_letter is not None:
-        values["dead_letter"] = _absolute(options.undecoded.dead_letter)
+    for name in ("dead_letter", "runs_table", "openlineage"):
+        values[name] = values[name] and _absolute(values[name])
+    values["openlineage_kafka"] = options.run.kafka
     arguments: list[str] = []
     for param in click.get_current_context().command.params:
         if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):

@@ -1,21 +1,72 @@
-"""Outcomes of `kseg export` and `kseg spark-export`: the report or the plan of one table, or of a table per topic."""
+"""Runs of `kseg export` and `kseg spark-export`: one table or a table per topic; their report, plan, and records."""
 
 from typing import TYPE_CHECKING, TypeVar
 
 from kseg.commands.export_options import ExportOptions, note_no_match
+from kseg.errors import KsegError
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Talk
+from kseg.output.streams import flush_stdout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kseg.export.planning import Export
+    from kseg.export.recording import Recorder
     from kseg.export.report import Report
+    from kseg.export.topic_runs import TopicRun
     from kseg.export.topics import TopicOutcomes
 
 Done = TypeVar("Done")
 
 
-def write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool = False) -> None:
-    """Write the report of an export, and set the exit status: the highest one of all topics."""
+def run_tables(
+    wanted: "Export", options: ExportOptions, run: "Callable[[Export], Report]", *, verbose: bool = False
+) -> None:
+    """Export one table, or a table per topic; write the report, and set the exit status: the highest one of all topics.
+
+    run: exports one table. Raises KsegError if there is nothing to export, or if the only table fails.
+    """
+    from kseg.export.topics import TopicOutcomes, is_per_topic, run_topics
+
+    recorder = _recorder_of(wanted, options)
+    try:
+        outcome = (
+            run_topics(wanted, lambda each: recorder.record(each, run))
+            if is_per_topic(wanted)
+            else recorder.record(wanted, run)
+        )
+    except KsegError as error:
+        if not recorder.told:
+            recorder.fail(wanted, error)
+        raise
+    if isinstance(outcome, TopicOutcomes):
+        known = {each.topic for each in recorder.told}
+        for topic, reason in outcome.errors:
+            if topic not in known:
+                recorder.fail(wanted, reason, topic)
+    _write_outcome(outcome, options, verbose=verbose)
+
+
+def _recorder_of(wanted: "Export", options: ExportOptions) -> "Recorder":
+    from kseg.export.lineage.collector import Collector, wanted_place
+    from kseg.export.recording import Recorder
+
+    form, place = form_named(options.output), wanted_place(options.run.openlineage)
+
+    def tell(run: "TopicRun") -> None:
+        form.write_object({"type": "topic", **run.to_json()})
+        flush_stdout()
+
+    return Recorder(
+        options.talk,
+        tell if options.talk.is_quiet and form.has_objects else None,
+        None if place is None else Collector(place, wanted.sources, options.talk),
+        options.run.kafka,
+    )
+
+
+def _write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool) -> None:
     from kseg.export.report import Report
     from kseg.text.export import say_refused, say_undecoded, write_report
     from kseg.text.export_topics import write_topic_reports

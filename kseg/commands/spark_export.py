@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
-from kseg.commands.export_run import write_dry_run, write_outcome
+from kseg.commands.export_run import run_tables, write_dry_run
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import TextForm, form_named
@@ -173,7 +173,6 @@ def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> None:
 def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> None:
     """Export and report while Spark is still running: its end takes a while, and changes nothing."""
     from kseg.export.dead_letters import run_with_dead_letters
-    from kseg.export.topics import is_per_topic, run_topics
 
     with options.talk.bar() as bar:
 
@@ -183,5 +182,4 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
 
             return run_with_dead_letters(each, by_spark(each.parallelism, progress))
 
-        outcome = run_topics(wanted, run) if is_per_topic(wanted) else run(wanted)
-    write_outcome(outcome, options)
+        run_tables(wanted, options, run)

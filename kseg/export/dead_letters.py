@@ -14,6 +14,7 @@ from kseg.errors import UsageError
 from kseg.export.commit.manifest import Key
 from kseg.export.commit.order import Execute
 from kseg.export.commit.protocol import NO_TABLE
+from kseg.export.destination import overlap
 from kseg.export.planning import Export
 from kseg.export.report import PartitionReport, Report
 from kseg.export.rounds import Progress
@@ -44,7 +45,7 @@ def run_with_dead_letters(export: Export, execute: Execute, progress: Progress |
     report = run_export(export, execute, progress)
     ranges = _undecoded_ranges(report.partitions)
     if not ranges and not place.is_used:
-        return replace(report, dead_letters=DeadLetters(place.url, 0, 0))
+        return replace(report, dead_letters=DeadLetters(place.url, 0, 0, added={}))
     read = replace(letters.read, decode=replace(letters.read.decode, columns=report.decode.columns))
     selection = LogSelection(export.selection.partitions, offsets_of=ranges or _no_ranges())
     added = run_export(replace(letters, read=read, selection=selection), execute, progress)
@@ -67,6 +68,7 @@ def _export_of_letters(export: Export, destination: str) -> Export:
         table=NO_TABLE,
         undecoded_limit=NO_LIMIT,
         dead_letters=None,
+        runs_table=None,
     )
 
 
@@ -77,17 +79,12 @@ def _check_place(export: Export, letters: Export) -> _Place:
     """
     commits = letters.commits()
     commits.place.keep_outside([os.fspath(each) for each in export.sources])
-    places = [_real_path(letters.destination), _real_path(export.destination)]
-    if os.path.commonpath(places) in places:
+    if overlap(letters.destination, export.destination):
         raise UsageError(
             "is within the table's directory, or around it; specify --dead-letter another directory", commits.place.url
         )
     state = commits.read_state(letters.read, letters.files, overwrite=letters.overwrite)
     return _Place(commits.place.url, state.previous.number > 0)
-
-
-def _real_path(place: str) -> str:
-    return os.path.normpath(f"/{place}") if "://" in place else os.path.realpath(place)
 
 
 def _undecoded_ranges(partitions: Iterable[PartitionReport]) -> dict[Key, OffsetRange]:
@@ -118,4 +115,6 @@ def _compare(place: _Place, report: Report, added: Report) -> DeadLetters:
     undecoded = sum(each.undecoded_records for each in report.partitions)
     has_news = added.new_files > 0 or not place.is_used or any(each.has_new_losses for each in own)
     is_new = has_news or any(each.undecoded for partition in report.partitions for each in partition.new_decoded)
-    return DeadLetters(place.url, records, undecoded, has_new_losses=records < undecoded and is_new)
+    facts = added.commit
+    new = None if facts is None else {each.topic: each.rows for each in facts.record.topics}
+    return DeadLetters(place.url, records, undecoded, records < undecoded and is_new, new)

@@ -94,6 +94,16 @@ def open_destination(url: str, identity: Identity | None = None) -> Destination:
     return RemoteDestination(url) if is_remote(path) else LocalDestination(path, identity)
 
 
+def overlap(one: str, other: str) -> bool:
+    """Return True if one of two destinations is the other, or lies within it."""
+    places = [_real_path(one), _real_path(other)]
+    return os.path.commonpath(places) in places
+
+
+def _real_path(place: str) -> str:
+    return os.path.normpath(f"/{place}") if "://" in place else os.path.realpath(place)
+
+
 def _check_name(name: str, url: str) -> str:
     """Return the name unchanged. Raises KsegError if it could lead out of the destination."""
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):

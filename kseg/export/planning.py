@@ -25,6 +25,7 @@ from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
+from kseg.export.topic_runs import RunStart
 from kseg.export.undecoded import NONE_ACCEPTED, UndecodedLimit
 from kseg.export.write import parquet
 from kseg.export.write.folders import folder_columns
@@ -69,7 +70,8 @@ class Export:
     reported as done. listing: an earlier listing of the sources, which several exports share. order_size: the most
     bytes of log per order; None: enough for files of the target size. undecoded_limit: the most keys, and values, of a
     topic that may not decode in a run; the report's status depends on it. dead_letters: the path or URL of copies of
-    records that don't decode.
+    records that don't decode. start: of the run, if its numbers by topic are wanted. runs_table: the
+    path or URL of the table of runs.
     """
 
     sources: tuple[StrPath, ...]
@@ -87,6 +89,8 @@ class Export:
     order_size: int | None = None
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
     dead_letters: str | None = None
+    start: RunStart | None = None
+    runs_table: str | None = None
 
     def splitting(self) -> Splitting:
         """Return the sizes of its orders."""

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import csv
@@ -18,6 +18,7 @@ from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.results import LostOffsets, Result, Tally, find_damaged
 from kseg.export.settings import NOTHING, ColumnDecoding, OffsetRange
+from kseg.export.topic_runs import RunRecord
 from kseg.export.undecoded import (
     NONE_ACCEPTED,
     DeadLetters,
@@ -137,6 +138,21 @@ class PartitionReport:
         return members
 
 
+class CommitFacts(NamedTuple):
+    """The valid state after a run.
+
+    number: of the last commit; version: Delta's version or Iceberg's snapshot id of it. is_new: whether this run made
+    it; is_first: whether the table was new. record: the run's numbers by topic. schema: the table's columns.
+    """
+
+    number: int
+    version: str | None
+    is_new: bool
+    is_first: bool
+    record: RunRecord
+    schema: pa.Schema
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The accounts of an export. `export` returns one, and the destination has it as `_kseg/report.json`.
@@ -147,7 +163,8 @@ class Report:
     leave, and their number now. taken_up: new files that interrupted runs wrote. decode: the decoded columns with their
     planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
     `timestampMs`. undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters:
-    None if not requested. changes: their effects on a table of database rows.
+    None if not requested. changes: their effects on a table of database rows. commit: facts for the table of runs and
+    for lineage events; None if they aren't wanted.
     """
 
     destination: str
@@ -167,6 +184,7 @@ class Report:
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
     dead_letters: DeadLetters | None = None
     changes: ChangeCounts | None = None
+    commit: CommitFacts | None = None
 
     @property
     def has_files(self) -> bool:
@@ -188,6 +206,12 @@ class Report:
         lacks_letters = self.dead_letters is not None and self.dead_letters.has_new_losses
         is_bad = has_new_losses or lacks_letters or bool(self.beyond_limit())
         return max([int(is_bad), *(error.status for error in self.refused)])
+
+    def status_of(self, topic: str) -> int:
+        """Return the part of the exit status that is due to a topic's records."""
+        has_losses = any(each.has_new_losses for each in self.partitions if each.topic == topic)
+        lacks_letters = self.dead_letters is not None and self.dead_letters.has_new_losses
+        return int(has_losses or lacks_letters or any(each.topic == topic for each in self.beyond_limit()))
 
     def undecoded_parts(self) -> list[UndecodedPart]:
         """Return the keys and values of topics that don't decode."""

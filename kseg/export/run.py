@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from kseg.cluster.copies import Copies, metadata_dirs_of
 from kseg.export.cdc.change_reader import read_changes
 from kseg.export.commit.check import check_contents, check_rows, rows_of_run
@@ -17,10 +19,14 @@ from kseg.export.commit.sources import changed_keys, find_deleted_topics
 from kseg.export.destination import Destination
 from kseg.export.plan import find_remote_parts
 from kseg.export.planning import Export, plan_export, require_same_columns, resume_plan
-from kseg.export.report import PartitionReport, Report, compare_reports, reconcile
+from kseg.export.report import CommitFacts, PartitionReport, Report, compare_reports, reconcile
 from kseg.export.results import Result
 from kseg.export.rounds import Progress, Reading, RunResults, read_plan
+from kseg.export.run_counts import Accounts, count_topics, files_of_run
+from kseg.export.runs_table import write_missing_rows
+from kseg.export.topic_runs import RunRecord
 from kseg.export.write.folders import folder_columns
+from kseg.export.write.parquet import schema_of_files
 from kseg.system.signals import Uninterrupted
 
 MOST_ATTEMPTS = 100
@@ -78,11 +84,17 @@ def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading
         joined = _join_files(plan, results, reading, commits.place)
         gone = find_deleted_topics(plan.absent, plan.copies, export.sources)
         new = results.new if joined.changes is None else joined.new
-        accounts = reconcile([*plan.absent, *results.kept], new, remote, gone)
+        accounts = _accounts(plan, reconcile([*plan.absent, *results.kept], new, remote, gone))
+        record = _record(plan, accounts, [*run.resumed, *new], joined, reading)
+        if record is not None and export.runs_table is not None:
+            write_missing_rows(plan.previous, export)
+            run = run._replace(record=record)
         with Uninterrupted():  # all of it, or nothing
             match commits.commit(run, plan, joined):
                 case Committed() as done:
-                    report = _report(plan, accounts, joined, done, reading)
+                    report = _report(plan, accounts.after, joined, done, reading)
+                    if record is not None:
+                        report = replace(report, commit=_facts(plan, done, record))
                     commits.settle(done, report)
                     left = commits.sweep(run, done)
                     commits.place.require_unchanged()
@@ -103,13 +115,41 @@ def _join_files(plan: ExportPlan, results: RunResults, reading: Reading, place: 
     return join_files(given, plan.previous, results.rows, reading.job, place, merges=reading.export.merge_files)
 
 
+def _accounts(plan: ExportPlan, now: Iterable[PartitionReport]) -> Accounts:
+    before = reconcile(plan.previous.results)
+    return Accounts(before, compare_reports(_with_given_names(now, plan.copies), before))
+
+
+def _record(
+    plan: ExportPlan, accounts: Accounts, read: Iterable[Result], joined: Joined, reading: Reading
+) -> RunRecord | None:
+    """Return the numbers of the run by topic, if somebody wants them."""
+    export = reading.export
+    if export.start is None:
+        return None
+    is_unwrapped = joined.changes is not None
+    files = None if is_unwrapped else files_of_run([*joined.kept, *joined.new], reading.job.id)
+    topics = count_topics(accounts, export.selection.partitions, read, files)
+    return RunRecord(
+        export.start, export.runs_table, plan.previous.number + 1, round(time.monotonic() - reading.start, 3), topics
+    )
+
+
+def _facts(plan: ExportPlan, done: Committed, record: RunRecord) -> CommitFacts:
+    is_first = done.is_new and not plan.previous.number
+    read, files = done.manifest.read, done.manifest.files
+    folders = [] if read.unwrap is not None else folder_columns(read, files)
+    schema = pa.schema([*schema_of_files(read, files), *(pa.field(each.name, each.kind) for each in folders)])
+    return CommitFacts(done.manifest.number, done.table.version(), done.is_new, is_first, record, schema)
+
+
 def _report(
-    plan: ExportPlan, accounts: Iterable[PartitionReport], joined: Joined, done: Committed, reading: Reading
+    plan: ExportPlan, partitions: tuple[PartitionReport, ...], joined: Joined, done: Committed, reading: Reading
 ) -> Report:
     export = reading.export
     return Report(
         reading.job.destination,
-        compare_reports(_with_given_names(accounts, plan.copies), reconcile(plan.previous.results)),
+        partitions,
         joined.new_files if done.changes is None else len(done.changes.files),
         time.monotonic() - reading.start,
         plan.refused,

@@ -57,6 +57,8 @@ def is_per_topic(export: Export) -> bool:
     """
     if export.dead_letters and PLACEHOLDER in export.dead_letters and PLACEHOLDER not in export.destination:
         raise UsageError("--dead-letter has {topic}, but DEST doesn't; specify both the same pattern")
+    if export.runs_table and PLACEHOLDER in export.runs_table and PLACEHOLDER not in export.destination:
+        raise UsageError("--runs-table has {topic}, but DEST doesn't; specify both the same pattern")
     has_places, has_names = PLACEHOLDER in export.destination, PLACEHOLDER in export.table.name
     if has_names and not has_places:
         raise UsageError("--table has {topic}, but DEST doesn't; specify each table its own place")
@@ -106,6 +108,7 @@ def _topic_exports(export: Export, listing: Listing) -> Iterator[tuple[str, Expo
                     selection=replace(export.selection, partitions=choice),
                     table=export.table._replace(name=table),
                     dead_letters=export.dead_letters and export.dead_letters.replace(PLACEHOLDER, topic),
+                    runs_table=export.runs_table and export.runs_table.replace(PLACEHOLDER, topic),
                     listing=Listing(tuple(own), tuple(each for each in listing.refused if is_meant(each, choice))),
                 ),
             )

@@ -124,13 +124,15 @@ def undecoded_of_topics(parts: Iterable[tuple[str, int | None, Iterable[DecodedP
 class DeadLetters(NamedTuple):
     """The dead letters of an export. records: all at the destination; undecoded: the table's undecoded records.
 
-    has_new_losses: whether this run found undecoded records that it couldn't add.
+    has_new_losses: whether this run found undecoded records that it couldn't add. added: the number of records that it
+    added, by topic; None if nobody wants it.
     """
 
     destination: str
     records: int
     undecoded: int
     has_new_losses: bool = False
+    added: Mapping[str, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as JSON's values."""

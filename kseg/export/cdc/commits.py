@@ -47,7 +47,8 @@ class RowCommits(TableCommits):
                 return Overtaken()
             raise
         results = condense([*joined.kept, *joined.new])
-        manifest = Manifest(previous.number + 1, read, previous.files, tuple(results), run.id)
+        record = run.record or previous.record
+        manifest = Manifest(previous.number + 1, read, previous.files, tuple(results), run.id, record=record)
         replaces_all = plan.overwrites and previous.number > 0
         change = TableChange(
             previous.number, manifest, (), replaces_all=replaces_all, removed=merged.removed, added=merged.added

@@ -150,6 +150,11 @@ class DeltaLog:
                     return entries[: place + 1]
         return [entry for entry in entries if APPLICATION not in entry]
 
+    def version(self, number: int) -> str | None:
+        """Return Delta's version."""
+        entries = self._entries(self._open(), number)
+        return str(entries[-1]["version"]) if entries and APPLICATION in entries[-1] else None
+
     def is_buried(self) -> bool:
         """Return True if kseg's last commit is old, or many commits of others follow it."""
         table = self._open()

@@ -220,6 +220,15 @@ class IcebergLog:
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else table.snapshot_by_id(parent)
 
+    def version(self, number: int) -> str | None:
+        """Return the snapshot's id."""
+        table = self._open()
+        with self._errors("read"):
+            found = (
+                [] if table is None else [each for each in table.snapshots() if _own_entry(each, NUMBER) == str(number)]
+            )
+        return str(found[-1].snapshot_id) if found else None
+
     def is_buried(self) -> bool:
         """Return False: properties stay."""
         return False

@@ -25,6 +25,7 @@ from kseg.export.commit.shapes import (
 from kseg.export.destination import Destination
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.topic_runs import RunRecord
 from kseg.export.write.parquet import ATTEMPT
 
 FOLDER = "_kseg"
@@ -41,7 +42,8 @@ class Manifest:
     """The contents of an export: a result for each order, whose files have their final `path`.
 
     run: the id of the run that made it. generation: the number of the last manifest that dropped a file. The names of
-    all later files contain it, so that the name of a dropped file is never reused.
+    all later files contain it, so that the name of a dropped file is never reused. record: the last run that has rows
+    for a table of runs; if it was killed after its commit, a later run writes them.
     """
 
     number: int
@@ -50,6 +52,7 @@ class Manifest:
     results: tuple[Result, ...] = field(default=())
     run: str = ""
     generation: int = 0
+    record: RunRecord | None = None
 
     def to_bytes(self) -> bytes:
         """Return the manifest as JSON, one result per line. Raises KsegError if it is too large to be read again."""
@@ -60,6 +63,7 @@ class Manifest:
             "generation": self.generation,
             "read": self.read.to_json(),
             "files": self.files.to_json(),
+            **({} if self.record is None else {"record": self.record.to_json()}),
         }
         results = ",\n".join(json.dumps(result.to_json(), sort_keys=True) for result in self.results)
         content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
@@ -91,7 +95,10 @@ class Manifest:
             return Stub(checked["number"], checked["run"])
         read, files = _options_of(checked, name)
         results = tuple(map(Result.from_json, checked["results"]))
-        return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
+        record = RunRecord.from_json(checked["record"]) if "record" in checked else None
+        return cls(
+            checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0), record
+        )
 
     def paths(self) -> Iterator[str]:
         """Return the valid Parquet files."""

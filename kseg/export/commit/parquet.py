@@ -153,6 +153,9 @@ class ParquetTable:
         self.location = place.url
         self._place, self._manifest = place, manifest
 
+    def version(self) -> None:
+        """Return None: plain files have no version but the commit's number."""
+
     def contents(self, names: Collection[str]) -> TableContents | None:
         """Return the contents according to the footers of the files at their final names."""
         manifest = self._manifest
@@ -201,7 +204,7 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
         return Manifest(0, read, files)
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation
-        return Manifest(found.number, read, files, generation=generation)
+        return Manifest(found.number, read, files, generation=generation, record=found.record)
     found.require_options(read, files, place.url)
     return found
 
@@ -245,7 +248,8 @@ def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place:
     kept = {file.path for result in results for file in result.files if file.path is not None}
     generation = previous.generation if kept >= set(previous.paths()) else number
     named = tuple(_with_final_names(results, kept, generation, place))
-    new = Manifest(number, previous.read, previous.files, named, run.id, generation)
+    record = run.record or previous.record
+    new = Manifest(number, previous.read, previous.files, named, run.id, generation, record)
     content, name = new.to_bytes(), manifest_name(number)
     Manifest.from_bytes(content, name)  # a manifest that can't be read again isn't claimed
     if latest_number(place) != previous.number or not place.claim(name, content):

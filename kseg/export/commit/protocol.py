@@ -84,6 +84,9 @@ class CommittedTable(Protocol):
     def location(self) -> str:
         """The path or URL that readers open."""
 
+    def version(self) -> str | None:
+        """Return the version of the table after the commit: Delta's version, Iceberg's snapshot id. None if unknown."""
+
     def contents(self, names: Collection[str]) -> TableContents | None:
         """Return the contents of the table, or None if others have committed since, and their commits hide them.
 

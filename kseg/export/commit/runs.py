@@ -19,6 +19,7 @@ from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions, has_room
+from kseg.export.topic_runs import RunRecord
 from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 
@@ -46,12 +47,13 @@ class ExportRun(NamedTuple):
     """A running export.
 
     id: the run's, in the names of its files; base: the number that it continues from. resumed: results of interrupted
-    runs that it has resumed.
+    runs that it has resumed. record: its numbers for the table of runs; None without such a table.
     """
 
     id: str
     base: int
     resumed: tuple[Result, ...] = ()
+    record: RunRecord | None = None
 
 
 def marker_name(run_id: str) -> str:

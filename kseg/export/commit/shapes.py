@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ Shape = Callable[[Any], None]
 """A check that raises UnfitError if a value doesn't have the shape."""
 
 INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 WIDE = 1 << 65
 """A bound for sums of offsets, which may exceed 64 bits if headers are damaged."""
 SHOWN = 40
@@ -325,9 +328,41 @@ TASK_RESULT = members(
     {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
 )
 FINISHED = members({"read": anything, "files": anything, "results": _finished_results})
+_SPAN = members({"partition": optional(number(0, INT32)), "fromOffset": _OFFSET, "toOffset": _OFFSET})
+_TOPIC_COUNTS = members(
+    {
+        "topic": text,
+        "newRows": number(),
+        "totalRows": _COUNT,
+        "newFiles": optional(_COUNT),
+        "newBytes": optional(_COUNT),
+        "newUndecoded": _COUNT,
+        "newLost": _COUNT,
+        "newMissed": _COUNT,
+        "offsetRanges": list_of(_SPAN),
+    }
+)
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _run_id(value: Any) -> None:
+    if not isinstance(value, str) or not _UUID.fullmatch(value):
+        raise UnfitError("the id of a run", value)
+
+
+_RECORD = members(
+    {
+        "id": _run_id,
+        "startedMs": number(0, _LAST_MS),
+        "runsTable": text,
+        "commit": number(1, 99_999_999),
+        "seconds": seconds,
+        "topics": list_of(_TOPIC_COUNTS),
+    }
+)
 MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
-    {"run": text, "generation": number(0, 99_999_999)},
+    {"run": text, "generation": number(0, 99_999_999), "record": _RECORD},
 )
 STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
 

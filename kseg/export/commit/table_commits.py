@@ -18,6 +18,7 @@ from kseg.export.destination import Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.topic_runs import RunRecord
 from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
@@ -44,10 +45,16 @@ class TableCommits:
                 self._require_no_other_files(files.format.own_names)
             return Manifest(0, read, files)
         if overwrite:
-            return Manifest(number, read, files)
+            return Manifest(number, read, files, record=self._last_record())
         found = self._log.progress()
         found.require_options(read, files, self.place.url)
         return found
+
+    def _last_record(self) -> RunRecord | None:
+        """Return the last commit's numbers for the table of runs, if the log still has them."""
+        with suppress(KsegError):
+            return self._log.progress().record
+        return None
 
     def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:
         """Raise UsageError for files of others; files of uncommitted runs don't matter."""
@@ -82,7 +89,14 @@ class TableCommits:
             return self._commit_result(previous, is_new=False)
         telling = tuple(_with_permanent_names(result) for result in joined.new)
         results = condense(result for result in [*joined.kept, *telling] if result.says_something)
-        manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
+        manifest = Manifest(
+            previous.number + 1,
+            previous.read,
+            previous.files,
+            tuple(results),
+            run.id,
+            record=run.record or previous.record,
+        )
         gone = () if plan.overwrites else tuple(rows_that_go(previous.results, joined.kept, self.place.url))
         replaces_all = plan.overwrites and previous.number > 0
         try:
@@ -142,6 +156,10 @@ class LoggedTable:
     def location(self) -> str:
         """The location that readers open."""
         return self._log.location
+
+    def version(self) -> str | None:
+        """Return the version or snapshot of the commit."""
+        return self._log.version(self._manifest.number)
 
     def contents(self, names: Collection[str]) -> TableContents | None:
         """Return the contents as the format's library reads the table."""

@@ -69,6 +69,9 @@ class TableLog(Protocol):
     def progress(self) -> Manifest:
         """Return the progress from kseg's last commit, which has the commit's number."""
 
+    def version(self, number: int) -> str | None:
+        """Return the version of the table after kseg's commit of that number, or None if the log no longer has it."""
+
     def is_buried(self) -> bool:
         """Return True if so many commits follow kseg's last one that the log may soon forget it."""
 

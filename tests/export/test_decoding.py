@@ -43,7 +43,7 @@ def test_the_command_decodes_and_goes_on_only_with_the_same_decoder(source: Path
     assert (ran.status, ran.stderr) == (0, b"")
     assert json.loads(ran.stdout.splitlines()[0])["undecoded"] == 2
     assert pq.read_table(tmp_path / "out").column("valueDecoded").to_pylist() == [None, None]
-    assert b"has an export with other options" in run.kseg(command, tmp_path).stderr
+    assert b"the export was made with --value-decoder json; specify the same" in run.kseg(command, tmp_path).stderr
 
 
 @pytest.mark.parametrize(

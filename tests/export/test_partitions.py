@@ -159,7 +159,7 @@ def test_late_records_and_other_fields_of_later_runs(table_format: str, tmp_path
         assert [*map(str, rows(out, table_format).column("dt").to_pylist())] == ["1970-01-11", "1970-01-01"]
     ran = run.kseg(["export", "orders-0", "out", "--format", table_format, "--partition-by", "hour"], tmp_path)
     assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
-    assert b"the table is divided by topic,dt, not by hour" in ran.stderr
+    assert b"the export was made with --partition-by topic,dt; specify the same" in ran.stderr
 
 
 @FORMATS

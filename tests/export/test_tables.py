@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError, UsageError
@@ -16,7 +17,7 @@ from kseg.export.planning import Export
 from kseg.export.report import Report
 from kseg.export.results import Result
 from kseg.export.run import run_export
-from kseg.export.settings import FileOptions
+from kseg.export.settings import FileOptions, Mode
 from kseg.text.export import report_lines
 from tests import golden, run
 from tests.export import exports
@@ -139,11 +140,24 @@ def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path,
     for number in range(2):
         exports.write_log(tmp_path / f"orders-{number}", 0, 20)
     exports.export([tmp_path / "orders-0"], out, table_format=table_format)
-    with pytest.raises(UsageError, match="has an export with other options"):
+    with pytest.raises(UsageError, match="the export was made with no --control; specify the same"):
         exports.export([tmp_path / "orders-1"], out, table_format=table_format, control=True)
     exports.export([tmp_path / "orders-1"], out, table_format=table_format, overwrite=True)
     assert [row[:3] for row in rows(out, table_format)] == [("orders", 1, offset) for offset in range(20)]
     assert log_of(out, table_format).number() == 2
+
+
+@FORMATS
+def test_a_later_run_may_write_other_files(tmp_path: Path, table_format: str) -> None:
+    out, source = tmp_path / "out", tmp_path / "orders-0"
+    exports.write_log(source, 0, 20)
+    exports.export([source], out, table_format=table_format)
+    exports.write_log(source, 20, 20, base=20)
+    other = {"compression": "snappy", "row_group_size": 1 << 20, "target_size": 1 << 20, "bloom_filter": "key"}
+    exports.export([source], out, table_format=table_format, mode=Mode.FAILFAST, **other)
+    assert [row[2] for row in rows(out, table_format)] == [*range(40)]
+    codecs = {pq.ParquetFile(file).metadata.row_group(0).column(0).compression for file in out.rglob("*.parquet")}
+    assert codecs == {"ZSTD", "SNAPPY"}
 
 
 def test_overwriting_a_delta_table_may_change_its_columns(tmp_path: Path) -> None:

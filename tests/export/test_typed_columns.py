@@ -387,6 +387,32 @@ def test_topics_share_a_column_or_are_refused(logs: TypedLogs, out: Path) -> Non
     )
 
 
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_a_table_may_leave_the_values_of_a_later_schema_raw(logs: TypedLogs, out: Path, table_format: str) -> None:
+    logs.avro("orders", record(field("id", "int")), [{"id": 1}])
+    options = ("--format", table_format, "--partition-by", "none")
+    assert logs.export(out, *options).status == 0
+    logs.avro("orders", record(field("id", "string")), [{"id": "two"}])
+    refused = logs.export(out, *options)
+    assert refused.status == 2
+    assert b"leave the values raw with --on-mismatch raw" in refused.stderr
+    assert report(logs.export(out, *options, "--on-mismatch", "raw"))["undecoded"] == 1
+    assert values(out) == [{"id": 1}, None]
+
+
+def test_schemas_may_move_between_runs(logs: TypedLogs, out: Path, tmp_path: Path) -> None:
+    logs.avro("orders", record(field("id", "int")), [{"id": 1}])
+    logs.export(out)
+    logs.avro("orders", record(field("id", "int"), optional("note", "string")), [{"id": 2, "note": "new"}])
+    moved = tmp_path / "registry" / "_schemas-0"
+    moved.parent.mkdir()
+    logs.registry().rename(moved)
+    command = ["export", str(logs.directory), str(out), "--topic", "orders", "--value-decoder", "avro"]
+    ran = run.kseg([*command, "--schema-registry", str(moved)], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert values(out) == [{"id": 1, "note": None}, {"id": 2, "note": "new"}]
+
+
 # --- other options ----------------------------------------------------------------------------------------------------
 
 

@@ -488,9 +488,9 @@ def test_avro_is_read_by_its_schemas(tmp_path: Path) -> None:
 def test_a_table_made_otherwise_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "logs", NewRecord(key(1), event("c", {"id": 1})))
     export(tmp_path / "logs", tmp_path / "table")
-    with pytest.raises(UsageError, match="the table was made with --unwrap debezium; specify the same"):
+    with pytest.raises(UsageError, match="the export was made with no --history; specify the same"):
         export(tmp_path / "logs", tmp_path / "table", history=True)
-    with pytest.raises(UsageError, match="the table was made with --unwrap debezium; specify the same"):
+    with pytest.raises(UsageError, match="the export was made with --unwrap debezium; specify the same"):
         exports.export([tmp_path / "logs"], tmp_path / "table", table_format="delta", partition_by=())
 
 

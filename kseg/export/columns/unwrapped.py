@@ -70,11 +70,6 @@ class Unwrapping:
             [pa.array([value], kind.type) for value, kind in zip(self.truncated, ORIGIN, strict=True)], schema
         )
 
-    @property
-    def options(self) -> str:
-        """The options of the command."""
-        return "--unwrap debezium --history" if self.history else "--unwrap debezium"
-
     def row_type(self) -> StructType:
         """Return the columns of the rows as one type."""
         return StructType(tuple(ColumnMember(name, from_json(kind)) for name, kind in self.columns))

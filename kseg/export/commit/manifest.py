@@ -7,10 +7,11 @@ the same name. Files that no manifest names remain from failed attempts.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kseg.errors import KsegError, UsageError, plural
+from kseg.export.commit.repeated_options import describe_differences
 from kseg.export.commit.shapes import (
     FINISHED,
     MANIFEST,
@@ -104,26 +105,15 @@ class Manifest:
         """Return the valid Parquet files."""
         return iter(self.names().values())
 
-    def require_options(self, read: ReadOptions, files: FileOptions, where: str) -> None:
-        """Raise UsageError if an export has other options."""
-        if self.read.unwrap != read.unwrap:
-            made = "no --unwrap" if self.read.unwrap is None else self.read.unwrap.options
+    def with_options(self, read: ReadOptions, files: FileOptions, where: str) -> "Manifest":
+        """Return the manifest for a run with these options. Raises UsageError if they make other rows or columns."""
+        if different := describe_differences((self.read, self.files), (read, files)):
             raise UsageError(
-                f"the table was made with {made}; specify the same, choose another destination, or specify --overwrite",
+                f"the export was made with {', '.join(different)}; specify the same, choose another destination, or"
+                " specify --overwrite",
                 where,
             )
-        own, given = (",".join(each.partition_by) or "none" for each in (self.files, files))
-        if own != given:
-            raise UsageError(
-                f"the table is divided by {own}, not by {given}; specify --partition-by {own}, another destination, or"
-                " --overwrite",
-                where,
-            )
-        if (self.read, self.files) != (read, files):
-            raise UsageError(
-                "the destination has an export with other options; choose another destination, or specify --overwrite",
-                where,
-            )
+        return replace(self, files=files)
 
     def attempts(self) -> Iterator[str]:
         """Return the names under which the files were written."""

@@ -205,8 +205,7 @@ def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, over
     if overwrite:
         generation = found.number + 1 if any(found.paths()) else found.generation
         return Manifest(found.number, read, files, generation=generation, record=found.record)
-    found.require_options(read, files, place.url)
-    return found
+    return found.with_options(read, files, place.url)
 
 
 def _foreign_names(place: Destination) -> set[str]:

@@ -46,9 +46,7 @@ class TableCommits:
             return Manifest(0, read, files)
         if overwrite:
             return Manifest(number, read, files, record=self._last_record())
-        found = self._log.progress()
-        found.require_options(read, files, self.place.url)
-        return found
+        return self._log.progress().with_options(read, files, self.place.url)
 
     def _last_record(self) -> RunRecord | None:
         """Return the last commit's numbers for the table of runs, if the log still has them."""

@@ -68,7 +68,7 @@ def _recorder_of(wanted: "Export", options: ExportOptions) -> "Recorder":
 
 def _write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool) -> None:
     from kseg.export.report import Report
-    from kseg.text.export import say_refused, say_undecoded, write_report
+    from kseg.text.export import say_losses, say_refused, say_undecoded, write_report
     from kseg.text.export_topics import write_topic_reports
 
     form, talk = form_named(options.output), options.talk
@@ -76,14 +76,17 @@ def _write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOpt
         if not talk.is_quiet:
             write_report(outcome, form, verbose=verbose)
         note_no_match([outcome], options)
+        say_losses(outcome)
         say_undecoded(outcome)
         say_refused(outcome.refused)
         talk.end_with(outcome.status)
         return
     if not talk.is_quiet:
         write_topic_reports(outcome, form, verbose=verbose)
-    note_no_match(outcome.done, options)
+    if not outcome.errors:
+        note_no_match(outcome.done, options)
     for report in outcome.done:
+        say_losses(report)
         say_undecoded(report)
     _end_with_errors(outcome, talk)
     talk.end_with(max((report.status for report in outcome.done), default=0))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -398,6 +398,27 @@ def say_undecoded(report: "Report") -> None:
             f"kseg: {each.line()}; choose another --{each.counts.part}-decoder, or accept more with --max-undecoded"
             f" (now {limit})"
         )
+
+
+def say_losses(report: "Report") -> None:
+    """Report on stderr the losses that this run found, by topic."""
+    new = [partition for partition in report.partitions if partition.has_new_losses]
+    for topic, partitions in groupby(new, lambda partition: partition.topic):
+        own = list(partitions)
+        missed = sum(partition.new_missed for partition in own)
+        damaged = [partition for partition in own if partition.new_lost or not partition.new_missed]
+        if damaged:
+            least = "at least " if any(partition.has_lost_more for partition in damaged) else ""
+            cost = plural(sum(partition.new_lost for partition in damaged), "offset")
+            where = f"{report.destination}/_kseg/damages.csv"
+            talk(f"kseg: {topic}: damage in {plural(len(damaged), 'partition')} costs {least}{cost}; see {where}")
+        if missed:
+            talk(
+                f"kseg: {topic}: the logs lost {plural(missed, 'offset')} before this run; export more often than"
+                " retention deletes"
+            )
+    if report.dead_letters is not None and report.dead_letters.has_new_losses:
+        talk(f"kseg: {_line_about_letters(report.dead_letters)}")
 
 
 def say_refused(refused: Iterable[KsegError]) -> None:

@@ -53,6 +53,14 @@ def row_count(out: Path, table_format: str, table: str) -> int:
     return int(catalog(out).load_table(table).scan().to_arrow().num_rows)
 
 
+def test_a_failed_topic_is_not_an_empty_selection(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "lake" / "orders").mkdir(parents=True)
+    (tmp_path / "lake" / "orders" / "notes").touch()
+    ran = kseg(logs, "--topic", "orders", "--isolation", "read_committed")
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert b"isn't empty and isn't an export" in ran.stderr
+
+
 @FORMATS
 def test_each_topic_has_its_own_table_and_grows_on_its_own(table_format: str, logs: Path, tmp_path: Path) -> None:
     first = kseg(logs, "--format", table_format, "-o", "json")

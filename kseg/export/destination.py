@@ -7,6 +7,7 @@ destination.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -26,6 +27,8 @@ from kseg.system.held_directory import HeldDirectory, LinkError
 MOST_REPEATS = 100
 """The most attempts at a folder or a temporary file that others keep removing."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+UNFINISHED = re.compile(rf".*\.[0-9a-f]{{12}}{re.escape(ASIDE)}", re.DOTALL)
+"""Names of files that are being written, or that a killed process left."""
 _Given = TypeVar("_Given")
 
 

@@ -160,6 +160,16 @@ def test_a_later_run_may_write_other_files(tmp_path: Path, table_format: str) ->
     assert codecs == {"ZSTD", "SNAPPY"}
 
 
+@FORMATS
+def test_a_run_removes_an_unfinished_report_of_a_killed_run(tmp_path: Path, table_format: str) -> None:
+    out = tmp_path / "out"
+    exports.write_log(tmp_path / "orders-0", 0, 20)
+    exports.export([tmp_path / "orders-0"], out, table_format=table_format)
+    (out / "_kseg" / "report.json.0123456789ab.tmp").write_bytes(b"{")
+    exports.export([tmp_path / "orders-0"], out, table_format=table_format)
+    assert {path.name for path in (out / "_kseg").iterdir()} == {"report.json", "damages.csv"}
+
+
 def test_overwriting_a_delta_table_may_change_its_columns(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 20)
     exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format="delta")

@@ -33,17 +33,15 @@ from kseg.export.commit.runs import (
     read_markers,
     unmarked_on_error,
 )
-from kseg.export.destination import Destination
+from kseg.export.destination import UNFINISHED, Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import ExportedFile, Result, row_counts
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import ATTEMPT, ATTEMPTS, ExportedFiles, schema_of_files
-from kseg.store.location import ASIDE
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
 
 SUCCESS = "_SUCCESS"
-_ASIDE = re.compile(rf"(?:{FOLDER}/.*|{SUCCESS})\.[0-9a-f]{{12}}{re.escape(ASIDE)}", re.DOTALL)
 _OF_JOB = re.compile(rf"{JOBS}/([^/]*)/.*", re.DOTALL)
 MOST_IDS = 4
 """The most ids that a run tries. Of 4,294,967,296 none should collide: a store that reports it each time is broken."""
@@ -138,7 +136,8 @@ class ParquetCommits:
         left = {run_id: marker for run_id, marker in markers.items() if marker.is_left_alone(manifest.number)}
         for name in names:
             run_id = _run_of(name, place)
-            if (run_id is not None and run_id not in left and name not in kept) or _ASIDE.fullmatch(name):
+            is_unfinished = name.startswith((f"{FOLDER}/", SUCCESS)) and UNFINISHED.fullmatch(name) is not None
+            if (run_id is not None and run_id not in left and name not in kept) or is_unfinished:
                 place.delete(name)
         _replace_by_stubs(done.manifest.number, place)
         for run_id in {*markers, run.id} - set(left):

@@ -14,7 +14,7 @@ from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mar
 from kseg.export.commit.sources import by_partition
 from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.coverage import Coverage
-from kseg.export.destination import Destination
+from kseg.export.destination import UNFINISHED, Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
@@ -124,6 +124,8 @@ class TableCommits:
         for marker in markers:
             if marker.is_over:
                 self._remove_files_of(marker.run_id)
+        for name in filter(UNFINISHED.fullmatch, list(self.place.names(FOLDER))):
+            self.place.delete(name)
         self._remove_jobs_of(run.id)
         self.place.delete(marker_name(run.id))
         return [marker for marker in markers if not marker.is_over]

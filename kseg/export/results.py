@@ -181,7 +181,7 @@ class SourceFile(NamedTuple):
     """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
 
     crc: CRC-32C of these bytes; None if not requested. is_cleaned: whether the log cleaner has rewritten the file
-    since: size and time are then those of the rewritten file.
+    since, or damage has changed it: size and time are then those of the changed file.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Logs that are cleaned, retained and recreated between runs: exported records stay, each once."""
+"""Logs that are cleaned, retained, damaged and recreated between runs: exported records stay, each once."""
 
 import json
 from itertools import cycle
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import kseg
 from kseg.export.report import Report
 from kseg.export.settings import MIB, Isolation
 from tests.export import exports
@@ -88,6 +89,58 @@ def test_a_log_that_was_truncated_and_rewritten_is_exported_again(log: ChangingL
         log.append(30)
         log.roll()
     export(tmp_path, log.rows())
+
+
+def damage(log: ChangingLog, segment: int, batch: int) -> set[Row]:
+    """Flip a bit in a batch of a segment; return its rows."""
+    path = log.path / f"{log.bases()[segment]:020}.log"
+    with kseg.open_segment(path) as opened:
+        chosen = [item for item in opened.scan() if isinstance(item, kseg.Batch)][batch]
+        lost = {(log.topic_id, record.offset, record.value) for record in chosen.records()}
+    content = bytearray(path.read_bytes())
+    content[chosen.position + kseg.Batch.HEADER_SIZE + 3] ^= 16
+    path.write_bytes(content)
+    return lost
+
+
+@pytest.mark.parametrize("segment", [0, 2])
+def test_records_stay_exported_when_their_log_is_damaged_later(segment: int, log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, before := log.rows())
+    log.append(5)
+    before |= log.rows()
+    damage(log, segment, 3)
+    report = export(tmp_path, before)
+    part = exports.of_partition(report, "orders")
+    assert (part.lost, part.damages, report.is_whole, report.status) == (0, [], True, 0)
+    export(tmp_path, before)
+
+
+def test_only_records_that_were_damaged_before_any_run_are_lost(log: ChangingLog, tmp_path: Path) -> None:
+    before = log.rows()
+    lost = damage(log, -1, 2)
+    export(tmp_path, before - lost)
+    damage(log, -1, 5)
+    part = exports.of_partition(export(tmp_path, before - lost), "orders")
+    assert (part.lost, part.new_lost) == (len(lost), 0)
+
+
+def test_repaired_records_are_exported(log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, before := log.rows() - damage(log, -1, 2))
+    damage(log, -1, 5)
+    export(tmp_path, before)
+    log.append(1)  # writes the whole segment
+    export(tmp_path, log.rows())
+
+
+def test_a_damaged_log_that_was_truncated_and_rewritten_is_exported_again(log: ChangingLog, tmp_path: Path) -> None:
+    export(tmp_path, log.rows())
+    topic_id = log.topic_id
+    log.make()
+    log.topic_id, log.epoch = topic_id, 1
+    (log.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")
+    log.append(90)
+    rewritten = log.rows()
+    export(tmp_path, rewritten - damage(log, 0, 2))
 
 
 STEPS = ("append", "append", "append", "roll", "roll", "clean", "retain", "make", "export", "export", "export")

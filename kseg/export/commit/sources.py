@@ -11,7 +11,7 @@ from kseg.errors import OpenError
 from kseg.export.commit.manifest import Key, Manifest
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, is_read
-from kseg.export.read.order_reader import crc_of_range, is_cleaned
+from kseg.export.read.order_reader import crc_of_range, is_cleaned, is_decayed
 from kseg.export.results import Result, SourceFile
 from kseg.export.settings import ReadOptions
 from kseg.store.location import is_remote
@@ -73,9 +73,9 @@ def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
 
 
 def find_unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
-    """Return the results whose sources are deleted, unchanged, or compacted.
+    """Return the results whose sources are deleted, unchanged, compacted, or damaged since.
 
-    Exported records stay even if compaction has removed them from the log.
+    Exported records stay even if compaction or damage has removed them from the log.
     """
     listed = {
         segment.log: (segment, replica)
@@ -119,7 +119,7 @@ def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
 
 
 def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
-    """Return the result if its sources are unchanged or compacted; else None."""
+    """Return the result if its sources are unchanged, compacted or damaged since; else None."""
     sources = []
     for source in result.sources:
         known = listed.get(source.path)
@@ -129,7 +129,7 @@ def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, Partitio
         segment, replica = known
         if _is_unchanged(source, segment):
             sources.append(source)
-        elif _is_cleaned(result, segment, replica):
+        elif _has_same_records(result, source, segment, replica):
             sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
         else:
             return None
@@ -146,12 +146,16 @@ def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
     return True
 
 
-def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
-    """Return True if a changed log is a compacted one of the same topic, and not the active segment."""
-    if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
+def _has_same_records(result: Result, source: SourceFile, segment: SegmentSource, replica: PartitionCopy) -> bool:
+    """Return True if a changed log of the same topic has no other records, only fewer: compaction or damage took some.
+
+    The cleaner never rewrites the active segment.
+    """
+    if result.topic_id is None or result.topic_id != replica.topic_id:
         return False
     with suppress(OpenError):
-        return is_cleaned(result, segment)
+        is_active = segment is replica.segments[-1]
+        return (not is_active and is_cleaned(result, segment)) or is_decayed(result, source, segment)
     return True
 
 

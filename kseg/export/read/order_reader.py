@@ -3,7 +3,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +21,15 @@ from kseg.export.columns.header_maps import header_maps
 from kseg.export.plan import ByteRange, WorkOrder
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
 from kseg.export.results import Result, SourceFile, Tally
-from kseg.export.settings import NOTHING, TOPIC_ID, DecodedColumns, Isolation, ReadOptions, Tombstones
+from kseg.export.settings import (
+    NOTHING,
+    TOPIC_ID,
+    DecodedColumns,
+    Isolation,
+    OffsetRange,
+    ReadOptions,
+    Tombstones,
+)
 from kseg.index.entries import OffsetIndex
 from kseg.index.header_scan import checked_headers
 from kseg.kernel.contract import ALL_CONTENTS, LEAST, MOST, ROW, SIZE, START, Columns, Contents
@@ -560,8 +568,38 @@ def is_cleaned(result: Result, segment: SegmentSource) -> bool:
         return True
     if last.last_offset < first:
         return last.partition_leader_epoch <= tally.epochs[0][0]
-    epochs = {_epoch_of(max(last.first_offset, first), tally), _epoch_of(min(last.last_offset, end - 1), tally)}
-    return epochs == {last.partition_leader_epoch}
+    return _has_read(last, tally)
+
+
+def is_decayed(result: Result, source: SourceFile, segment: SegmentSource) -> bool:
+    """Return True if a log is now damaged where a result read it, and nothing else has changed there.
+
+    Its log belongs to the same topic. Leader epochs tell whether it was truncated and rewritten since. Returns False
+    then, if earlier damage was repaired, or if either is unknown. Raises OpenError if the log is missing.
+    """
+    tally, has_damage = result.tally, False
+    if not tally.epochs or tally.disordered or segment.size < source.end:
+        return False
+    with _open_whole(segment) as log_file:
+        for item in checked_headers(log_file, source.start):
+            if item.position >= source.end:
+                break
+            if isinstance(item, Damage) or not item.is_valid:
+                has_damage = True
+            elif not _has_read(item, tally):
+                return False
+    return has_damage
+
+
+def _has_read(header: BatchHeader, tally: Tally) -> bool:
+    """Return True if a batch can be one that an order read, by its offsets and its leader epoch."""
+    first, end = tally.epochs[0][1], tally.next_offset or 0
+    if header.last_offset < first:
+        return True  # the order began after it
+    if header.first_offset >= end or tally.lost_offsets.meets(OffsetRange(header.first_offset, header.last_offset + 1)):
+        return False
+    epochs = {_epoch_of(max(header.first_offset, first), tally), _epoch_of(min(header.last_offset, end - 1), tally)}
+    return epochs == {header.partition_leader_epoch}
 
 
 def _epoch_of(offset: int, tally: Tally) -> int:
@@ -571,10 +609,7 @@ def _epoch_of(offset: int, tally: Tally) -> int:
 
 def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
     """Return the header of the last intact batch that begins below an offset, or None if it doesn't exist."""
-    whole = ByteRange(
-        segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms, None, 0, segment.directory
-    )
-    with RangeReader(whole, 0, checksum=False) as reader, reader.open(0, segment.size, None) as log_file:
+    with _open_whole(segment) as log_file:
         for start in (_position_below(end, segment), 0):
             found = None
             for item in checked_headers(log_file, start):
@@ -586,6 +621,15 @@ def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
             if found is not None:
                 return found
     return None
+
+
+@contextmanager
+def _open_whole(segment: SegmentSource) -> Iterator[LogFile]:
+    whole = ByteRange(
+        segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms, None, 0, segment.directory
+    )
+    with RangeReader(whole, 0, checksum=False) as reader, reader.open(0, segment.size, None) as log_file:
+        yield log_file
 
 
 def _position_below(end: int, segment: SegmentSource) -> int:

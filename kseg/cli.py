@@ -34,6 +34,7 @@ COMMANDS = {
     "where": "Find the partition of a key, group or transactional id.",
     "protocol": "Read requests and responses from captures or hex text.",
     "serve": "Serve log directories to Kafka's clients, read-only.",
+    "restore": "Restore records and group offsets to a running cluster.",
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and find hanging ones.",
     "query": "Query logs with SQL.",

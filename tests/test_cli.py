@@ -355,6 +355,7 @@ REQUIRED = {
     "build": ("--to", "new"),
     "compact": (".", "--to", "new"),
     "redact": (".", "--to", "new"),
+    "restore": (".", "--bootstrap", "127.0.0.1:1", "--dry-run"),
     "slice": (".", "--to", "new"),
     "rebuild-metadata": ("--node-id", "1", "--dry-run"),
 }
@@ -509,7 +510,6 @@ def test_a_wrong_option_is_answered_with_the_right_one(line: str, told: str) -> 
         ("dump --from 2026", "did you mean --from-offset or --from-time?"),
         ("verify --json", "did you mean -o json?"),
         ("get --output-file value", "did you mean --to?"),
-        ("restore", "did you mean `kseg dump -o kcat`?"),
         ("topics", "did you mean `kseg ls --by topic`?"),
     ],
 )

@@ -231,8 +231,8 @@ FINDS_NOTHING = ("-1h", "-2d")
 ON_A_SCREEN = "kseg browse "
 """Beginning of examples that open their files, and then need a terminal."""
 NO_SCREEN = b"kseg: browse needs a terminal; use `kseg explain` to print fields and bytes\n"
-ELSEWHERE = "kseg spark-export "
-"""Beginning of examples that need a cluster or an object store: only their options are checked."""
+ELSEWHERE = ("kseg spark-export ", "kseg restore ")
+"""Beginnings of examples that need a cluster or an object store: only their options are checked."""
 OF_CHANGES = " --unwrap "
 """An option that needs a database's topics, which the sandbox lacks: only the options are checked."""
 

@@ -93,6 +93,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "where": ("--key", "k", "--partitions", "3"),
     "protocol": ("hex",),
     "serve": ("t-0", "--", "true"),
+    "restore": ("t-0", "--bootstrap", "127.0.0.1:1", "--dry-run"),
     "groups": ("__consumer_offsets-0",),
     "txns": ("t-0",),
     "query": ("SELECT 1", "t-0"),

@@ -90,7 +90,7 @@ SITUATIONS = (
     Situation(
         "Copy records elsewhere",
         (
-            Task("To a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
+            Task("To a cluster", "kseg restore kafka-logs/ --bootstrap broker:9092"),
             Task("To Parquet or tables", "kseg export kafka-logs/ exported"),
             Task("With Spark", "kseg spark-export kafka-logs/ exported"),
             Task("From a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
@@ -122,7 +122,6 @@ OTHER_COMMANDS = {
     "offsets": "groups",
     "produce": "dump -o kcat",
     "repair": "salvage",
-    "restore": "dump -o kcat",
     "select": "query",
     "server": "serve",
     "sql": "query",
@@ -173,6 +172,7 @@ FIRST_OPTIONS = {
     "where": "--topic --key --partitions --group --transactional-id --output",
     "protocol": "--input-format --api --port --print-data-log --output",
     "serve": "--listen --advertise --topic --tls-cert --sasl-users --fail-on-damage",
+    "restore": "--bootstrap --topic --topic-map --dry-run --yes --skip-damage --to-time --output",
     "groups": "--group --show --at --topic --output --now",
     "txns": "--open --explain --topic --output --now",
     "query": "--allow-files --topic --output --value-decoder --dry-run --max-memory",

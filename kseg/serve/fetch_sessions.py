@@ -12,7 +12,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.serve.values import ErrorCode
+from kseg.protocol.error_codes import ErrorCode
 
 MOST_SESSIONS = 1000
 """`max.incremental.fetch.session.cache.slots`."""

@@ -16,11 +16,11 @@ from typing import NamedTuple, Protocol
 
 from kseg.errors import KsegError, UsageError, plural, quote
 from kseg.formats.messages import Fields
+from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import API_VERSIONS, SIZE_BYTES, MessageHeader, build_response, read_request_header
 from kseg.serve.answer import RefusedError, is_known, read_body
 from kseg.serve.apis.request import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kseg.serve.turns import run_at_once
-from kseg.serve.values import ErrorCode
 from kseg.system.files import read_small
 
 

@@ -1,11 +1,10 @@
-"""Values of the server: limits, error codes, addresses, cached plans."""
+"""Values of the server: limits, addresses, cached plans."""
 
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import IntEnum
 from io import FileIO
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kseg.errors import KsegError, OpenError, missing_library, plural
 from kseg.log.segments import SegmentFiles
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.fetch_batches import FetchBounds, FetchPlan
 from kseg.system.files import open_ranged
 from kseg.system.placed_path import RangedBytes
@@ -113,54 +113,6 @@ class Limits:
     request_bytes: int = 32 << 20
     answer_bytes: int = 96 << 20
     held_seconds: float = 2.0
-
-
-class ErrorCode(IntEnum):
-    """Kafka's error codes, under Kafka's names. Source: Errors."""
-
-    NONE = 0
-    OFFSET_OUT_OF_RANGE = 1
-    CORRUPT_MESSAGE = 2
-    UNKNOWN_TOPIC_OR_PARTITION = 3
-    OFFSET_METADATA_TOO_LARGE = 12
-    INVALID_TOPIC_EXCEPTION = 17
-    ILLEGAL_GENERATION = 22
-    INCONSISTENT_GROUP_PROTOCOL = 23
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_SESSION_TIMEOUT = 26
-    REBALANCE_IN_PROGRESS = 27
-    TOPIC_AUTHORIZATION_FAILED = 29
-    GROUP_AUTHORIZATION_FAILED = 30
-    CLUSTER_AUTHORIZATION_FAILED = 31
-    UNSUPPORTED_SASL_MECHANISM = 33
-    ILLEGAL_SASL_STATE = 34
-    UNSUPPORTED_VERSION = 35
-    INVALID_REQUEST = 42
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
-    SECURITY_DISABLED = 54
-    KAFKA_STORAGE_ERROR = 56
-    SASL_AUTHENTICATION_FAILED = 58
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
-    GROUP_ID_NOT_FOUND = 69
-    FETCH_SESSION_ID_NOT_FOUND = 70
-    INVALID_FETCH_SESSION_EPOCH = 71
-    FENCED_LEADER_EPOCH = 74
-    UNKNOWN_LEADER_EPOCH = 75
-    MEMBER_ID_REQUIRED = 79
-    GROUP_MAX_SIZE_REACHED = 81
-    FENCED_INSTANCE_ID = 82
-    UNKNOWN_TOPIC_ID = 100
-    TRANSACTIONAL_ID_NOT_FOUND = 105
-    FETCH_SESSION_TOPIC_ID_ERROR = 106
-    FENCED_MEMBER_EPOCH = 110
-    UNRELEASED_INSTANCE_ID = 111
-    UNSUPPORTED_ASSIGNOR = 112
-    STALE_MEMBER_EPOCH = 113
-    MISMATCHED_ENDPOINT_TYPE = 114
-    UNSUPPORTED_ENDPOINT_TYPE = 115
-    INVALID_REGULAR_EXPRESSION = 128
-    REBOOTSTRAP_REQUIRED = 129
 
 
 Address = tuple[str, int]

@@ -51,6 +51,7 @@ CASES = {
     "metadata kafka-logs --show acls -o csv": (0, "acls"),
     "plan-move data1 data2 --topic nope": (2, "--topic nope"),
     "plan-move data1 data2": (0, "nothing to move"),
+    "restore orders-0 --bootstrap 127.0.0.1:1 --dry-run --topic nope": (2, "--topic nope"),
     "where --group nobody --partitions 3 orders-0": (1, "__consumer_offsets-1 isn't in the given directories"),
     "export orders-0 out/export --key nobody": (0, "--key nobody"),
     "protocol clients.pcap --api ElectLeaders -o json": (1, "--api ElectLeaders"),

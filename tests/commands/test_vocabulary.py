@@ -125,7 +125,8 @@ NO_DATA = {"completion", "help", "build"}
 READING = [
     name
     for name in COMMANDS
-    if name not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata", "redact"}
+    if name
+    not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata", "redact", "restore"}
 ]
 """Commands that read several partitions of a log directory and can select some."""
 TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact"}

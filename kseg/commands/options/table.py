@@ -46,12 +46,13 @@ PARTITIONED = (
     f"{SELECTING} compact diff doctor get groups metadata plan-move reindex report retain salvage serve slice txns"
 )
 READING = (
-    "browse compact diff doctor dump explain export get groups lookup ls metadata query reindex report retain salvage"
-    " serve slice txns verify where"
+    "browse compact diff doctor dump explain export get groups lookup ls metadata query reindex report restore retain"
+    " salvage serve slice txns verify where"
 )
 WORKING = "diff doctor ls redact reindex report salvage verify"
 IN_A_ZONE = (
-    f"{SELECTING} browse build compact diff doctor groups metadata protocol rebuild-metadata report retain slice txns"
+    f"{SELECTING} browse build compact diff doctor groups metadata protocol rebuild-metadata report restore retain"
+    " slice txns"
 )
 ROWS = "diff dump groups ls metadata plan-move query txns"
 DECODING_DUMP = "browse dump"
@@ -61,8 +62,8 @@ DECODING_COLUMNS = f"query {EXPORTS}"
 # A row takes a line or two; the formatter would give it ten.
 # fmt: off
 ARGUMENTS = (
-    Option("paths", "compact diff get groups lookup ls metadata reindex report retain salvage serve slice txns verify",
-        type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
+    Option("paths", "compact diff get groups lookup ls metadata reindex report restore retain salvage serve slice txns"
+        " verify", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
     Option("paths", "plan-move rebuild-metadata", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here),
     Option("paths", "redact", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
     Option("paths", "doctor where", type=_ANY_PATH, nargs=-1, callback=types.paths_of, is_read=True),
@@ -109,8 +110,8 @@ INPUT = (
 )
 
 SELECTION = (
-    Option("--topic", PARTITIONED, "Select topics by name or pattern, such as 'ord*'.", metavar="TOPIC", multiple=True,
-        name="topics", values=Late("kseg.commands.completion", "topics")),
+    Option("--topic", f"{PARTITIONED} restore", "Select topics by name or pattern, such as 'ord*'.", metavar="TOPIC",
+        multiple=True, name="topics", values=Late("kseg.commands.completion", "topics")),
     Option("--topic", "where", "Find the key's partition in this topic.", metavar="TOPIC",
         values=Late("kseg.commands.completion", "topics")),
     Option("--partition", PARTITIONED, "Select partitions by number: 3 or 0,4-7.", PartitionNumbers(), "N,…",
@@ -136,6 +137,7 @@ SELECTION = (
     Option("--from-time", "slice", "Omit batches that end before this time.", metavar="TIME"),
     Option("--from-time", "metadata", "Select changes at or after this time, with --changes.", metavar="TIME"),
     Option("--to-time", SELECTING, "Select records before this time.", metavar="TIME"),
+    Option("--to-time", "restore", "Restore only records before this time.", metavar="TIME"),
     Option("--to-time", "slice", "Omit batches that begin at or after this time.", metavar="TIME"),
     Option("--to-time", "metadata", "Select changes before this time, with --changes.", metavar="TIME"),
     Option("--key", SELECTING, "Select records with this key: text, hex:… or base64:….", metavar="KEY"),
@@ -167,6 +169,9 @@ SELECTION = (
         name="apis"),
     Option("--group", "groups", "Select groups by name or pattern, such as 'ord*'.", metavar="GROUP",
         default=Late("kseg.coordinators.groups", "ALL_GROUPS"), name="pattern"),
+    Option("--group", "restore", "Restore the offsets of groups of this name or pattern.", metavar="GROUP",
+        default=Late("kseg.coordinators.groups", "ALL_GROUPS"), name="pattern"),
+    Option("--no-groups", "restore", "Restore no offsets of groups.", bool),
     Option("--group", "where", "Find the partition with the offsets of this group.", metavar="GROUP"),
     Option("--transactional-id", "where", "Find the partition with the state of this transactional id.", metavar="ID"),
     Option("--open", "txns", "Select open transactions.", bool, name="only_open"),
@@ -178,7 +183,7 @@ SELECTION = (
 _ROW_FORMS = Late("kseg.output.forms", "FORMS")
 
 OUTPUT = (
-    Option("-o --output", f"compact doctor lookup protocol redact salvage verify where {EXPORTS}",
+    Option("-o --output", f"compact doctor lookup protocol redact restore salvage verify where {EXPORTS}",
         "Output format.", Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
     Option("-o --output", "diff query txns", "Output format.", _ROW_FORMS, default="text"),
     Option("-o --output", "ls", "Output format; chart draws the segments of each partition as bars.",
@@ -271,6 +276,18 @@ OUTPUT = (
         metavar="OFFSET|TIME|DIR", is_read=True),
     Option("--settings", "metadata", "Print all effective settings of topics, and their sources.", bool),
     Option("--keep-brokers", "metadata", "Keep replicas on their broker ids, with -o commands.", bool),
+    Option("--bootstrap", "restore", "Restore to the cluster with this address.", HostAndPort(), "HOST:PORT",
+        multiple=True, required=True),
+    Option("--topic-map", "restore", "Give this topic another name in the target.", Setting(), "OLD=NEW",
+        multiple=True),
+    Option("--replication-factor", "restore", "Create topics with N replicas. [default: the target's]",
+        Number(1, 32767), "N"),
+    Option("--final-settings", "restore", "Give topics the source's settings, without retention, all, or none.",
+        ("safe", "source", "none"), default="safe"),
+    Option("--offsets", "restore", "Keep offsets, translate them, or keep them where possible.",
+        ("auto", "keep", "translate"), default="auto"),
+    Option("--job", "restore", "Name of the restore in the target. [default: the source's cluster id]",
+        metavar="NAME"),
     Option("--bootstrap-server", "metadata retain txns", "Use this cluster address in printed commands.",
         metavar="HOST:PORT", default=codes.BOOTSTRAP_SERVER),
     Option("--command-config", "metadata", "Use this file of client settings, with -o commands.",
@@ -361,8 +378,12 @@ SETTINGS = (
 )
 
 BEHAVIOUR = (
-    Option("--dry-run", f"compact query rebuild-metadata reindex salvage {EXPORTS}",
+    Option("--dry-run", f"compact query rebuild-metadata reindex restore salvage {EXPORTS}",
         "Print the plan without executing it.", bool),
+    Option("--yes", "restore", "Begin without a question.", bool),
+    Option("--forget", "restore", "Remove the record of the restore from the target, and exit.", bool),
+    Option("--skip-damage", "restore", "Restore damaged logs without their unreadable records.", bool),
+    Option("--rate", "restore", "Send at most this size per second.", Size(1)),
     Option("--overwrite", EXPORTS, "Replace an existing export in DEST.", bool),
     Option("--merge-files", EXPORTS, "Merge small files, including those of earlier runs.", bool),
     Option("--verify", EXPORTS, "Verify the export using its metadata, or by reading all rows back.",
@@ -494,11 +515,11 @@ SECURITY = (
 )
 
 OTHER = (
-    Option("--progress/--no-progress", f"{WORKING} dump {EXPORTS}", "Show a progress bar. [default: on a terminal]",
-        bool),
+    Option("--progress/--no-progress", f"{WORKING} dump restore {EXPORTS}",
+        "Show a progress bar. [default: on a terminal]", bool),
     Option("-q --quiet", EVERY_COMMAND, "Print only problems.", bool),
     Option("-v --verbose", "browse build completion explain get groups help ls metadata plan-move protocol"
-        " rebuild-metadata redact reindex report retain slice where",
+        " rebuild-metadata redact reindex report restore retain slice where",
         "Print the run time and the memory usage.", bool, callback=types.tell_at_the_end),
     Option("-v --verbose", "compact dump export lookup query salvage txns",
         "Print the replica used for each partition, and the run time and memory.", bool,

@@ -13,10 +13,11 @@ from kseg.errors import KsegError, plural
 from kseg.formats.messages import ZERO_UUID, Fields, LazyList
 from kseg.index.producers import ProducerState
 from kseg.log.transactions import CoordinatorTransaction
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.apis.request import ApiAnswer, ApiRequest, ApiSteps, merged_topics
 from kseg.serve.cluster import ServedTopic
 from kseg.serve.partition import ServedPartition
-from kseg.serve.values import ClientPattern, ErrorCode, PatternError, compile_pattern
+from kseg.serve.values import ClientPattern, PatternError, compile_pattern
 
 _NO_DURATION = -1
 

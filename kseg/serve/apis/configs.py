@@ -15,6 +15,7 @@ from kseg.cluster.settings import (
 )
 from kseg.errors import plural
 from kseg.formats.messages import Fields, LazyList
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.cluster import (
     BROKER,
@@ -25,7 +26,6 @@ from kseg.serve.cluster import (
     is_secret,
     is_secret_of_broker,
 )
-from kseg.serve.values import ErrorCode
 
 
 class _NotDescribed(NamedTuple):

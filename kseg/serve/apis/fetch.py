@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError, plural
 from kseg.formats.messages import Fields, LazyList
 from kseg.log.lookup import SpecialTime
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.apis.request import (
     CONSUMER,
     DEBUGGING_CONSUMER,
@@ -20,7 +21,7 @@ from kseg.serve.cluster import ServedCluster
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
 from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
-from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS, ErrorCode
+from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
 
 READ_COMMITTED = 1
 _HAS_TOP_ERROR = 7

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from kseg.errors import plural
 from kseg.formats.messages import ZERO_UUID, Fields, LazyList
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.apis.request import ApiAnswer, ApiRequest, Later, merged_topics
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import (
@@ -37,7 +38,6 @@ from kseg.serve.values import (
     LONGEST_SESSION_MS,
     MOST_COMMIT_METADATA,
     SHORTEST_SESSION_MS,
-    ErrorCode,
     GroupError,
 )
 

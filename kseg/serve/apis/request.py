@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
 from kseg.formats.schemas import VersionRange
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.partition import ServedPartition
-from kseg.serve.values import ErrorCode
 
 
 class ApiRequest(NamedTuple):

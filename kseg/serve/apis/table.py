@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
 from kseg.formats.schemas import REQUESTS, VersionRange, version_range
+from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.cluster import (
     answer_describe_acls,
@@ -42,7 +43,6 @@ from kseg.serve.apis.request import (
     refuse_authentication,
     refuse_handshake,
 )
-from kseg.serve.values import ErrorCode
 
 READ_ONLY = "kseg serve is read-only"
 ITSELF = ""

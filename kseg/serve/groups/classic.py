@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.commits import GroupKind
-from kseg.serve.values import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS, ErrorCode, GroupError
+from kseg.serve.values import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS, GroupError
 
 Outcome = TypeVar("Outcome")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.groups.commits import ASSIGNORS, Assignment, GroupKind, Partition, Subscriber
 from kseg.serve.values import (
@@ -13,7 +14,6 @@ from kseg.serve.values import (
     MEMBER_BYTES,
     MOST_MEMBERS,
     ClientPattern,
-    ErrorCode,
     GroupError,
     PatternError,
     compile_pattern,

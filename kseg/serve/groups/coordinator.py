@@ -7,10 +7,11 @@ from threading import RLock
 from time import monotonic
 from typing import TypeVar
 
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.classic import ClassicGroup, JoinOutcome, JoinRequest, MemberName, Synced
 from kseg.serve.groups.commits import Commits, Committed, Partition, size_of
 from kseg.serve.groups.consumer import JOINS, Beat, ConsumerGroup, HeartbeatRequest
-from kseg.serve.values import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS, ErrorCode, GroupError, shown_text
+from kseg.serve.values import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS, GroupError, shown_text
 
 LiveGroup = ClassicGroup | ConsumerGroup
 Seen = TypeVar("Seen")

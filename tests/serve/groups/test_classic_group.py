@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.classic import ClassicGroup, ClientName, JoinOutcome, JoinRequest, MemberName, Protocol, Synced
-from kseg.serve.values import FIRST_JOIN_SECONDS, MOST_MEMBERS, ErrorCode, GroupError
+from kseg.serve.values import FIRST_JOIN_SECONDS, MOST_MEMBERS, GroupError
 
 SESSION, REBALANCE = 10.0, 60.0
 NO_PROTOCOL = (None, None)

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from kseg.protocol.error_codes import ErrorCode
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.groups.commits import Partition
 from kseg.serve.groups.consumer import Beat, ConsumerGroup, HeartbeatRequest
-from kseg.serve.values import CONSUMER_SESSION_SECONDS, ErrorCode, GroupError
+from kseg.serve.values import CONSUMER_SESSION_SECONDS, GroupError
 
 COUNTS = {"orders": 4, "payments": 2}
 REBALANCE = 30.0

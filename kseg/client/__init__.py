@@ -1,0 +1,1 @@
+"""A client of running brokers: connections, versions of requests, leaders and coordinators."""

@@ -1,0 +1,187 @@
+"""A connection to a broker: requests in the newest version that both sides know, several under way at once."""
+
+import socket
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from io import BytesIO
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kseg.errors import ClusterError, reason
+from kseg.formats.messages import Fields, MessageError, write_in_steps
+from kseg.formats.schemas import REQUESTS, message_schema, version_range
+from kseg.protocol.messages import SIZE_BYTES, api_name, read_response, request_header_version
+
+CLIENT_ID = "kseg"
+LARGEST_RESPONSE = 1 << 30
+"""The most bytes of a response, so that a wrong size allocates no memory."""
+ANSWER_SECONDS = 60.0
+"""The longest wait for an answer."""
+
+Address = tuple[str, int]
+"""Host and port."""
+
+
+class Api(NamedTuple):
+    """An API and the newest version that this client sends: later ones name topics by ids, or ask for many groups."""
+
+    key: int
+    newest: int
+
+
+PRODUCE = Api(0, 9)
+FETCH = Api(1, 12)
+LIST_OFFSETS = Api(2, 7)
+METADATA = Api(3, 9)
+OFFSET_COMMIT = Api(8, 7)
+OFFSET_FETCH = Api(9, 7)
+FIND_COORDINATOR = Api(10, 3)
+JOIN_GROUP = Api(11, 3)
+LEAVE_GROUP = Api(13, 2)
+SYNC_GROUP = Api(14, 3)
+LIST_GROUPS = Api(16, 5)
+SASL_HANDSHAKE = Api(17, 1)
+API_VERSIONS = Api(18, 0)
+CREATE_TOPICS = Api(19, 6)
+INIT_PRODUCER_ID = Api(22, 4)
+SASL_AUTHENTICATE = Api(36, 2)
+DELETE_GROUPS = Api(42, 2)
+INCREMENTAL_ALTER_CONFIGS = Api(44, 1)
+ALTER_SHARE_GROUP_OFFSETS = Api(91, 0)
+
+FIRST_VERSIONS: Mapping[int, range] = MappingProxyType({API_VERSIONS.key: range(1)})
+"""The versions that every broker knows, before it lists its own."""
+
+
+class ConnectionLostError(ClusterError):
+    """An error: a connection can't be made, has ended, or gives no answer. Another attempt may succeed."""
+
+
+class _Awaited(NamedTuple):
+    """A request without an answer yet."""
+
+    correlation_id: int
+    api: Api
+    version: int
+
+
+class Connection:
+    """A connection to one broker. Answers come in the order of the requests."""
+
+    def __init__(self, address: Address, connected: socket.socket) -> None:
+        """Take a connected socket, and ask for the broker's versions. Raises ClusterError."""
+        self.address = address
+        self._socket = connected
+        self._awaited: deque[_Awaited] = deque()
+        self._next_id = 0
+        self._versions = FIRST_VERSIONS
+        answer = self.ask(API_VERSIONS, {})
+        self._versions = {
+            each["apiKey"]: range(each["minVersion"], each["maxVersion"] + 1) for each in answer["apiKeys"]
+        }
+
+    @classmethod
+    def open(cls, address: Address) -> "Connection":
+        """Connect to an address. Raises ConnectionLostError."""
+        try:
+            connected = socket.create_connection(address, ANSWER_SECONDS)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            raise _lost(address, error) from error
+        return cls(address, connected)
+
+    @property
+    def under_way(self) -> int:
+        """The number of requests without an answer yet."""
+        return len(self._awaited)
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, for a selector."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """End the connection; requests under way get no answer."""
+        self._awaited.clear()
+        with suppress(OSError):
+            self._socket.close()
+
+    def version_of(self, api: Api) -> int:
+        """Return the version that both sides know. Raises ClusterError if there is none."""
+        theirs, ours = self._versions.get(api.key, range(0)), version_range(REQUESTS[api.key].versions)
+        newest = min(api.newest, theirs.stop - 1, ours.last)
+        if newest < max(theirs.start, ours.first):
+            raise ClusterError(f"broker {_shown(self.address)} has no {api_name(api.key)} that kseg can send")
+        return newest
+
+    def knows(self, api: Api) -> bool:
+        """Return whether the broker offers an API."""
+        return api.key in self._versions
+
+    def ask(self, api: Api, body: Fields) -> Fields:
+        """Return the answer to a request, after those under way were taken. Raises ClusterError."""
+        assert not self._awaited
+        self.send(api, body)
+        return self.receive()
+
+    def send(self, api: Api, body: Fields, *, is_answered: bool = True) -> None:
+        """Send a request. Raises ConnectionLostError; ClusterError if the request can't be built."""
+        version = self.version_of(api)
+        self._next_id += 1
+        header = {
+            "requestApiKey": api.key,
+            "requestApiVersion": version,
+            "correlationId": self._next_id,
+            "clientId": CLIENT_ID,
+        }
+        frame = BytesIO(bytes(SIZE_BYTES))
+        frame.seek(SIZE_BYTES)
+        header_version = request_header_version(api.key, version) or 0
+        try:
+            for _ in write_in_steps(message_schema("RequestHeader"), header_version, header, frame):
+                pass
+            for _ in write_in_steps(REQUESTS[api.key], version, body, frame):
+                pass
+        except MessageError as error:
+            raise ClusterError(f"a request can't be built: {error}") from error
+        content = frame.getbuffer()
+        content[:SIZE_BYTES] = (len(content) - SIZE_BYTES).to_bytes(SIZE_BYTES, "big")
+        try:
+            self._socket.sendall(content)
+        except OSError as error:
+            raise _lost(self.address, error) from error
+        if is_answered:
+            self._awaited.append(_Awaited(self._next_id, api, version))
+
+    def receive(self) -> Fields:
+        """Return the answer to the oldest request under way. Raises ConnectionLostError; ClusterError for nonsense."""
+        awaited = self._awaited.popleft()
+        size = int.from_bytes(self._read(SIZE_BYTES), "big", signed=True)
+        if not SIZE_BYTES <= size <= LARGEST_RESPONSE:
+            raise ClusterError(f"{_shown(self.address)} isn't a Kafka broker: it sent the size {size}")
+        answer = read_response(self._read(size), awaited.api.key, awaited.version)
+        if answer.correlation_id != awaited.correlation_id or answer.body is None:
+            raise ClusterError(f"{_shown(self.address)} gave no valid answer: {answer.problem or 'another number'}")
+        return answer.body
+
+    def _read(self, size: int) -> bytes:
+        """Read some bytes and no more, so that a selector knows of the rest."""
+        content = bytearray(size)
+        left = memoryview(content)
+        while left:
+            try:
+                count = self._socket.recv_into(left)
+            except OSError as error:
+                raise _lost(self.address, error) from error
+            if not count:
+                raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection")
+            left = left[count:]
+        return bytes(content)
+
+
+def _shown(address: Address) -> str:
+    return f"{address[0]}:{address[1]}"
+
+
+def _lost(address: Address, error: OSError) -> ConnectionLostError:
+    return ConnectionLostError(f"broker {_shown(address)} can't be reached: {error.strerror or reason(error)}")

@@ -1,0 +1,179 @@
+"""`kseg restore`: restores records and group offsets from disks to a running cluster."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from kseg.client.brokers import Brokers
+from kseg.client.connection import Address
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.recreate_script import Target
+from kseg.commands.options.command import command
+from kseg.errors import UsageError
+from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
+from kseg.output.progress import ProgressBar, Talk
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
+from kseg.restore.run import Step, forget, job_name, run_restore
+from kseg.restore.send import OnSent
+from kseg.text.restore import plan_lines, plan_objects, report_lines, report_objects
+from kseg.times import parse_zone, time_or_none
+
+DEFAULT_FACTOR = -1
+"""Stands for the target's own default."""
+
+
+class RestoredGroups(NamedTuple):
+    """The groups whose offsets are restored."""
+
+    pattern: str
+    no_groups: bool
+
+
+class RestoreOptions(NamedTuple):
+    """The restored topics and groups, the target, and the way there."""
+
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    bootstrap: tuple[Address, ...]
+    topic_map: tuple[tuple[str, str], ...]
+    groups: RestoredGroups
+    to_time: str | None
+    zone: str
+    offsets: str
+    replication_factor: int | None
+    final_settings: str
+    skip_damage: bool
+    rate: int | None
+    job: str | None
+    dry_run: bool
+    forget: bool
+    yes: bool
+    output: str
+    talk: Talk
+
+    @property
+    def request(self) -> RestoreRequest:
+        """The wanted restore."""
+        return RestoreRequest(
+            self.choice,
+            dict(self.topic_map),
+            None if self.groups.no_groups else self.groups.pattern,
+            time_or_none(self.to_time, parse_zone(self.zone)),
+            keeps_offsets=self.offsets == "keep",
+            replication_factor=self.replication_factor or DEFAULT_FACTOR,
+            final_settings=FinalSettings(self.final_settings),
+            job=self.job,
+            rate=self.rate,
+        )
+
+
+@command(RestoreOptions)
+def restore(options: RestoreOptions) -> None:
+    """Restore records and group offsets to a running cluster.
+
+    Use `restore` after a cluster was lost: it creates the topics of PATHS in another cluster, sends their records,
+    reads them back, and commits the groups' offsets. Each record arrives once. PATHS never change.
+
+    \b
+    Examples:
+      kseg restore disk1/ disk2/ --bootstrap broker:9092 --dry-run
+      kseg restore disk1/ disk2/ --bootstrap broker:9092 --yes
+      kseg restore backup.tar.gz --bootstrap broker:9092 --topic orders --topic-map orders=orders-restored
+
+    PATHS are log directories, partition directories, or parents of these; specify the disks of all brokers. kseg first
+    reads everything, and prints the plan: topics, records, groups, and what it leaves out. Markers, aborted and open
+    transactions are left out. Offsets become dense: the groups' offsets are translated to them.
+
+    If a run is interrupted, start it again with the same options: it continues after the last record. A group in the
+    target, kseg-restore-NAME, has the state. Once everything is restored, another run only compares.
+
+    Topics of the target must not exist, or be empty. While kseg sends, retention and cleaner are off there. At the end,
+    topics get their settings of the source, without a retention that would delete the restored records: the report has
+    the commands for it.
+
+    The exit status is 1 if something isn't restored: damage, a missing partition, or a group with members. See
+    docs/how-to/restore.md.
+    """
+    talk, request = options.talk, options.request
+    if not (options.yes or options.dry_run or options.forget or sys.stdin.isatty()):
+        raise UsageError("nobody can answer the question here; specify --yes, or --dry-run for the plan alone")
+    plan = _plan(options, request)
+    if plan is None:
+        return
+    is_unlisted = bool(talk.status)
+    if options.forget:
+        _forget(options, plan, request)
+        return
+    _print_plan(options, plan)
+    if is_unlisted:
+        talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
+    elif plan.has_damage and not options.skip_damage:
+        talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
+    elif not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
+        _run(options, plan, request)
+
+
+def _print_plan(options: RestoreOptions, plan: Plan) -> None:
+    form = form_named(options.output)
+    if form.has_objects:
+        for members in plan_objects(plan):
+            form.write_object(members)
+    else:
+        write_lines(plan_lines(plan))
+    flush_stdout()
+    options.talk.note(*plan.notes)
+    options.talk.end_with(plan.is_incomplete)
+
+
+def _run(options: RestoreOptions, plan: Plan, request: RestoreRequest) -> None:
+    """Restore everything, and print the report."""
+    talk, form = options.talk, form_named(options.output)
+    target = Target(",".join(f"{host}:{port}" for host, port in options.bootstrap))
+    with Brokers(options.bootstrap) as brokers, talk.bar() as bar:
+        report = run_restore(brokers, plan, request, lambda step: _counting(bar, step, plan))
+    if form.has_objects:
+        for members in report_objects(report, target):
+            form.write_object(members)
+    elif not talk.is_quiet:
+        write_lines(report_lines(report, target))
+    flush_stdout()
+    talk.end_with(report.is_incomplete)
+
+
+def _plan(options: RestoreOptions, request: RestoreRequest) -> Plan | None:
+    """Return the plan; None if paths can't be read, and others have nothing to restore."""
+    talk = options.talk
+    planning = Planning(Cluster(options.paths, talk.refuse), request, options.paths, talk.refuse)
+    if planning.is_empty:
+        if talk.status:
+            return None
+        raise UsageError("PATHS have no topic to restore: internal topics are never restored as topics")
+    with talk.bar() as bar:
+        count = bar.counting("read", planning.size)
+        for size in planning.read():
+            count(size)
+    return planning.plan()
+
+
+def _forget(options: RestoreOptions, plan: Plan, request: RestoreRequest) -> None:
+    name = job_name(plan, request)
+    with Brokers(options.bootstrap) as brokers:
+        had_record = forget(brokers, name)
+    if had_record:
+        options.talk.note(f"the record of restore {name} is removed; topics and groups stay")
+    else:
+        options.talk.warn(f"the target has no record of a restore {name}")
+        options.talk.end_with(1)
+
+
+def _counting(bar: ProgressBar, step: Step, plan: Plan) -> OnSent:
+    count = bar.counting(step.value, plan.size)
+
+    def on_sent(records: int, size: int) -> None:
+        count(size)
+
+    return on_sent

@@ -1,0 +1,1 @@
+"""Restores of topics and groups from disks into a running cluster."""

@@ -1,0 +1,151 @@
+"""A run of a restore: it creates topics, sends records, reads them back, commits groups, and applies settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from kseg.client.brokers import Brokers
+from kseg.errors import UsageError
+from kseg.restore.check import check_partition
+from kseg.restore.groups import GroupOutcome, GroupState, commit_group, group_states
+from kseg.restore.job import Job, JobRecord
+from kseg.restore.plan import Plan, RestoreRequest, options_digest
+from kseg.restore.send import OnSent, Prepared, Sender
+from kseg.restore.topics import SettingOutcome, SettingState, check_existing, create_topic, finish_topic, make_safe
+
+
+class Step(Enum):
+    """Steps of a run that take time."""
+
+    SEND = "send"
+    CHECK = "check"
+
+
+OnStep = Callable[[Step], OnSent]
+"""Takes a step that begins, and returns what counts its records and bytes."""
+
+
+@dataclass(frozen=True)
+class RestoreReport:
+    """The result of a run. was_done: an earlier run had restored everything, and this one only checked it."""
+
+    plan: Plan
+    was_done: bool
+    sent_records: int
+    groups: tuple[GroupOutcome, ...]
+    settings: tuple[SettingOutcome, ...]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """True if something wasn't restored."""
+        return (
+            self.plan.is_incomplete
+            or any(each.state is not GroupState.COMMITTED for each in self.groups)
+            or any(each.state is SettingState.REFUSED for each in self.settings)
+        )
+
+
+def job_name(plan: Plan, request: RestoreRequest) -> str:
+    """Return the name of the restore's record: the given one, or the id of the source's cluster."""
+    return request.job or plan.cluster_id or "cluster"
+
+
+def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: OnStep) -> RestoreReport:
+    """Restore everything in a plan; continues where an earlier run ended.
+
+    Raises:
+        UsageError: the target has such topics already, or another restore's record.
+        ClusterError: brokers don't answer or refuse something, or a record that was read back differs.
+        OpenError: a source's log can't be read.
+    """
+    record = JobRecord(brokers, job_name(plan, request))
+    any_topic = plan.topics[0].target
+    job = _begin(brokers, plan, request, record)
+    counted = _Counted()
+    prepared = _prepare(plan)
+    if not job.is_done:
+        record.write(any_topic, job)
+        for each in plan.topics:
+            make_safe(brokers, each)
+        on_sent = counted.with_bar(on_step(Step.SEND))
+        Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
+    on_checked = on_step(Step.CHECK)
+    for partition in prepared:
+        check_partition(brokers, partition, on_checked)
+    if job.is_done:
+        return RestoreReport(plan, True, 0, (), ())
+    states = group_states(brokers)
+    groups = tuple(commit_group(brokers, each, states.get(each.name, "")) for each in plan.groups if each.offsets)
+    settings = [finish_topic(brokers, each, request.final_settings) for each in plan.topics]
+    record.finish(any_topic, job)
+    return RestoreReport(plan, False, counted.records, groups, tuple(each for own in settings for each in own))
+
+
+def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRecord) -> Job:
+    """Create the topics, and return the restore's record, which exists before the first batch is sent.
+
+    Raises as `run_restore`.
+    """
+    topics = brokers.topics({each.target for each in plan.topics})
+    check_existing(topics, plan.topics)
+    job = record.read()
+    if job is None and (name := _topic_with_records(brokers, plan, [*topics])) is not None:
+        job = record.read()  # another run may have written it, and records, since
+        if job is None:
+            raise UsageError(
+                f"topic {name} of the target isn't empty, and no restore {record.group} has begun there; delete the"
+                " topic, or specify another name by --topic-map"
+            )
+    if job is not None:
+        _check_same(job, plan, request, record)
+    for each in plan.topics:
+        if each.target not in topics:
+            create_topic(brokers, each, request.replication_factor)
+    brokers.leaders([each.place for each in plan.partitions])
+    if job is None:
+        job = record.claim(plan.topics[0].target, plan.source_digest, options_digest(request))
+        _check_same(job, plan, request, record)
+    return job
+
+
+def forget(brokers: Brokers, name: str) -> bool:
+    """Remove a restore's record from the target; return whether there was one. Raises ClusterError."""
+    return JobRecord(brokers, name).forget()
+
+
+class _Counted:
+    """The number of records that were sent."""
+
+    def __init__(self) -> None:
+        self.records = 0
+
+    def with_bar(self, show: OnSent) -> OnSent:
+        """Return what counts records, and passes the numbers on."""
+
+        def count(records: int, size: int) -> None:
+            self.records += records
+            show(records, size)
+
+        return count
+
+
+def _prepare(plan: Plan) -> list[Prepared]:
+    largest = {each.target: each.most_bytes for each in plan.topics}
+    return [Prepared(each.place, each.source, each.survey, largest[each.place[0]]) for each in plan.partitions]
+
+
+def _topic_with_records(brokers: Brokers, plan: Plan, names: list[str]) -> str | None:
+    """Return a topic of the target that has records; None if there is none."""
+    places = [each.place for each in plan.partitions if each.place[0] in names]
+    ends = brokers.end_offsets(places) if places else {}
+    return next((topic for (topic, _), end in ends.items() if end), None)
+
+
+def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord) -> None:
+    """Raise UsageError if a restore's record is of other disks or options."""
+    what = "PATHS" if job.source != plan.source_digest else "options"
+    if job.source != plan.source_digest or job.options != options_digest(request):
+        raise UsageError(
+            f"the restore {record.group} in the target was begun with other {what}; use the same, or"
+            " specify another --job"
+        )

@@ -1,0 +1,282 @@
+"""The sender of a restore: each batch's sequence is its offset in the target, so that a broker takes it only once."""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from select import select
+from typing import Protocol
+
+from kseg.client.brokers import FIRST_PAUSE, LONGEST_PAUSE, PASSING, PATIENCE, BrokerError, Brokers, Place
+from kseg.client.connection import ANSWER_SECONDS, PRODUCE, Connection, ConnectionLostError
+from kseg.errors import ClusterError, RecordError
+from kseg.formats.messages import Fields
+from kseg.protocol.error_codes import ErrorCode
+from kseg.restore.batches import Producer, TargetBatch, parts_of, target_batches
+from kseg.restore.source import SourcePartition, Survey
+
+MOST_UNDER_WAY = 5
+"""The most requests under way at a broker: it knows a producer's last five batches of each partition."""
+MOST_PARTITIONS = 8
+"""The most partitions that are sent at once, each with an open log."""
+REQUEST_SIZE = 4 << 20
+"""Bytes of batches at which a request is sent, if several partitions share it."""
+ACKNOWLEDGE_MS = 30_000
+"""The time after which a broker gives up waiting for its followers."""
+ALL_IN_SYNC = -1
+BEGIN_AGAIN = PASSING | {
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+}
+"""Errors after which the end of the target's log is read again."""
+
+
+class OnSent(Protocol):
+    """Takes the numbers of records and bytes that a broker has acknowledged."""
+
+    def __call__(self, records: int, size: int) -> object:
+        """Count them."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A partition to send: its place in the target, its source, and what is in there. largest: bytes of a batch."""
+
+    place: Place
+    source: SourcePartition
+    survey: Survey
+    largest: int
+
+    @property
+    def name(self) -> str:
+        """The name of the target's partition."""
+        return f"{self.place[0]}-{self.place[1]}"
+
+
+@dataclass
+class _Sending:
+    """A partition that is being sent. under_way: its batches without an answer. problem: why it begins again."""
+
+    prepared: Prepared
+    batches: Iterator[TargetBatch]
+    node: int
+    ahead: TargetBatch | None = None
+    under_way: int = 0
+    is_exhausted: bool = False
+    problem: ClusterError | None = None
+
+
+@dataclass
+class _Request:
+    """A request under way: its batches by place."""
+
+    batches: dict[Place, TargetBatch] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, place: Place, batch: TargetBatch) -> None:
+        """Add a partition's next batch."""
+        self.batches[place] = batch
+        self.size += len(batch.content)
+
+
+@dataclass(frozen=True)
+class _Pause:
+    """The next pause of a partition that began again, since its log ended at an offset; -1 if unknown."""
+
+    end: int = -1
+    seconds: float = FIRST_PAUSE
+    since: float = field(default_factory=time.monotonic)
+
+
+class Sender:
+    """Sends partitions to their leaders, a few at a time, from the ends of the target's logs on."""
+
+    def __init__(self, brokers: Brokers, producer: Producer, on_sent: OnSent, rate: int | None = None) -> None:
+        """Take the cluster, the producer of the job, and the most bytes per second."""
+        self._brokers, self._producer, self._on_sent, self._rate = brokers, producer, on_sent, rate
+        self._waiting: deque[Prepared] = deque()
+        self._sending: dict[Place, _Sending] = {}
+        self._requests: dict[int, deque[_Request]] = {}
+        self._connections: dict[int, Connection] = {}
+        self._pauses: dict[Place, _Pause] = {}
+        self._started, self._sent_size = time.monotonic(), 0
+
+    def send(self, partitions: Mapping[Place, Prepared]) -> None:
+        """Send partitions until the target has all of their records.
+
+        Raises:
+            ClusterError: brokers don't answer, refuse a batch, or another program writes to a partition.
+            RecordError: a record doesn't fit into the target.
+            OpenError: a source's log can't be read.
+        """
+        self._waiting.extend(partitions.values())
+        try:
+            self._send_all()
+        finally:
+            for each in self._connections.values():
+                each.close()
+
+    def _send_all(self) -> None:
+        while self._waiting or self._sending:
+            if len(self._sending) < MOST_PARTITIONS and self._waiting:
+                self._begin([self._waiting.popleft() for _ in range(self._room())])
+            for node in {each.node for each in self._sending.values()}:
+                self._fill(node)
+            self._receive()
+
+    def _room(self) -> int:
+        return min(MOST_PARTITIONS - len(self._sending), len(self._waiting))
+
+    def _begin(self, partitions: list[Prepared]) -> None:
+        """Begin, or begin again, where the target's logs end."""
+        ends = self._brokers.end_offsets([each.place for each in partitions])
+        leaders = self._brokers.leaders([each.place for each in partitions])
+        for each in partitions:
+            end = ends[each.place]
+            if (pause := self._pauses.get(each.place)) is not None and pause.end != end:
+                self._pauses[each.place] = _Pause(end)
+            if end > each.survey.records:
+                raise self._foreign(each, end)
+            if end < each.survey.records:
+                parts = parts_of(each.source, each.survey, end)
+                batches = target_batches(parts, end, self._producer, each.largest)
+                self._sending[each.place] = _Sending(each, batches, leaders[each.place])
+
+    def _foreign(self, prepared: Prepared, offset: int) -> ClusterError:
+        return ClusterError(
+            f"{prepared.name}: another program writes to it: the log has offset {offset}, and the restore ends at"
+            f" {prepared.survey.records}; stop that program, delete the topic, then run the command again"
+        )
+
+    def _fill(self, node: int) -> None:
+        """Send requests to a broker, as many as may be under way."""
+        requests = self._requests.setdefault(node, deque())
+        while len(requests) < MOST_UNDER_WAY:
+            request = self._next_request(node)
+            if request is None:
+                return
+            self._wait_for_rate(request.size)
+            try:
+                self._connection(node).send(PRODUCE, _body_of(request))
+            except ConnectionLostError as error:
+                self._lose(node, error, request)
+                return
+            requests.append(request)
+
+    def _connection(self, node: int) -> Connection:
+        if node not in self._connections:
+            self._connections[node] = self._brokers.open(node)
+        return self._connections[node]
+
+    def _next_request(self, node: int) -> _Request | None:
+        request = _Request()
+        for place, sending in self._sending.items():
+            if sending.node != node or sending.problem is not None or sending.is_exhausted:
+                continue
+            batch = self._next_batch(sending)
+            if batch is None:
+                sending.is_exhausted = True
+                continue
+            if request.batches and request.size + len(batch.content) > REQUEST_SIZE:
+                sending.ahead = batch
+                break
+            request.add(place, batch)
+            sending.under_way += 1
+        return request if request.batches else None
+
+    def _next_batch(self, sending: _Sending) -> TargetBatch | None:
+        if (batch := sending.ahead) is not None:
+            sending.ahead = None
+            return batch
+        try:
+            return next(sending.batches, None)
+        except RecordError as error:
+            raise RecordError(error.message, sending.prepared.source.log.path) from error
+
+    def _wait_for_rate(self, size: int) -> None:
+        self._sent_size += size
+        if self._rate is not None:
+            time.sleep(max(self._started + self._sent_size / self._rate - time.monotonic(), 0))
+
+    def _receive(self) -> None:
+        """Take one answer from each broker that has some, and begin broken partitions again."""
+        asked = [self._connections[node] for node, requests in self._requests.items() if requests]
+        ready = select(asked, [], [], ANSWER_SECONDS)[0] if asked else []
+        for node, connection in [*self._connections.items()]:
+            if connection in ready:
+                self._take_answer(node, connection)
+            elif asked and not ready:
+                self._lose(node, ConnectionLostError(f"broker {node} gives no answer"))
+        self._settle()
+
+    def _take_answer(self, node: int, connection: Connection) -> None:
+        try:
+            answer = connection.receive()
+        except ConnectionLostError as error:
+            self._lose(node, error)
+            return
+        request = self._requests[node].popleft()
+        for topic in answer["responses"]:
+            for each in topic["partitionResponses"]:
+                place = (topic["name"], each["index"])
+                self._sending[place].under_way -= 1
+                self._judge(self._sending[place], request.batches[place], each)
+
+    def _judge(self, sending: _Sending, batch: TargetBatch, answer: Fields) -> None:
+        """Count an acknowledged batch; note why the partition must begin again."""
+        if sending.problem is not None:
+            return
+        code = answer["errorCode"]
+        if code in BEGIN_AGAIN:
+            sending.problem = BrokerError(sending.prepared.name, code, answer.get("errorMessage"))
+        elif code:
+            detail = answer.get("errorMessage") or f"the batch at offset {batch.first} of the target"
+            raise BrokerError(sending.prepared.name, code, detail)
+        elif answer["baseOffset"] != batch.first:
+            raise self._foreign(sending.prepared, answer["baseOffset"])
+        else:
+            self._pauses.pop(sending.prepared.place, None)
+            self._on_sent(batch.record_count, len(batch.content))
+
+    def _lose(self, node: int, error: ConnectionLostError, unsent: _Request | None = None) -> None:
+        """Let all partitions of a broker begin again, after its connection was lost."""
+        self._requests.pop(node, None)
+        if (connection := self._connections.pop(node, None)) is not None:
+            connection.close()
+        places = unsent.batches if unsent is not None else {}
+        for place, sending in self._sending.items():
+            if sending.node == node and (sending.under_way or place in places):
+                sending.problem, sending.under_way = error, 0
+
+    def _settle(self) -> None:
+        """Remove finished partitions, and begin broken ones again once nothing of them is under way."""
+        for place, sending in [*self._sending.items()]:
+            if sending.under_way:
+                continue
+            if sending.problem is not None:
+                del self._sending[place]
+                self._pause(sending.prepared.place, sending.problem)
+                self._begin([sending.prepared])
+            elif sending.is_exhausted:
+                del self._sending[place]
+
+    def _pause(self, place: Place, problem: ClusterError) -> None:
+        """Wait before another attempt. Raises the problem if it lasts."""
+        last = self._pauses.get(place) or _Pause()
+        if time.monotonic() - last.since > PATIENCE:
+            raise problem
+        time.sleep(last.seconds)
+        self._pauses[place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
+
+
+def _body_of(request: _Request) -> Fields:
+    topics: dict[str, list[Fields]] = {}
+    for (topic, number), batch in request.batches.items():
+        topics.setdefault(topic, []).append({"index": number, "records": batch.content})
+    return {
+        "transactionalId": None,
+        "acks": ALL_IN_SYNC,
+        "timeoutMs": ACKNOWLEDGE_MS,
+        "topicData": [{"name": name, "partitionData": parts} for name, parts in topics.items()],
+    }

@@ -1,0 +1,378 @@
+"""`kseg restore` brings a broker's disks to another broker: every record once, and groups where they were.
+
+Another client reads both brokers. The source has all codecs, transactions of all ends, compaction, deleted records,
+and odd records. Needs Java and Maven.
+"""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kseg.formats.codes import Codec
+from kseg.log.writer import PartitionWriter
+from kseg.writer.batches import RecordsBuilder
+from tests import run
+from tests.live.wire import PRODUCE, answer_of
+from tests.log.real_broker import PATIENCE, Broker, new_broker
+from tests.log_files import NewBatch, NewRecord, batch_bytes
+
+pytestmark = pytest.mark.kafka
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    "codecs": (3, {}),
+    "odd": (1, {"retention.ms": "-1"}),
+    "transactions": (1, {}),
+    "compacted": (1, {"cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01"}),
+    "trimmed": (1, {"retention.ms": "86400000"}),
+    "dated": (1, {"message.timestamp.type": "LogAppendTime"}),
+}
+"""Topics with their numbers of partitions and settings."""
+GROUPS = {"begins": 0, "reads": 37, "beyond": 1_000_000}
+"""Groups, and the offset that each has in all partitions."""
+KILLS = 12
+
+
+class ReadRecord(NamedTuple):
+    """A record as a client reads it, and its offset."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+    @property
+    def contents(self) -> tuple[object, ...]:
+        return tuple(self[1:])
+
+
+class Pair(NamedTuple):
+    """The disks of a stopped broker with their committed records, and the running broker of the new cluster."""
+
+    disks: Path
+    records: Mapping[tuple[str, int], list[ReadRecord]]
+    target: Broker
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    fast = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": 3, "log.cleaner.backoff.ms": 200}
+    fast |= {"log.initial.task.delay.ms": 200, "log.retention.check.interval.ms": 500}
+    source, target = new_broker(tmp_path_factory, fast), new_broker(tmp_path_factory, fast)
+    with source.running("source"):
+        make_source(source)
+        places = [(topic, number) for topic, (partitions, _) in TOPICS.items() for number in range(partitions)]
+        records = {place: read_all(source.port, *place) for place in places}
+    with ExitStack() as running:
+        running.enter_context(target.running("target"))
+        yield Pair(source.logs, records, target)
+
+
+# --- the source ------------------------------------------------------------------------------------------------------
+
+
+def make_source(broker: Broker) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": server(broker.port)})
+    wanted = [NewTopic(name, partitions, 1, config=dict(own)) for name, (partitions, own) in TOPICS.items()]
+    for future in admin.create_topics(wanted).values():
+        future.result(PATIENCE)
+    fill_codecs(broker)
+    for topic in ("trimmed", "dated"):
+        produce(broker, topic, range(100))
+    write_odd_records(broker)
+    make_transactions(broker)
+    make_compacted(broker)
+    trim(admin)
+    for group, offset in GROUPS.items():
+        commit(broker, group, offset)
+
+
+def server(port: int) -> str:
+    return f"127.0.0.1:{port}"
+
+
+def produce(broker: Broker, topic: str, numbers: range, partition: int = 0, **settings: object) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": server(broker.port), "linger.ms": 20, **settings})
+    for number in numbers:
+        value = None if number % 13 == 0 else b"" if number % 17 == 0 else b"value %d " % number * (number % 40)
+        headers: Any = [("h", b""), ("h", None), ("", b"x")] if number % 7 == 0 else None
+        producer.produce(topic, value, b"key %d" % (number % 10), partition, headers=headers)
+    assert producer.flush(PATIENCE) == 0
+
+
+def fill_codecs(broker: Broker) -> None:
+    for codec in CODECS:
+        for partition in range(3):
+            produce(broker, "codecs", range(1, 90), partition, **{"compression.type": codec})
+        for number in range(5):  # a batch each
+            produce(broker, "codecs", range(number, number + 1), 0, **{"compression.type": codec})
+
+
+def write_odd_records(broker: Broker) -> None:
+    """Write records that a client library would change: timestamps 0 and -1, a null key and value, header names."""
+    for timestamp in (0, -1, 1, 1_700_000_000_000):
+        records = [
+            NewRecord(None, None, timestamp, [("", None), ("a", b""), ("a", None)]),
+            NewRecord(b"", b"", timestamp),
+            NewRecord(b"k", b"v" * 20_000, timestamp),
+        ]
+        part = {"index": 0, "records": batch_bytes(NewBatch(records))}
+        body = {
+            "transactionalId": None,
+            "acks": -1,
+            "timeoutMs": 5000,
+            "topicData": [{"name": "odd", "partitionData": [part]}],
+        }
+        (answer,) = answer_of(broker.port, PRODUCE, 7, body)["responses"]
+        assert answer["partitionResponses"][0]["errorCode"] == 0
+
+
+def make_transactions(broker: Broker) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": server(broker.port), "transactional.id": "t"})
+    producer.init_transactions(PATIENCE)
+    numbers = count()
+    for ends in (*(True, False, True, True, False) * 3, None):
+        producer.begin_transaction()
+        for _ in range(20):
+            producer.produce("transactions", b"%d %d" % (next(numbers), ends is None), b"k", 0)
+        producer.flush(PATIENCE)
+        if ends is not None:
+            (producer.commit_transaction if ends else producer.abort_transaction)(PATIENCE)
+
+
+def make_compacted(broker: Broker) -> None:
+    """Write until the cleaner has removed records."""
+    end = time.monotonic() + PATIENCE
+    for number in count():
+        produce(broker, "compacted", range(1, 60))
+        time.sleep(0.3)
+        if number > 3 and len(read_all(broker.port, "compacted", 0)) < 59 * number:
+            return
+        assert time.monotonic() < end, "nothing is compacted"
+
+
+def trim(admin: Any) -> None:
+    from confluent_kafka import TopicPartition
+
+    for future in admin.delete_records([TopicPartition("trimmed", 0, 30)]).values():
+        future.result(PATIENCE)
+
+
+def commit(broker: Broker, group: str, offset: int) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": server(broker.port), "group.id": group, "enable.auto.commit": False})
+    places = [(topic, number) for topic, (partitions, _) in TOPICS.items() for number in range(partitions)]
+    consumer.commit(offsets=[TopicPartition(*place, offset) for place in places], asynchronous=False)
+    consumer.close()
+
+
+# --- what clients see ------------------------------------------------------------------------------------------------
+
+
+def read_all(port: int, topic: str, partition: int) -> list[ReadRecord]:
+    """Return the committed records of a partition."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server(port),
+            "group.id": "test",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "check.crcs": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    found = []
+    while (message := consumer.poll(PATIENCE)) is not None:
+        error = message.error()
+        if error is None:
+            own: Any = (
+                message.offset(),
+                message.timestamp()[1],
+                message.key(),
+                message.value(),
+                message.headers() or [],
+            )
+            found.append(ReadRecord(*own))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            break
+    consumer.close()
+    return found
+
+
+def committed_offset(port: int, group: str, topic: str, partition: int) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": server(port), "group.id": group})
+    (found,) = consumer.committed([TopicPartition(topic, partition)], PATIENCE)
+    consumer.close()
+    return int(found.offset)
+
+
+def restore(pair: Pair, paths: Path, *options: str) -> run.Run:
+    return run.kseg(["restore", str(paths), "--bootstrap", server(pair.target.port), *options], pair.target.work)
+
+
+def objects(ran: run.Run) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+# --- tests -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def restored(pair: Pair) -> list[dict[str, Any]]:
+    """The objects of the first restore."""
+    ran = restore(pair, pair.disks, "--yes", "-o", "json", "-q")
+    assert (ran.status, ran.stderr) == (0, b"")
+    return objects(ran)
+
+
+def test_each_record_arrives_once_and_unchanged(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    for place, expected in pair.records.items():
+        found = read_all(pair.target.port, *place)
+        assert [each.contents for each in found] == [each.contents for each in expected], place
+        assert [each.offset for each in found] == list(range(len(expected))), place
+    assert restored[-1]["records"] == sum(map(len, pair.records.values()))
+
+
+def test_the_source_has_what_is_hard(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    plan = {(each["topic"], each["partition"]): each for each in restored if each["type"] == "partition"}
+    assert plan["trimmed", 0]["firstOffset"] == 30
+    assert plan["transactions", 0]["leftOutRecords"] == {"aborted": 120, "open": 20, "control": 15}
+    assert plan["compacted", 0]["records"] < plan["compacted", 0]["endOffset"]
+    assert {each.timestamp for each in pair.records["odd", 0]} == {0, -1, 1, 1_700_000_000_000}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_groups_go_on_at_the_right_record(pair: Pair, restored: list[dict[str, Any]], group: str) -> None:
+    for place, records in pair.records.items():
+        left = [each.contents for each in records if each.offset >= GROUPS[group]]
+        offset = committed_offset(pair.target.port, group, *place)
+        assert offset == len(records) - len(left), place
+        found = read_all(pair.target.port, *place)
+        assert [each.contents for each in found if each.offset >= offset] == left
+
+
+def test_settings_come_back_without_retention(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    from confluent_kafka import admin as client
+
+    admin = client.AdminClient({"bootstrap.servers": server(pair.target.port)})
+    for topic, (_, own) in TOPICS.items():
+        wanted = client.ConfigResource(client.ConfigResource.Type.TOPIC, topic)
+        settings = admin.describe_configs([wanted])[wanted].result(PATIENCE)
+        found = {name: entry.value for name, entry in settings.items() if entry.source == 1}
+        off = {} if "cleanup.policy" in own else {"retention.ms": "-1", "retention.bytes": "-1"}
+        assert found == {**own, **off}, topic
+    held = {each["topic"]: each for each in restored if each["type"] == "setting" and each["name"] == "retention.ms"}
+    assert "retention.ms=86400000" in held["trimmed"]["commands"][0]
+
+
+def test_another_run_compares_and_says_so(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    ran = restore(pair, pair.disks, "--yes", "-q", "-o", "json")
+    assert (ran.status, objects(ran)[-1]["wasDone"]) == (0, True)
+
+
+def test_other_options_and_foreign_records_are_refused(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd")
+    assert (ran.status, b"was begun with other PATHS" in ran.stderr) == (2, True)
+    ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd", "--job", "another")
+    assert (ran.status, b"topic odd of the target isn't empty" in ran.stderr) == (2, True)
+
+
+def test_groups_with_members_are_named(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    from confluent_kafka import Consumer
+
+    settings = {"bootstrap.servers": server(pair.target.port), "group.id": "reads", "enable.auto.commit": False}
+    member = Consumer(settings)
+    member.subscribe(["codecs"])
+    end = time.monotonic() + PATIENCE
+    while not member.assignment():
+        assert time.monotonic() < end
+        member.poll(0.2)
+    ran = restore(
+        pair, pair.disks, "--yes", "-q", "--topic", "odd", "--topic-map", "odd=odd-2", "--job", "odd-2", "-o", "json"
+    )
+    member.close()
+    states = {each["group"]: each["state"] for each in objects(ran) if each["type"] == "group"}
+    assert (ran.status, states["reads"], states["begins"]) == (1, "active", "committed")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Partitions with all kinds of batches, large enough to be killed on the way."""
+    root = tmp_path_factory.mktemp("large")
+    for partition in range(3):
+        write_partition(root / f"large-{partition}", random.Random(partition), 30_000)
+    return root
+
+
+def write_partition(directory: Path, chance: random.Random, records: int) -> None:
+    directory.mkdir()
+    codecs = (Codec.NONE, Codec.GZIP, Codec.LZ4, Codec.ZSTD)
+    with PartitionWriter(directory) as writer:
+        number = offset = 0
+        while number < records:
+            builder = RecordsBuilder(offset, codec=chance.choice(codecs))
+            for _ in range(min(chance.choice((1, 3, 50, 400, 1500)), records - number)):
+                offset += chance.random() < 0.005
+                builder.append_at(offset, number, b"%d" % number, b"%d " % number * chance.randrange(20))
+                number, offset = number + 1, offset + 1
+            writer.append(builder.build().raw)
+
+
+def command_line(pair: Pair, large: Path, name: str) -> list[str]:
+    kseg = [str(Path(sys.executable).with_name("kseg")), "restore", str(large), "--bootstrap", server(pair.target.port)]
+    return [*kseg, "--yes", "-q", "--topic-map", f"large={name}", "--job", name, "--rate", "1MiB"]
+
+
+def assert_all_arrived(pair: Pair, name: str) -> None:
+    for partition in range(3):
+        found = read_all(pair.target.port, name, partition)
+        assert [each.key for each in found] == [b"%d" % number for number in range(30_000)]
+        assert all(each.timestamp == each.offset for each in found)
+
+
+def test_killed_runs_lose_and_double_nothing(pair: Pair, large: Path) -> None:
+    chance, kills = random.Random(4), 0
+    while kills < KILLS:
+        with subprocess.Popen(command_line(pair, large, "killed"), stdout=subprocess.DEVNULL) as process:
+            try:
+                process.wait(chance.uniform(0.3, 2))
+                break  # it has ended before
+            except subprocess.TimeoutExpired:
+                process.kill()
+                kills += 1
+    ran = subprocess.run(command_line(pair, large, "killed"), capture_output=True, check=False, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert kills > 2
+    assert_all_arrived(pair, "killed")
+
+
+def test_runs_at_once_lose_and_double_nothing(pair: Pair, large: Path) -> None:
+    runs = [
+        subprocess.Popen(command_line(pair, large, "together"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    ends = [(each.communicate(timeout=PATIENCE * 2)[1], each.returncode) for each in runs]
+    assert ends == [(b"", 0)] * 3
+    assert_all_arrived(pair, "together")

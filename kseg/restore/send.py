@@ -24,12 +24,15 @@ REQUEST_SIZE = 4 << 20
 ACKNOWLEDGE_MS = 30_000
 """The time after which a broker gives up waiting for its followers."""
 ALL_IN_SYNC = -1
-BEGIN_AGAIN = PASSING | {
+OUT_OF_ORDER = {
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
     ErrorCode.UNKNOWN_PRODUCER_ID,
 }
+"""Errors of a batch that doesn't follow the producer's last one."""
+BEGIN_AGAIN = PASSING | OUT_OF_ORDER
 """Errors after which the end of the target's log is read again."""
+TOPIC_IS_ODD = "another program has written to the topic; delete the topic, then run the command again"
 
 
 class OnSent(Protocol):
@@ -56,13 +59,18 @@ class Prepared:
 
 @dataclass
 class _Sending:
-    """A partition that is being sent. under_way: its batches without an answer. problem: why it begins again."""
+    """A partition that is being sent.
+
+    under_way: its batches without an answer. is_in_order: the broker refuses its batches out of order. problem: why it
+    begins again.
+    """
 
     prepared: Prepared
     batches: Iterator[TargetBatch]
     node: int
     ahead: TargetBatch | None = None
     under_way: int = 0
+    is_in_order: bool = False
     is_exhausted: bool = False
     problem: ClusterError | None = None
 
@@ -174,6 +182,8 @@ class Sender:
         for place, sending in self._sending.items():
             if sending.node != node or sending.problem is not None or sending.is_exhausted:
                 continue
+            if sending.under_way and not sending.is_in_order:
+                continue
             batch = self._next_batch(sending)
             if batch is None:
                 sending.is_exhausted = True
@@ -236,6 +246,9 @@ class Sender:
         elif answer["baseOffset"] != batch.first:
             raise self._foreign(sending.prepared, answer["baseOffset"])
         else:
+            # A log takes any sequence as a producer's first one (ProducerAppendInfo.checkSequence). So the first batch
+            # goes alone: if it is refused, the second one mustn't take its place.
+            sending.is_in_order = True
             self._pauses.pop(sending.prepared.place, None)
             self._on_sent(batch.record_count, len(batch.content))
 
@@ -265,7 +278,8 @@ class Sender:
         """Wait before another attempt. Raises the problem if it lasts."""
         last = self._pauses.get(place) or _Pause()
         if time.monotonic() - last.since > PATIENCE:
-            raise problem
+            is_odd = isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER
+            raise ClusterError(f"{problem}; {TOPIC_IS_ODD}") if is_odd else problem
         time.sleep(last.seconds)
         self._pauses[place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
 

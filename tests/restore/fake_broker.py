@@ -1,11 +1,12 @@
-"""A broker in this process, as far as a restore needs one: it takes and refuses batches as Kafka does.
+"""A cluster in this process, as far as a restore needs one: it takes and refuses batches as Kafka does.
 
-Source of its rules: ProducerStateManager, ProducerAppendInfo, and answers of a broker of 4.3.1.
+Source of its rules: ProducerStateManager, ProducerAppendInfo, GroupMetadataManager, and answers of a broker of 4.3.1.
 """
 
 import socket
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock, Thread
@@ -23,17 +24,21 @@ KEPT_BATCHES = 5
 SEQUENCES = 2**31
 NODE = 7
 LONGEST_METADATA = 4096
-OK, LOSE_ANSWER, LOSE_REQUEST, NOT_LEADER, HOLD_BACK, TIME_OUT = range(6)
-"""What happens to a Produce request. HOLD_BACK: the connection ends, and the request is handled later."""
+SESSION_SECONDS = 10.0
 Place = tuple[str, int]
 
 
 @dataclass
 class FakeLog:
-    """A partition: its batches, and what it knows of each producer: epoch, and its last batches."""
+    """A partition: its leader, its batches, and what it knows of each producer: epoch, and its last batches.
 
+    lag: the number of ListOffsets answers whose high watermark is still before the last batch.
+    """
+
+    leader: int = NODE
     batches: list[tuple[int, Batch]] = field(default_factory=list)
     end: int = 0
+    lag: int = 0
     producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = field(default_factory=dict)
 
     def append(self, raw: bytes) -> tuple[int, int]:
@@ -46,16 +51,30 @@ class FakeLog:
         if batch.magic != 2 or batch.attributes & ~7 or deltas != list(range(batch.last_offset + 1)):
             return ErrorCode.INVALID_RECORD, -1
         first, last = batch.base_sequence, (batch.base_sequence + len(records) - 1) % SEQUENCES
-        epoch, known = self.producers.setdefault(batch.producer_id, (batch.producer_epoch, deque(maxlen=KEPT_BATCHES)))
+        epoch, known = self.producers.get(batch.producer_id, (batch.producer_epoch, deque(maxlen=KEPT_BATCHES)))
         for known_first, known_last, offset in known:
             if (known_first, known_last) == (first, last):
                 return ErrorCode.NONE, offset
         if batch.producer_epoch != epoch or (known and first != (known[-1][1] + 1) % SEQUENCES):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
+        self.producers[batch.producer_id] = epoch, known  # a producer's first batch may have any sequence
         base, self.end = self.end, self.end + len(records)
         known.append((first, last, base))
         self.batches.append((base, batch))
         return ErrorCode.NONE, base
+
+    def restart(self) -> None:
+        """Load the producers from their snapshot, which has the last batch of each."""
+        for _, known in self.producers.values():
+            while len(known) > 1:
+                known.popleft()
+
+    def high_watermark(self) -> int:
+        """Return the offset up to which all replicas have the log."""
+        if self.lag and self.batches:
+            self.lag -= 1
+            return self.batches[-1][0]
+        return self.end
 
     def records(self) -> list[tuple[int, bytes | None, bytes | None, tuple[object, ...]]]:
         """Return the contents of all records."""
@@ -66,67 +85,86 @@ class FakeLog:
         ]
 
 
-class FakeBroker:
-    """A cluster of one broker.
+@dataclass
+class FakeGroup:
+    """The members of a group, each with the time at which it expires without another request."""
 
-    produced: what happens to the next Produce requests; then all are taken. unanswered: APIs whose next request ends
-    the connection. elections: the number of Metadata answers in which partitions have no leader. versions: the newest
-    one of each API.
+    generation: int = 0
+    members: dict[str, float] = field(default_factory=dict)
+
+
+class FakeBroker:
+    """A cluster of one broker, or of several that share their logs.
+
+    unanswered: APIs whose next request ends the connection. elections: the number of Metadata answers in which
+    partitions have no leader. versions: the newest one of each API.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: dict[int, tuple[str, int]] | None = None, now: Callable[[], float] = time.monotonic):
+        """Take the addresses of several brokers by their ids, and the clock."""
         self.logs: dict[str, list[FakeLog]] = {}
         self.settings: dict[str, dict[str, str]] = {}
         self.groups: dict[str, dict[Place, tuple[int, str]]] = {}
         self.active: set[str] = set()
-        self.produced: deque[int] = deque()
         self.unanswered: set[int] = set()
         self.elections = 0
         self.versions = {each.key: each.newest for each in vars(apis).values() if isinstance(each, apis.Api)}
-        self._held: list[Fields] = []
         self._next_producer = 1000
+        self._memberships: dict[str, FakeGroup] = {}
+        self._now = now
         self._lock = Lock()
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.address: tuple[str, int] = self._server.getsockname()[:2]
+        self._addresses = addresses or {}
         self._clients: list[socket.socket] = []
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The address of the first broker."""
+        return next(iter(self._addresses.values()))
 
     @contextmanager
     def running(self) -> Iterator["FakeBroker"]:
-        """Answer clients until the context ends."""
-        thread = Thread(target=self._accept, daemon=True)
+        """Answer clients on a port of this machine until the context ends."""
+        server = socket.create_server(("127.0.0.1", 0))
+        self._addresses = {NODE: server.getsockname()[:2]}
+        thread = Thread(target=self._accept, args=(server,), daemon=True)
         thread.start()
         try:
             yield self
         finally:
-            self._server.shutdown(socket.SHUT_RDWR)
-            self._server.close()
+            server.shutdown(socket.SHUT_RDWR)
+            server.close()
             for each in self._clients:
                 each.close()
             thread.join()
 
-    def _accept(self) -> None:
+    def _accept(self, server: socket.socket) -> None:
         with suppress(OSError):
             while True:
-                client, _ = self._server.accept()
+                client, _ = server.accept()
                 self._clients.append(client)
                 Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         with suppress(OSError, ValueError), client, client.makefile("rb") as stream:
             while size := stream.read(4):
-                request = read_request(stream.read(int.from_bytes(size, "big")))
-                assert request.body is not None
-                assert request.api_key is not None
-                assert request.api_version is not None
-                with self._lock:
-                    answer = self._answer(request.api_key, request.body)
+                answer = self.answer(stream.read(int.from_bytes(size, "big")), NODE)
                 if answer is None:
                     return
-                pieces = build_response(request.api_key, request.api_version, request.correlation_id, answer)
-                client.sendall(b"".join(pieces))
+                client.sendall(answer)
 
-    def _answer(self, key: int, body: Fields) -> Fields | None:
-        """Return the answer to a request; None ends the connection."""
+    def answer(self, frame: bytes, node: int) -> bytes | None:
+        """Return a broker's answer to a request; None ends the connection."""
+        request = read_request(frame)
+        assert request.body is not None
+        assert request.api_key is not None
+        assert request.api_version is not None
+        with self._lock:
+            answer = self._answer(request.api_key, request.body, node)
+        if answer is None:
+            return None
+        return b"".join(build_response(request.api_key, request.api_version, request.correlation_id, answer))
+
+    def _answer(self, key: int, body: Fields, node: int) -> Fields | None:
         if key in self.unanswered:
             self.unanswered.remove(key)
             return None
@@ -135,16 +173,16 @@ class FakeBroker:
             apis.METADATA.key: self._metadata,
             apis.CREATE_TOPICS.key: self._create_topics,
             apis.INCREMENTAL_ALTER_CONFIGS.key: self._alter_configs,
-            apis.LIST_OFFSETS.key: self._list_offsets,
-            apis.PRODUCE.key: self._produce,
-            apis.FETCH.key: self._fetch,
+            apis.LIST_OFFSETS.key: lambda body: self._list_offsets(body, node),
+            apis.PRODUCE.key: lambda body: self._produce(body, node),
+            apis.FETCH.key: lambda body: self._fetch(body, node),
             apis.INIT_PRODUCER_ID.key: self._init_producer_id,
             apis.FIND_COORDINATOR.key: self._find_coordinator,
             apis.OFFSET_FETCH.key: self._offset_fetch,
             apis.OFFSET_COMMIT.key: self._offset_commit,
             apis.JOIN_GROUP.key: self._join_group,
-            apis.SYNC_GROUP.key: lambda _: {"errorCode": 0, "assignment": b""},
-            apis.LEAVE_GROUP.key: lambda _: {"errorCode": 0},
+            apis.SYNC_GROUP.key: self._sync_group,
+            apis.LEAVE_GROUP.key: self._leave_group,
             apis.LIST_GROUPS.key: self._list_groups,
             apis.DELETE_GROUPS.key: self._delete_groups,
         }
@@ -156,19 +194,22 @@ class FakeBroker:
 
     def _metadata(self, body: Fields) -> Fields:
         names = list(self.logs) if body["topics"] is None else [each["name"] for each in body["topics"]]
-        host, port = self.address
-        leader = NODE if not self.elections else -1
-        self.elections = max(self.elections - 1, 0)
+        is_election, self.elections = self.elections > 0, max(self.elections - 1, 0)
         return {
-            "brokers": [{"nodeId": NODE, "host": host, "port": port}],
+            "brokers": [{"nodeId": node, "host": host, "port": port} for node, (host, port) in self._addresses.items()],
             "clusterId": "fake",
             "topics": [
                 {
                     "errorCode": 0 if name in self.logs else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                     "name": name,
                     "partitions": [
-                        {"partitionIndex": number, "leaderId": leader, "replicaNodes": [NODE], "isrNodes": [NODE]}
-                        for number in range(len(self.logs.get(name, ())))
+                        {
+                            "partitionIndex": number,
+                            "leaderId": -1 if is_election else log.leader,
+                            "replicaNodes": [*self._addresses],
+                            "isrNodes": [*self._addresses],
+                        }
+                        for number, log in enumerate(self.logs.get(name, ()))
                     ],
                 }
                 for name in names
@@ -195,9 +236,12 @@ class FakeBroker:
         answer = {"errorCode": 0, "errorMessage": None, "resourceType": 2, "resourceName": resource["resourceName"]}
         return {"responses": [answer]}
 
-    def _list_offsets(self, body: Fields) -> Fields:
+    def _list_offsets(self, body: Fields, node: int) -> Fields:
         def part(topic: str, number: int) -> Fields:
-            return {"partitionIndex": number, "errorCode": 0, "timestamp": -1, "offset": self.logs[topic][number].end}
+            log = self.logs[topic][number]
+            if log.leader != node:
+                return {"partitionIndex": number, "errorCode": ErrorCode.NOT_LEADER_OR_FOLLOWER, "offset": -1}
+            return {"partitionIndex": number, "errorCode": 0, "timestamp": -1, "offset": log.high_watermark()}
 
         return {
             "topics": [
@@ -207,34 +251,20 @@ class FakeBroker:
             ]
         }
 
-    def _produce(self, body: Fields) -> Fields | None:
-        event = self.produced.popleft() if self.produced else OK
-        while self._held and event != HOLD_BACK:
-            self._append(self._held.pop(0))
-        if event == HOLD_BACK:
-            self._held.append(body)
-            return None
-        if event == LOSE_REQUEST:
-            return None
-        answer = self._append(body, ErrorCode.NOT_LEADER_OR_FOLLOWER if event == NOT_LEADER else None)
-        if event == TIME_OUT:
-            for topic in answer["responses"]:
-                for each in topic["partitionResponses"]:
-                    each |= {"errorCode": ErrorCode.REQUEST_TIMED_OUT, "baseOffset": -1}
-        return None if event == LOSE_ANSWER else answer
-
-    def _append(self, body: Fields, refusal: ErrorCode | None = None) -> Fields:
+    def _produce(self, body: Fields, node: int) -> Fields:
         responses = []
         for topic in body["topicData"]:
             parts = []
             for each in topic["partitionData"]:
                 log = self.logs[topic["name"]][each["index"]]
-                code, base = (refusal, -1) if refusal else log.append(each["records"])
+                code, base = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
+                if log.leader == node:
+                    code, base = log.append(each["records"])
                 parts.append({"index": each["index"], "errorCode": code, "baseOffset": base})
             responses.append({"name": topic["name"], "partitionResponses": parts})
         return {"responses": responses}
 
-    def _fetch(self, body: Fields) -> Fields:
+    def _fetch(self, body: Fields, node: int) -> Fields:
         (topic,) = body["topics"]
         (part,) = topic["partitions"]
         log = self.logs[topic["topic"]][part["partition"]]
@@ -242,7 +272,8 @@ class FakeBroker:
         for base, batch in log.batches:
             if base + batch.last_offset >= part["fetchOffset"] and len(found) < 1 << 16:
                 found += base.to_bytes(8, "big") + batch.raw[8:]
-        answer = {"partitionIndex": part["partition"], "errorCode": 0, "highWatermark": log.end, "records": found}
+        code = 0 if log.leader == node else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        answer = {"partitionIndex": part["partition"], "errorCode": code, "highWatermark": log.end, "records": found}
         return {"responses": [{"topic": topic["topic"], "partitions": [answer]}]}
 
     def _init_producer_id(self, _: Fields) -> Fields:
@@ -250,8 +281,8 @@ class FakeBroker:
         return {"errorCode": 0, "producerId": self._next_producer, "producerEpoch": 0}
 
     def _find_coordinator(self, _: Fields) -> Fields:
-        host, port = self.address
-        return {"errorCode": 0, "nodeId": NODE, "host": host, "port": port}
+        node, (host, port) = next(iter(self._addresses.items()))
+        return {"errorCode": 0, "nodeId": node, "host": host, "port": port}
 
     def _offset_fetch(self, body: Fields) -> Fields:
         topics: dict[str, list[Fields]] = {}
@@ -262,26 +293,56 @@ class FakeBroker:
 
     def _offset_commit(self, body: Fields) -> Fields:
         own = self.groups.setdefault(body["groupId"], {})
+        refusal = self._refusal_of_member(body)
         topics = []
         for topic in body["topics"]:
             parts = []
             for each in topic["partitions"]:
                 assert each["committedLeaderEpoch"] == -1
-                own[topic["name"], each["partitionIndex"]] = each["committedOffset"], each["committedMetadata"]
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE if len(each["committedMetadata"]) > LONGEST_METADATA else 0
+                code = (
+                    ErrorCode.OFFSET_METADATA_TOO_LARGE
+                    if len(each["committedMetadata"]) > LONGEST_METADATA
+                    else refusal
+                )
+                if not code:
+                    own[topic["name"], each["partitionIndex"]] = each["committedOffset"], each["committedMetadata"]
                 parts.append({"partitionIndex": each["partitionIndex"], "errorCode": code})
             topics.append({"name": topic["name"], "partitions": parts})
         return {"topics": topics}
 
-    def _join_group(self, _: Fields) -> Fields:
+    def _refusal_of_member(self, body: Fields) -> int:
+        """Return the error for a request of a member; the admin's generation is -1."""
+        group = self._memberships.setdefault(body["groupId"], FakeGroup())
+        now = self._now()
+        group.members = {member: until for member, until in group.members.items() if until > now}
+        member, generation = body["memberId"], body.get("generationId", body.get("generationIdOrMemberEpoch", -1))
+        if not member and generation < 0 and not group.members:
+            return ErrorCode.NONE
+        if member not in group.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if generation == group.generation else ErrorCode.ILLEGAL_GENERATION
+
+    def _join_group(self, body: Fields) -> Fields:
+        """Let a member join; the others don't join again in time, and are removed."""
+        group = self._memberships.setdefault(body["groupId"], FakeGroup())
+        group.generation += 1
+        member = f"member-{group.generation}"
+        group.members = {member: self._now() + SESSION_SECONDS}
         return {
             "errorCode": 0,
-            "generationId": 1,
+            "generationId": group.generation,
             "protocolName": "kseg",
-            "leader": "me",
-            "memberId": "me",
-            "members": [{"memberId": "me", "metadata": b""}],
+            "leader": member,
+            "memberId": member,
+            "members": [{"memberId": member, "metadata": b""}],
         }
+
+    def _sync_group(self, body: Fields) -> Fields:
+        return {"errorCode": self._refusal_of_member(body), "assignment": b""}
+
+    def _leave_group(self, body: Fields) -> Fields:
+        left = self._memberships.setdefault(body["groupId"], FakeGroup()).members.pop(body["memberId"], None)
+        return {"errorCode": ErrorCode.UNKNOWN_MEMBER_ID if left is None else ErrorCode.NONE}
 
     def _list_groups(self, _: Fields) -> Fields:
         states = {name: "Stable" if name in self.active else "Empty" for name in self.groups}

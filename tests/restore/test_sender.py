@@ -1,34 +1,40 @@
 """Whatever happens to runs, requests and answers: the target gets each record once, in order."""
 
+import os
 import random
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kseg.client import brokers as client
 from kseg.client.brokers import Brokers
 from kseg.cluster.cluster import Cluster
+from kseg.errors import ClusterError
 from kseg.formats.codes import Codec
 from kseg.log.segments import RollSettings
 from kseg.log.selection import EVERY_PARTITION
 from kseg.log.writer import PartitionSettings, PartitionWriter
-from kseg.restore import send
 from kseg.restore.plan import Plan, Planning, RestoreRequest
 from kseg.restore.run import RestoreReport, Step, run_restore
 from kseg.writer.batches import RecordsBuilder
-from tests.restore.fake_broker import FakeBroker
+from tests.restore.fake_broker import FakeBroker, FakeLog
+from tests.restore.fake_network import ADDRESSES, Event, FakeNetwork, Schedule
 
+EXAMPLES = int(os.environ.get("EXAMPLES", "15"))
+MOST_RUNS = 3
+LONGEST = 100_000
+"""Seconds of the network's clock after which the restore has no end."""
 REQUEST = RestoreRequest(EVERY_PARTITION, group=None, job="test")
 Contents = tuple[int, bytes | None, bytes | None, tuple[object, ...]]
 
 
-class CrashError(Exception):
-    """Stands for the end of a process."""
+class Sources:
+    """Two partitions: the plan of their restore, and the contents of their records. Its repr is short."""
+
+    def __init__(self, plan: Plan, written: list[list[Contents]]) -> None:
+        self.plan, self.written = plan, written
 
 
 def write_partition(directory: Path, batches: int, chance: random.Random) -> list[Contents]:
@@ -68,26 +74,24 @@ def run_once(
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[list[Contents]]]:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     root = tmp_path_factory.mktemp("sources")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kseg.restore.source.CHECKPOINT_SIZE", 5000)
         return read_sources(root)
 
 
-def read_sources(root: Path) -> tuple[Plan, list[list[Contents]]]:
+def read_sources(root: Path) -> Sources:
     written = [write_partition(root / f"t-{number}", 40, random.Random(number)) for number in range(2)]
     plan = plan_of(root)
     assert all(len(each.survey.checkpoints) > 3 for each in plan.partitions)
-    return plan, written
+    return Sources(plan, written)
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small batches, and short pauses."""
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small batches."""
     monkeypatch.setattr("kseg.restore.batches.JOINED_SIZE", 2000)
-    monkeypatch.setattr(send, "FIRST_PAUSE", 0.0005)
-    monkeypatch.setattr(client, "FIRST_PAUSE", 0.0005)
 
 
 def assert_all_once(broker: FakeBroker, written: list[list[Contents]]) -> None:
@@ -95,31 +99,45 @@ def assert_all_once(broker: FakeBroker, written: list[list[Contents]]) -> None:
         assert broker.logs["t"][number].records() == expected
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 4000), max_size=4))
-def test_each_record_arrives_once(
-    sources: tuple[Plan, list[list[Contents]]], events: list[int], crashes: list[int]
-) -> None:
-    plan, written = sources
-    with FakeBroker().running() as broker:
-        broker.produced = deque(events)
-        for crash in crashes:
-            left = crash
-
-            def count(records: int) -> None:
-                nonlocal left
-                left -= records
-                if left < 0:
-                    raise CrashError
-
-            with suppress(CrashError):
-                run_once(broker, plan, on_sent=count)
-        run_once(broker, plan)
-        assert_all_once(broker, written)
+def restore_by(plan: Plan) -> None:
+    with Brokers([*ADDRESSES.values()]) as brokers:
+        run_restore(brokers, plan, REQUEST, lambda _: lambda records, size: None)
 
 
-def test_a_restore_that_is_done_sends_nothing(sources: tuple[Plan, list[list[Contents]]]) -> None:
-    plan, written = sources
+def run_until_its_end(network: FakeNetwork, plan: Plan) -> bool:
+    """Run a restore; return whether it has done everything. It may give up, if it says what to do."""
+    try:
+        return network.run(lambda: restore_by(plan))
+    except ClusterError as error:
+        if "check the broker" not in str(error) or not str(error).endswith("run the command again"):
+            raise
+        return False
+
+
+HAPPENINGS = st.tuples(st.integers(0, 20), st.sampled_from(Event))
+SCHEDULES = st.lists(HAPPENINGS, max_size=10) | st.lists(HAPPENINGS, min_size=20, max_size=60)
+FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTION)]
+"""The broker refuses the first batch, and would take the second one."""
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(SCHEDULES)
+@example(FIRST_IS_REFUSED)
+def test_each_record_arrives_once(sources: Sources, schedule: Schedule) -> None:
+    def run_another(network: FakeNetwork) -> None:
+        if network.runs < MOST_RUNS:
+            run_until_its_end(network, sources.plan)
+
+    network = FakeNetwork(schedule, run_another)
+    with pytest.MonkeyPatch.context() as patch, network.connected(patch):
+        while not run_until_its_end(network, sources.plan):
+            assert network.clock.now < LONGEST, "it has no end"
+        network.deliver_all()
+    assert_all_once(network.broker, sources.written)
+
+
+def test_a_restore_that_is_done_sends_nothing(sources: Sources) -> None:
+    plan, written = sources.plan, sources.written
     with FakeBroker().running() as broker:
         first, second = run_once(broker, plan), run_once(broker, plan)
         assert (first.sent_records, first.was_done) == (sum(map(len, written)), False)
@@ -127,8 +145,46 @@ def test_a_restore_that_is_done_sends_nothing(sources: tuple[Plan, list[list[Con
         assert_all_once(broker, written)
 
 
-def test_all_batches_are_of_one_producer(sources: tuple[Plan, list[list[Contents]]]) -> None:
-    plan, _ = sources
+def test_a_topic_that_was_deleted_is_restored_again(sources: Sources) -> None:
+    with FakeBroker().running() as broker:
+        run_once(broker, sources.plan)
+        del broker.logs["t"]
+        report = run_once(broker, sources.plan)
+        assert (report.sent_records, report.was_done) == (sum(map(len, sources.written)), False)
+        assert_all_once(broker, sources.written)
+
+
+def one_record(sequence: int, producer_id: int) -> bytes:
+    builder = RecordsBuilder(0, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+    builder.append(0, b"k", None)
+    return builder.build().raw
+
+
+def test_another_programs_record_ends_the_run(sources: Sources) -> None:
+    def write_another(broker: FakeBroker) -> None:
+        broker.logs["t"][0].append(one_record(0, 1))
+
+    with FakeBroker().running() as broker, pytest.raises(ClusterError, match="t-0: another program writes to it"):
+        run_once(broker, sources.plan, on_sent=lambda _: write_another(broker))
+
+
+def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
+    """A request of an earlier run came after the topic was deleted and created again."""
+    network = FakeNetwork((), lambda _: None)
+    with pytest.MonkeyPatch.context() as patch, network.connected(patch):
+        network.run(lambda: restore_by(sources.plan))
+        (producer,) = network.broker.logs["t"][0].producers
+        log = network.broker.logs["t"][0] = FakeLog()
+        log.append(one_record(500, producer))
+        with pytest.raises(ClusterError, match=r"t-0: .*OUT_OF_ORDER_SEQUENCE_NUMBER; .* delete the topic, then run"):
+            network.run(lambda: restore_by(sources.plan))
+        network.broker.logs["t"][0] = FakeLog()
+        assert network.run(lambda: restore_by(sources.plan))
+    assert_all_once(network.broker, sources.written)
+
+
+def test_all_batches_are_of_one_producer(sources: Sources) -> None:
+    plan = sources.plan
     with FakeBroker().running() as broker:
         run_once(broker, plan)
         for log in broker.logs["t"]:
@@ -136,10 +192,8 @@ def test_all_batches_are_of_one_producer(sources: tuple[Plan, list[list[Contents
             assert [batch.base_sequence for _, batch in log.batches] == [base for base, _ in log.batches]
 
 
-def test_sequences_begin_again_after_the_last(
-    sources: tuple[Plan, list[list[Contents]]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, written = sources
+def test_sequences_begin_again_after_the_last(sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, written = sources.plan, sources.written
     monkeypatch.setattr("kseg.restore.batches.LARGEST_SEQUENCE", 1000)
     monkeypatch.setattr("tests.restore.fake_broker.SEQUENCES", 1000)
     with FakeBroker().running() as broker:

@@ -52,11 +52,12 @@ LATEST = -1
 
 
 class BrokerError(ClusterError):
-    """An error that a broker answered."""
+    """An error that a broker answered. A passing one is raised only after attempts."""
 
     def __init__(self, subject: str, code: int, detail: str | None = None) -> None:
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else f"error {code}"
-        super().__init__(f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}")
+        answer = f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}"
+        super().__init__(f"{answer}; check the brokers, then run the command again" if code in PASSING else answer)
         self.code = code
 
 

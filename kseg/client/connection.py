@@ -57,6 +57,9 @@ FIRST_VERSIONS: Mapping[int, range] = MappingProxyType({API_VERSIONS.key: range(
 class ConnectionLostError(ClusterError):
     """An error: a connection can't be made, has ended, or gives no answer. Another attempt may succeed."""
 
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}; check the broker, then run the command again")
+
 
 class _Awaited(NamedTuple):
     """A request without an answer yet."""

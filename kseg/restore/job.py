@@ -83,7 +83,7 @@ class JobRecord:
             return None
         job = parse_job(texts[0])
         if job is None:
-            raise ClusterError(f"group {self.group} isn't a record of this version of kseg; choose another --job")
+            raise ClusterError(f"group {self.group} isn't a record of this version of kseg; specify another --job")
         return job
 
     def _commits(self) -> Mapping[tuple[str, int], str]:

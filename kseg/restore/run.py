@@ -1,7 +1,7 @@
 """A run of a restore: it creates topics, sends records, reads them back, commits groups, and applies settings."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from kseg.client.brokers import Brokers
@@ -105,7 +105,15 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
     if job is None:
         job = record.claim(plan.topics[0].target, plan.source_digest, options_digest(request))
         _check_same(job, plan, request, record)
+    if job.is_done and _lacks_records(brokers, plan):
+        return replace(job, is_done=False)
     return job
+
+
+def _lacks_records(brokers: Brokers, plan: Plan) -> bool:
+    """Return whether a log of the target ends before the restore's end, since its topic was deleted meanwhile."""
+    ends = brokers.end_offsets([each.place for each in plan.partitions])
+    return any(ends[each.place] < each.survey.records for each in plan.partitions)
 
 
 def forget(brokers: Brokers, name: str) -> bool:

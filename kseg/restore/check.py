@@ -8,6 +8,7 @@ from kseg.errors import ClusterError
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import ROW, SIZE, START, Appended
+from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import record_slices
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.blocks import Damage
@@ -32,8 +33,11 @@ class DifferentError(ClusterError):
         )
 
 
-def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent) -> None:
-    """Read a partition back, and compare each record with its source.
+def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent, *, may_be_shortened: bool) -> bool:
+    """Read a partition back, and compare each record with its source; return whether all were there.
+
+    may_be_shortened: the restore has ended, so that retention and the cleaner may have removed records. Then only the
+    records before the first missing one are compared.
 
     Raises:
         DifferentError: a record is missing, or another one.
@@ -41,14 +45,21 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent) ->
         OpenError: a source's log can't be read.
     """
     expected = _Expected(prepared)
-    for batch in _fetch_batches(brokers, prepared.place, prepared.survey.records):
-        if not expected.takes(batch):
-            raise DifferentError(prepared, expected.offset)
-        on_checked(batch.header.records_count or 0, batch.size)
-        if expected.offset >= prepared.survey.records:
-            break
-    if expected.offset < prepared.survey.records:
+    try:
+        for batch in _fetch_batches(brokers, prepared.place, prepared.survey.records):
+            if may_be_shortened and expected.is_before(batch):
+                return False
+            if not expected.takes(batch):
+                raise DifferentError(prepared, expected.offset)
+            on_checked(batch.header.records_count or 0, batch.size)
+            if expected.offset >= prepared.survey.records:
+                return True
+    except BrokerError as error:
+        if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+    if expected.offset < prepared.survey.records and not may_be_shortened:
         raise DifferentError(prepared, expected.offset)
+    return expected.offset >= prepared.survey.records
 
 
 class _Expected:
@@ -60,6 +71,12 @@ class _Expected:
         self._parts = parts_of(prepared.source, prepared.survey, 0)
         self._records: list[Appended] = []
         """Contents of the next records, if they don't begin with a part."""
+
+    def is_before(self, batch: Batch) -> bool:
+        """Return whether records are missing before a batch, or in it."""
+        header = batch.header
+        span = header.last_offset - header.first_offset + 1
+        return header.first_offset > self.offset or header.records_count != span
 
     def takes(self, batch: Batch) -> bool:
         """Compare the next records with a batch of the target; one may have more records at the restore's end."""

@@ -1,12 +1,12 @@
 """A run of a restore: it creates topics, sends records, reads them back, commits groups, and applies settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from kseg.client.brokers import Brokers
 from kseg.errors import UsageError
-from kseg.restore.check import check_partition
+from kseg.restore.check import DifferentError, check_partition
 from kseg.restore.groups import GroupOutcome, GroupState, commit_group, group_states
 from kseg.restore.job import Job, JobRecord
 from kseg.restore.plan import Plan, RestoreRequest, options_digest
@@ -27,13 +27,18 @@ OnStep = Callable[[Step], OnSent]
 
 @dataclass(frozen=True)
 class RestoreReport:
-    """The result of a run. was_done: an earlier run had restored everything, and this one only checked it."""
+    """The result of a run.
+
+    was_done: an earlier run had restored everything, and this one only checked it. shortened: names of partitions from
+    which the target has removed records since another run ended, so that only those before them were compared.
+    """
 
     plan: Plan
     was_done: bool
     sent_records: int
     groups: tuple[GroupOutcome, ...]
     settings: tuple[SettingOutcome, ...]
+    shortened: tuple[str, ...] = ()
 
     @property
     def is_incomplete(self) -> bool:
@@ -69,16 +74,32 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
             make_safe(brokers, each)
         on_sent = counted.with_bar(on_step(Step.SEND))
         Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
-    on_checked = on_step(Step.CHECK)
-    for partition in prepared:
-        check_partition(brokers, partition, on_checked)
+    shortened = tuple(_check(brokers, prepared, job, record, on_step(Step.CHECK)))
     if job.is_done:
-        return RestoreReport(plan, True, 0, (), ())
+        return RestoreReport(plan, True, 0, (), (), shortened)
     states = group_states(brokers)
     groups = tuple(commit_group(brokers, each, states.get(each.name, "")) for each in plan.groups if each.offsets)
     settings = [finish_topic(brokers, each, request.final_settings) for each in plan.topics]
     record.finish(any_topic, job)
-    return RestoreReport(plan, False, counted.records, groups, tuple(each for own in settings for each in own))
+    return RestoreReport(
+        plan, False, counted.records, groups, tuple(each for own in settings for each in own), shortened
+    )
+
+
+def _check(
+    brokers: Brokers, prepared: list[Prepared], job: Job, record: JobRecord, on_checked: OnSent
+) -> Iterator[str]:
+    """Compare all partitions; yield the names of those from which the target has removed records."""
+    for each in prepared:
+        try:
+            is_whole = check_partition(brokers, each, on_checked, may_be_shortened=job.is_done)
+        except DifferentError:
+            other = record.read()  # another run may have ended meanwhile, and turned the cleaner on
+            if job.is_done or other is None or not other.is_done:
+                raise
+            is_whole = check_partition(brokers, each, on_checked, may_be_shortened=True)
+        if not is_whole:
+            yield each.name
 
 
 def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRecord) -> Job:

@@ -87,18 +87,26 @@ def report_lines(report: RestoreReport, target: Target) -> Iterator[str]:
     """Yield the result for people."""
     plan = report.plan
     if report.was_done:
-        yield f"already restored: {plural(plan.records, 'record')} read back, all equal to the source's"
+        read_back = "" if report.shortened else " read back, all equal to the source's"
+        yield f"already restored: {plural(plan.records, 'record')}{read_back}"
+        yield from _shortened_lines(report)
         return
     yield (
         f"restored {plural(plan.records, 'record')} in {plural(len(plan.partitions), 'partition')}"
         f" ({report.sent_records} sent by this run), all read back and equal to the source's"
     )
+    yield from _shortened_lines(report)
     committed = [each for each in report.groups if each.state is GroupState.COMMITTED]
     yield f"  {plural(len(committed), 'group')} committed"
     for outcome in report.groups:
         if outcome.state is not GroupState.COMMITTED:
             yield f"  group {outcome.group.name}: {_outcome_text(outcome)}"
     yield from _setting_lines(report, target)
+
+
+def _shortened_lines(report: RestoreReport) -> Iterator[str]:
+    for name in report.shortened:
+        yield f"  {name}: compared up to the first record that the target's retention or cleaner has removed"
 
 
 def _outcome_text(outcome: GroupOutcome) -> str:
@@ -192,5 +200,6 @@ def report_objects(report: RestoreReport, target: Target) -> Iterator[dict[str, 
         "records": report.plan.records,
         "sentRecords": report.sent_records,
         "wasDone": report.was_done,
+        "shortened": list(report.shortened),
         "isComplete": not report.is_incomplete,
     }

@@ -159,6 +159,18 @@ def test_retention_stays_off(broker: FakeBroker, tmp_path: Path) -> None:
     assert [each["commands"][0].rpartition(" ")[2] for each in held] == ["retention.ms", "retention.bytes"]
 
 
+def test_another_run_names_partitions_with_removed_records(broker: FakeBroker, tmp_path: Path) -> None:
+    write_partition(tmp_path / "t-0", 5, random.Random(1))
+    assert restore(broker, tmp_path, "--yes", "-q").status == 0
+    broker.logs["t"][0].start = 1
+    ran = restore(broker, tmp_path, "--yes")
+    assert ran.status == 0
+    assert (
+        b"\n  t-0: compared up to the first record that the target's retention or cleaner has removed\n" in ran.stdout
+    )
+    assert objects(restore(broker, tmp_path, "--yes", "-o", "json"))[-1]["shortened"] == ["t-0"]
+
+
 def test_a_wrong_number_of_partitions_is_refused(broker: FakeBroker, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [batch(0, 10)])
     write_segment(tmp_path / "u-1", [batch(0, 10)])

@@ -30,12 +30,13 @@ Place = tuple[str, int]
 
 @dataclass
 class FakeLog:
-    """A partition: its leader, its batches, and what it knows of each producer: epoch, and its last batches.
+    """A partition: its leader, its start, its batches, and what it knows of each producer: epoch, and its last batches.
 
     lag: the number of ListOffsets answers whose high watermark is still before the last batch.
     """
 
     leader: int = NODE
+    start: int = 0
     batches: list[tuple[int, Batch]] = field(default_factory=list)
     end: int = 0
     lag: int = 0
@@ -273,6 +274,8 @@ class FakeBroker:
             if base + batch.last_offset >= part["fetchOffset"] and len(found) < 1 << 16:
                 found += base.to_bytes(8, "big") + batch.raw[8:]
         code = 0 if log.leader == node else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if part["fetchOffset"] < log.start:
+            code = ErrorCode.OFFSET_OUT_OF_RANGE
         answer = {"partitionIndex": part["partition"], "errorCode": code, "highWatermark": log.end, "records": found}
         return {"responses": [{"topic": topic["topic"], "partitions": [answer]}]}
 

@@ -65,12 +65,14 @@ def plan_of(root: Path, request: RestoreRequest = REQUEST) -> Plan:
 
 
 def run_once(
-    broker: FakeBroker, plan: Plan, request: RestoreRequest = REQUEST, on_sent: Callable[[int], None] = lambda _: None
+    broker: FakeBroker,
+    plan: Plan,
+    on_sent: Callable[[int], None] = lambda _: None,
+    on_checked: Callable[[int], None] = lambda _: None,
 ) -> RestoreReport:
+    calls = {Step.SEND: on_sent, Step.CHECK: on_checked}
     with Brokers([broker.address], patience=5) as brokers:
-        return run_restore(
-            brokers, plan, request, lambda step: lambda records, _: on_sent(records * (step is Step.SEND))
-        )
+        return run_restore(brokers, plan, REQUEST, lambda step: lambda records, _: calls[step](records))
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,37 @@ def test_a_topic_that_was_deleted_is_restored_again(sources: Sources) -> None:
         assert_all_once(broker, sources.written)
 
 
+def test_records_that_the_cleaner_removed_since_are_no_difference(sources: Sources) -> None:
+    with FakeBroker().running() as broker:
+        run_once(broker, sources.plan)
+        cleaned, trimmed = broker.logs["t"]
+        del cleaned.batches[5]
+        trimmed.start = 10
+        report = run_once(broker, sources.plan)
+        assert (report.sent_records, report.was_done, report.shortened) == (0, True, ("t-0", "t-1"))
+
+
+def test_a_lost_record_is_a_difference(sources: Sources) -> None:
+    def lose(broker: FakeBroker) -> None:
+        broker.logs["t"][1].batches[5:-1] = []
+
+    with FakeBroker().running() as broker, pytest.raises(ClusterError, match=r"t-1: the record at offset .* differs"):
+        run_once(broker, sources.plan, on_checked=lambda _: lose(broker))
+
+
+def test_a_lost_record_is_no_difference_once_another_run_has_ended(sources: Sources) -> None:
+    """That run gives topics their cleaner back."""
+
+    def let_another_run_end(broker: FakeBroker) -> None:
+        if not broker.logs["t"][1].start:
+            run_once(broker, sources.plan)
+            broker.logs["t"][1].start = 10
+
+    with FakeBroker().running() as broker:
+        report = run_once(broker, sources.plan, on_checked=lambda _: let_another_run_end(broker))
+        assert report.shortened == ("t-1",)
+
+
 def one_record(sequence: int, producer_id: int) -> bytes:
     builder = RecordsBuilder(0, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
     builder.append(0, b"k", None)
@@ -172,6 +205,7 @@ def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
     """A request of an earlier run came after the topic was deleted and created again."""
     network = FakeNetwork((), lambda _: None)
     with pytest.MonkeyPatch.context() as patch, network.connected(patch):
+        patch.setattr("kseg.restore.send.PATIENCE", 10)
         network.run(lambda: restore_by(sources.plan))
         (producer,) = network.broker.logs["t"][0].producers
         log = network.broker.logs["t"][0] = FakeLog()

@@ -27,7 +27,7 @@ LOCAL := not kafka and not cluster and not spark and not go and not browser and 
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-lake test-unwrap test-start test-spark test-cluster test-stores \
+    test-exhaustive test-one test-hours test-restore test-lake test-unwrap test-start test-spark test-cluster test-stores \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -144,6 +144,11 @@ test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases, also cases that
 HOURS := 200
 test-hours: $(DEVELOPMENT) ## Export a busy broker's disks HOURS=200 times, every few seconds; SEED=…; needs Java and Maven
 	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
+
+KILLS := 200
+test-restore: $(DEVELOPMENT) ## Restore while runs, brokers and connections end KILLS=200 times; SEED=…; needs Java and Maven
+	EXAMPLES=1500 $(PYTEST) $(PATIENT) tests/restore
+	KILLS=$(KILLS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_restore.py tests/live/test_restore_kills.py
 
 UNWRAP :=# other options of tests/export/unwrap_runs.py
 test-unwrap: $(DEVELOPMENT) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database

@@ -41,7 +41,7 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent, *,
 
     Raises:
         DifferentError: a record is missing, or another one.
-        ClusterError: the brokers don't answer.
+        ClusterError: the brokers don't answer, or have lost the last records.
         OpenError: a source's log can't be read.
     """
     expected = _Expected(prepared)
@@ -57,9 +57,15 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent, *,
     except BrokerError as error:
         if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise
-    if expected.offset < prepared.survey.records and not may_be_shortened:
-        raise DifferentError(prepared, expected.offset)
-    return expected.offset >= prepared.survey.records
+        if not may_be_shortened:
+            raise DifferentError(prepared, expected.offset) from error
+    is_whole = expected.offset >= prepared.survey.records
+    if not is_whole and not may_be_shortened:
+        raise ClusterError(
+            f"{prepared.name}: the target's log ends at offset {expected.offset}, since its brokers have lost records;"
+            " check the brokers, then run the command again"
+        )
+    return is_whole
 
 
 class _Expected:

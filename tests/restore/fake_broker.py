@@ -70,6 +70,15 @@ class FakeLog:
             while len(known) > 1:
                 known.popleft()
 
+    def lose_tail(self) -> None:
+        """Forget the last batch, as a replica that wasn't in sync becomes the leader."""
+        if len(self.batches) > 1:
+            self.end, _ = self.batches.pop()
+            base, last = self.batches[-1]
+            last_sequence = (last.base_sequence + last.last_offset) % SEQUENCES
+            known = deque([(last.base_sequence, last_sequence, base)], KEPT_BATCHES)
+            self.producers = {last.producer_id: (last.producer_epoch, known)}
+
     def high_watermark(self) -> int:
         """Return the offset up to which all replicas have the log."""
         if self.lag and self.batches:

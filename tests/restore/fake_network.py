@@ -35,6 +35,8 @@ class Event(Enum):
     """The other broker becomes the leader of all partitions; the next Metadata answer has no leader yet."""
     RESTART = auto()
     """All connections end with their requests; the broker loads its producers from snapshots."""
+    LOST_TAIL = auto()
+    """The same, and a replica without the last batch becomes the leader of each partition."""
     LAG = auto()
     """The high watermark stays before the last batch for three answers."""
     LATE = auto()
@@ -134,13 +136,18 @@ class FakeSocket:
 
 
 class FakeNetwork:
-    """Two brokers with the same logs, and everything that is under way to them. handled: the number of requests."""
+    """Two brokers with the same logs, and everything that is under way to them.
+
+    handled: the number of requests. has_lost_tail: acknowledged batches were lost since the last run began
+    that wasn't within another one.
+    """
 
     def __init__(self, schedule: Schedule, other_run: Callable[["FakeNetwork"], None]) -> None:
         """Take what happens, and what starts another run."""
         self.clock = VirtualClock()
         self.broker = FakeBroker(ADDRESSES, self.clock.monotonic)
         self.handled = 0
+        self.has_lost_tail = False
         self.ready, self.idle = -1, -1
         self._events = deque(schedule)
         self._until_event = self._events[0][0] if self._events else 0
@@ -173,6 +180,8 @@ class FakeNetwork:
 
     def run(self, start: Callable[[], None]) -> bool:
         """Start a run; return whether it came to its end without being killed."""
+        if not self._processes:
+            self.has_lost_tail = False
         process = Process()
         self._processes.append(process)
         try:
@@ -276,6 +285,12 @@ class FakeNetwork:
         for log in self._logs():
             log.restart()
 
+    def _lose_tail(self, end: FakeSocket) -> None:
+        self._restart(end)
+        for log in self._logs():
+            log.lose_tail()
+        self.has_lost_tail = True
+
     def _logs(self) -> Iterator[FakeLog]:
         for own in self.broker.logs.values():
             yield from own
@@ -287,6 +302,7 @@ HAPPENS_BEFORE: Mapping[Event | None, Callable[[FakeNetwork, FakeSocket], None]]
     Event.SILENCE: FakeNetwork._silence,
     Event.ELECTION: FakeNetwork._elect,
     Event.RESTART: FakeNetwork._restart,
+    Event.LOST_TAIL: FakeNetwork._lose_tail,
     Event.LAG: FakeNetwork._lag,
     Event.LATE: FakeNetwork._deliver,
     Event.KILL: FakeNetwork._kill,

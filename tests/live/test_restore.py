@@ -20,10 +20,13 @@ import pytest
 from kseg.formats.codes import Codec
 from kseg.log.writer import PartitionWriter
 from kseg.writer.batches import RecordsBuilder
-from tests import run
+from tests import golden, run
 from tests.live.wire import PRODUCE, answer_of
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.log_files import NewBatch, NewRecord, batch_bytes
+from tests.serve.running import serving
+from tests.tiered.tiered_broker import TOPIC as TIERED_TOPIC
+from tests.tiered.tiered_broker import tiered_broker, wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -188,7 +191,7 @@ def commit(broker: Broker, group: str, offset: int) -> None:
 
 def read_all(port: int, topic: str, partition: int) -> list[ReadRecord]:
     """Return the committed records of a partition."""
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+    from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
         {
@@ -205,9 +208,10 @@ def read_all(port: int, topic: str, partition: int) -> list[ReadRecord]:
     while (message := consumer.poll(PATIENCE)) is not None:
         error = message.error()
         if error is None:
+            kind, timestamp = message.timestamp()
             own: Any = (
                 message.offset(),
-                message.timestamp()[1],
+                -1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,  # v0 has none
                 message.key(),
                 message.value(),
                 message.headers() or [],
@@ -297,6 +301,65 @@ def test_other_options_and_foreign_records_are_refused(pair: Pair, restored: lis
     assert (ran.status, b"was begun with other PATHS" in ran.stderr) == (2, True)
     ran = restore(pair, pair.disks, "--yes", "-q", "--topic", "odd", "--job", "another")
     assert (ran.status, b"topic odd of the target isn't empty" in ran.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("topic", ["codecs", "odd", "transactions", "compacted", "trimmed"])
+def test_the_java_consumer_reads_the_same(pair: Pair, restored: list[dict[str, Any]], topic: str) -> None:
+    count = len(pair.records[topic, 0])
+    with serving(pair.disks) as source:
+        expected = java_lines(pair.target, source.bootstrap, topic, count)
+    assert len(expected) >= count
+    assert java_lines(pair.target, server(pair.target.port), topic, count) == expected
+
+
+def java_lines(broker: Broker, bootstrap: str, topic: str, count: int) -> list[str]:
+    """Return what the console consumer prints of partition 0, but offsets."""
+    printed = ("timestamp", "headers", "key", "value")
+    command = broker.kafka.command(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *("--bootstrap-server", bootstrap, "--topic", topic, "--partition", "0", "--offset", "earliest"),
+        *("--isolation-level", "read_committed", "--max-messages", str(count), "--timeout-ms", "20000"),
+        *(word for each in printed for word in ("--formatter-property", f"print.{each}=true")),
+        options=[broker.tools.QUIET],
+    )
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2", "0.10.2.2", "0.11.0.3", "2.8.2"])
+def test_logs_of_old_releases_arrive(pair: Pair, release: str) -> None:
+    """The source's records are those that `kseg serve` gives to the client."""
+    logs = golden.ROOT / "logs" / release
+    options = ["--yes", "-q", "-o", "json", "--no-groups", "--job", release]
+    for topic in {each["topic"] for each in objects(restore(pair, logs, *options, "--dry-run"))}:
+        options += ["--topic-map", f"{topic}={release}-{topic}"]
+    ran = restore(pair, logs, *options)
+    partitions = [each for each in objects(ran) if each["type"] == "partition"]
+    assert ran.status in (0, 1), ran.stderr  # some logs lack a partition
+    assert len(partitions) > 6
+    with serving(logs) as source:
+        for each in partitions:
+            expected = read_all(source.address[1], each["sourceTopic"], each["partition"])
+            found = read_all(pair.target.port, each["topic"], each["partition"])
+            assert [one.contents for one in found] == [one.contents for one in expected], each
+
+
+def test_records_of_a_tier_arrive(pair: Pair, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    tier = tmp_path / "tier"
+    tier.mkdir()
+    broker = tiered_broker(tmp_path_factory, tier)
+    with broker.running("tiered"):
+        admin = AdminClient({"bootstrap.servers": server(broker.port)})
+        for future in admin.create_topics([NewTopic("tiered", 1, 1, config=dict(TIERED_TOPIC))]).values():
+            future.result(PATIENCE)
+        produce(broker, "tiered", range(20_000))
+        expected = read_all(broker.port, "tiered", 0)
+        wait_until(lambda: not (broker.logs / "tiered-0" / f"{0:020}.log").exists(), "no segment is in the tier alone")
+    ran = restore(pair, broker.logs, "--tier", str(tier), "--yes", "-q", "--topic", "tiered", "--job", "tiered")
+    assert (ran.status, ran.stderr) == (0, b"")
+    found = read_all(pair.target.port, "tiered", 0)
+    assert [each.contents for each in found] == [each.contents for each in expected]
 
 
 def test_groups_with_members_are_named(pair: Pair, restored: list[dict[str, Any]]) -> None:

@@ -132,7 +132,7 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
 
 
 def _lacks_records(brokers: Brokers, plan: Plan) -> bool:
-    """Return whether a log of the target ends before the restore's end, since its topic was deleted meanwhile."""
+    """Return whether a log of the target ends too early: its topic was deleted since, or its brokers lost records."""
     ends = brokers.end_offsets([each.place for each in plan.partitions])
     return any(ends[each.place] < each.survey.records for each in plan.partitions)
 

@@ -32,7 +32,6 @@ OUT_OF_ORDER = {
 """Errors of a batch that doesn't follow the producer's last one."""
 BEGIN_AGAIN = PASSING | OUT_OF_ORDER
 """Errors after which the end of the target's log is read again."""
-TOPIC_IS_ODD = "another program has written to the topic; delete the topic, then run the command again"
 
 
 class OnSent(Protocol):
@@ -278,8 +277,12 @@ class Sender:
         """Wait before another attempt. Raises the problem if it lasts."""
         last = self._pauses.get(place) or _Pause()
         if time.monotonic() - last.since > PATIENCE:
-            is_odd = isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER
-            raise ClusterError(f"{problem}; {TOPIC_IS_ODD}") if is_odd else problem
+            if isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER:
+                raise ClusterError(
+                    f"{problem}, since another program has written to the topic; delete the topic, then run the command"
+                    " again"
+                )
+            raise problem
         time.sleep(last.seconds)
         self._pauses[place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
 

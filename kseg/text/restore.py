@@ -86,14 +86,14 @@ def damage_lines(plan: Plan) -> Iterator[str]:
 def report_lines(report: RestoreReport, target: Target) -> Iterator[str]:
     """Yield the result for people."""
     plan = report.plan
+    compared = "" if report.shortened else ", all read back and equal to the source's"
     if report.was_done:
-        read_back = "" if report.shortened else " read back, all equal to the source's"
-        yield f"already restored: {plural(plan.records, 'record')}{read_back}"
+        yield f"already restored: {plural(plan.records, 'record')}{compared}"
         yield from _shortened_lines(report)
         return
     yield (
         f"restored {plural(plan.records, 'record')} in {plural(len(plan.partitions), 'partition')}"
-        f" ({report.sent_records} sent by this run), all read back and equal to the source's"
+        f" ({report.sent_records} sent by this run){compared}"
     )
     yield from _shortened_lines(report)
     committed = [each for each in report.groups if each.state is GroupState.COMMITTED]

@@ -210,7 +210,7 @@ def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
         (producer,) = network.broker.logs["t"][0].producers
         log = network.broker.logs["t"][0] = FakeLog()
         log.append(one_record(500, producer))
-        with pytest.raises(ClusterError, match=r"t-0: .*OUT_OF_ORDER_SEQUENCE_NUMBER; .* delete the topic, then run"):
+        with pytest.raises(ClusterError, match=r"t-0: .*OUT_OF_ORDER_SEQUENCE_NUMBER, .*; delete the topic, then run"):
             network.run(lambda: restore_by(sources.plan))
         network.broker.logs["t"][0] = FakeLog()
         assert network.run(lambda: restore_by(sources.plan))

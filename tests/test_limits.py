@@ -20,8 +20,8 @@ from kseg.export.commit.runs import MOST_MARKER_BYTES
 from kseg.export.write.typed_plan import LARGEST_JSON_SCHEMA
 from kseg.index.producers import LARGEST_READ
 from kseg.serve import login
-from kseg.serve.connections import LARGEST_PEM
 from kseg.system.files import LARGEST_TEXT
+from kseg.system.tls import LARGEST_PEM
 from kseg.tiered import segment_bytes
 from kseg.tiered.places import DEEPEST
 from kseg.tiered.segments import LARGEST_CHECKPOINT

@@ -13,6 +13,7 @@ from kseg.client.connection import (
     Connection,
     ConnectionLostError,
 )
+from kseg.client.security import PLAINTEXT, ClientSecurity
 from kseg.errors import ClusterError
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
@@ -22,8 +23,8 @@ Place = tuple[str, int]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two attempts; each pause is twice the one before."""
-PATIENCE = 120.0
-"""Seconds after which attempts without progress end."""
+PATIENCE, FIRST_PATIENCE = 120.0, 10.0
+"""Seconds after which attempts without progress end; and before the first answer, since the address may be wrong."""
 PASSING = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -82,11 +83,14 @@ def attempts(seconds: float = PATIENCE) -> Iterator[None]:
 class Brokers:
     """A cluster's brokers; each is connected when it is needed first. A context manager."""
 
-    def __init__(self, bootstrap: Sequence[Address], patience: float = PATIENCE) -> None:
-        """Take the first addresses. patience: seconds after which attempts end."""
-        self._bootstrap, self._patience = tuple(bootstrap), patience
+    def __init__(
+        self, bootstrap: Sequence[Address], patience: float = PATIENCE, security: ClientSecurity = PLAINTEXT
+    ) -> None:
+        """Take the first addresses. patience: seconds after which attempts end; fewer before the first answer."""
+        self._bootstrap, self._longest_patience, self._security = tuple(bootstrap), patience, security
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, Connection] = {}
+        self._controller: int | None = None
         self.cluster_id: str | None = None
 
     def __enter__(self) -> "Brokers":
@@ -95,6 +99,10 @@ class Brokers:
     def __exit__(self, *_: object) -> None:
         for each in self._connections.values():
             each.close()
+
+    @property
+    def _patience(self) -> float:
+        return self._longest_patience if self._addresses else min(self._longest_patience, FIRST_PATIENCE)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -119,10 +127,10 @@ class Brokers:
         """Return a new connection to a broker, for requests that don't wait for each other. Raises ClusterError."""
         if node not in self._addresses:
             raise ConnectionLostError(f"broker {node} isn't part of the cluster now")
-        return Connection.open(self._addresses[node])
+        return Connection.open(self._addresses[node], self._security)
 
     def _connect(self, address: Address) -> Connection:
-        connection = self._connections[address] = Connection.open(address)
+        connection = self._connections[address] = Connection.open(address, self._security)
         return connection
 
     def drop(self, connection: Connection) -> None:
@@ -159,7 +167,17 @@ class Brokers:
 
     def _take(self, answer: Fields) -> None:
         self._addresses = {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
-        self.cluster_id = answer.get("clusterId")
+        self.cluster_id, self._controller = answer.get("clusterId"), answer["controllerId"]
+
+    def ask_controller(self, api: Api, body: Fields) -> Fields:
+        """Return the answer of the controller, or of a broker that passes requests on to it. Raises ClusterError."""
+        answer: Fields = {}
+        for _ in attempts(self._patience):
+            self._take(self.ask(METADATA, {"topics": [], "allowAutoTopicCreation": False}))
+            answer = self.ask(api, body, self._controller)
+            if ErrorCode.NOT_CONTROLLER not in error_codes(answer):
+                return answer
+        return answer
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, TargetTopic]:
         """Return the existing topics among some, or all. Raises ClusterError."""

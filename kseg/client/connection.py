@@ -1,21 +1,30 @@
 """A connection to a broker: requests in the newest version that both sides know, several under way at once."""
 
 import socket
+import ssl
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
+from select import select
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kseg.client.security import PLAINTEXT, ClientSecurity, Login
 from kseg.errors import ClusterError, reason
 from kseg.formats.messages import Fields, MessageError, write_in_steps
 from kseg.formats.schemas import REQUESTS, message_schema, version_range
+from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import SIZE_BYTES, api_name, read_response, request_header_version
+from kseg.system.tls import tls_reason
 
 CLIENT_ID = "kseg"
 LARGEST_RESPONSE = 1 << 30
 """The most bytes of a response, so that a wrong size allocates no memory."""
+FIRST_IDS = 2
+"""The number of requests after which a broker has closed the connection if it wants something else."""
+TLS_ALERT = 0x150303
+"""The first bytes of the answer of TLS to a request that isn't encrypted: alert, version 3.3."""
 ANSWER_SECONDS = 60.0
 """The longest wait for an answer."""
 
@@ -38,6 +47,7 @@ OFFSET_COMMIT = Api(8, 7)
 OFFSET_FETCH = Api(9, 7)
 FIND_COORDINATOR = Api(10, 3)
 JOIN_GROUP = Api(11, 3)
+HEARTBEAT = Api(12, 3)
 LEAVE_GROUP = Api(13, 2)
 SYNC_GROUP = Api(14, 3)
 LIST_GROUPS = Api(16, 5)
@@ -85,14 +95,42 @@ class Connection:
         }
 
     @classmethod
-    def open(cls, address: Address) -> "Connection":
-        """Connect to an address. Raises ConnectionLostError."""
+    def open(cls, address: Address, security: ClientSecurity = PLAINTEXT) -> "Connection":
+        """Connect to an address, and log in. Raises ConnectionLostError; ClusterError if the broker refuses."""
+        connected = _connect(address, security)
         try:
-            connected = socket.create_connection(address, ANSWER_SECONDS)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
-            raise _lost(address, error) from error
-        return cls(address, connected)
+            connection = cls(address, connected)
+            if security.login is not None:
+                connection._log_in(security.login)
+        except ClusterError:
+            connected.close()
+            raise
+        return connection
+
+    def _log_in(self, login: Login) -> None:
+        """Log in by SASL. Raises ClusterError if the broker refuses."""
+        answer = self.ask(SASL_HANDSHAKE, {"mechanism": login.mechanism})
+        if answer["errorCode"]:
+            offered = ", ".join(answer["mechanisms"])
+            step = f"set sasl.mechanism to one of {offered}" if offered else "set security.protocol without SASL"
+            raise ClusterError(f"broker {_shown(self.address)} has no log-in by {login.mechanism}; {step}")
+        tokens, answered = login.tokens(), None
+        while True:
+            try:
+                token = next(tokens) if answered is None else tokens.send(answered)
+            except StopIteration:
+                return
+            answer = self.ask(SASL_AUTHENTICATE, {"authBytes": token})
+            if answer["errorCode"]:
+                user = f" of {login.user}" if login.user else ""
+                problem = answer["errorMessage"] or ErrorCode(answer["errorCode"]).name
+                raise ClusterError(f"broker {_shown(self.address)} refuses the log-in{user}: {problem}")
+            answered = answer["authBytes"]
+
+    @property
+    def has_bytes(self) -> bool:
+        """True if bytes of an answer were decrypted already, so that a selector doesn't know of them."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
 
     @property
     def under_way(self) -> int:
@@ -152,7 +190,7 @@ class Connection:
         try:
             self._socket.sendall(content)
         except OSError as error:
-            raise _lost(self.address, error) from error
+            raise _failure(self.address, error) from error
         if is_answered:
             self._awaited.append(_Awaited(self._next_id, api, version))
 
@@ -160,6 +198,8 @@ class Connection:
         """Return the answer to the oldest request under way. Raises ConnectionLostError; ClusterError for nonsense."""
         awaited = self._awaited.popleft()
         size = int.from_bytes(self._read(SIZE_BYTES), "big", signed=True)
+        if size >> 8 == TLS_ALERT:
+            raise ClusterError(f"broker {_shown(self.address)} wants TLS; set security.protocol in --command-config")
         if not SIZE_BYTES <= size <= LARGEST_RESPONSE:
             raise ClusterError(f"{_shown(self.address)} isn't a Kafka broker: it sent the size {size}")
         answer = read_response(self._read(size), awaited.api.key, awaited.version)
@@ -175,9 +215,11 @@ class Connection:
             try:
                 count = self._socket.recv_into(left)
             except OSError as error:
-                raise _lost(self.address, error) from error
+                raise _failure(self.address, error) from error
             if not count:
-                raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection")
+                is_first = self._next_id <= FIRST_IDS
+                hint = "; if its listener needs TLS or a log-in, specify --command-config" if is_first else ""
+                raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection{hint}")
             left = left[count:]
         return bytes(content)
 
@@ -186,5 +228,30 @@ def _shown(address: Address) -> str:
     return f"{address[0]}:{address[1]}"
 
 
-def _lost(address: Address, error: OSError) -> ConnectionLostError:
+def _connect(address: Address, security: ClientSecurity) -> socket.socket:
+    """Return a socket, after the start of TLS if it has it. Raises as `_failure` says."""
+    connected = None
+    try:
+        connected = socket.create_connection(address, ANSWER_SECONDS)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connected if security.tls is None else security.tls.wrap_socket(connected, server_hostname=address[0])
+    except OSError as error:
+        if connected is not None:
+            connected.close()
+        raise _failure(address, error) from error
+
+
+def _failure(address: Address, error: OSError) -> ClusterError:
+    """Return the error of a connection; only one of the network may pass."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        problem = f"its certificate isn't accepted: {error.verify_message}; check ssl.truststore.location"
+        return ClusterError(f"broker {_shown(address)}: {problem}")
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return ClusterError(f"broker {_shown(address)}: TLS fails: {tls_reason(error)}; check --command-config")
     return ConnectionLostError(f"broker {_shown(address)} can't be reached: {error.strerror or reason(error)}")
+
+
+def await_answers(connections: Sequence[Connection], seconds: float) -> Sequence[Connection]:
+    """Return the connections that have bytes of an answer, after a wait for the first ones."""
+    ready = [each for each in connections if each.has_bytes]
+    return ready or (select(connections, [], [], seconds)[0] if connections else [])

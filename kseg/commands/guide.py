@@ -172,7 +172,7 @@ FIRST_OPTIONS = {
     "where": "--topic --key --partitions --group --transactional-id --output",
     "protocol": "--input-format --api --port --print-data-log --output",
     "serve": "--listen --advertise --topic --tls-cert --sasl-users --fail-on-damage",
-    "restore": "--bootstrap --topic --topic-map --dry-run --yes --skip-damage --to-time --output",
+    "restore": "--bootstrap --command-config --topic --topic-map --dry-run --yes --skip-damage --to-time --output",
     "groups": "--group --show --at --topic --output --now",
     "txns": "--open --explain --topic --output --now",
     "query": "--allow-files --topic --output --value-decoder --dry-run --max-memory",

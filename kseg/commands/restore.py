@@ -6,20 +6,23 @@ from typing import NamedTuple
 
 import click
 
-from kseg.client.brokers import Brokers
-from kseg.client.connection import Address
+from kseg.client.brokers import PATIENCE, Brokers
+from kseg.client.connection import Address, ConnectionLostError
+from kseg.client.settings import NO_SETTINGS, ClientSettings, read_client_settings
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.recreate_script import Target
 from kseg.commands.options.command import command
-from kseg.errors import UsageError
+from kseg.errors import ClusterError, UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
 from kseg.output.progress import ProgressBar, Talk
 from kseg.output.streams import flush_stdout, write_lines
+from kseg.restore.job import JobRecord
 from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
+from kseg.restore.rights import lacking_rights
 from kseg.restore.run import Step, forget, job_name, run_restore
 from kseg.restore.send import OnSent
-from kseg.text.restore import plan_lines, plan_objects, report_lines, report_objects
+from kseg.text.restore import lack_lines, plan_lines, plan_objects, report_lines, report_objects
 from kseg.times import parse_zone, time_or_none
 
 DEFAULT_FACTOR = -1
@@ -39,6 +42,7 @@ class RestoreOptions(NamedTuple):
     paths: tuple[Path, ...]
     choice: PartitionChoice
     bootstrap: tuple[Address, ...]
+    command_config: Path | None
     topic_map: tuple[tuple[str, str], ...]
     groups: RestoredGroups
     to_time: str | None
@@ -54,6 +58,12 @@ class RestoreOptions(NamedTuple):
     yes: bool
     output: str
     talk: Talk
+
+    @property
+    def target(self) -> Target:
+        """The target as printed commands address it."""
+        addresses = ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+        return Target(addresses, None if self.command_config is None else str(self.command_config))
 
     @property
     def request(self) -> RestoreRequest:
@@ -99,6 +109,8 @@ def restore(options: RestoreOptions) -> None:
     docs/how-to/restore.md.
     """
     talk, request = options.talk, options.request
+    client = NO_SETTINGS if options.command_config is None else read_client_settings(options.command_config)
+    talk.note(*client.notes)
     if not (options.yes or options.dry_run or options.forget or sys.stdin.isatty()):
         raise UsageError("nobody can answer the question here; specify --yes, or --dry-run for the plan alone")
     plan = _plan(options, request)
@@ -106,15 +118,39 @@ def restore(options: RestoreOptions) -> None:
         return
     is_unlisted = bool(talk.status)
     if options.forget:
-        _forget(options, plan, request)
+        with Brokers(options.bootstrap, security=client.security) as brokers:
+            _forget(options, brokers, job_name(plan, request))
         return
     _print_plan(options, plan)
-    if is_unlisted:
-        talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
-    elif plan.has_damage and not options.skip_damage:
-        talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
-    elif not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
-        _run(options, plan, request)
+    patience = 0 if options.dry_run else PATIENCE
+    with Brokers(options.bootstrap, patience, client.security) as brokers:
+        is_allowed = _check_rights(options, brokers, plan, client)
+        if is_unlisted:
+            talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
+        elif plan.has_damage and not options.skip_damage:
+            talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
+        elif is_allowed and not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
+            _run(options, brokers, plan, request)
+
+
+def _check_rights(options: RestoreOptions, brokers: Brokers, plan: Plan, client: ClientSettings) -> bool:
+    """Print the rights that the target doesn't grant; return whether it grants all.
+
+    A plan alone needs no target. Raises ClusterError if the target doesn't answer.
+    """
+    talk = options.talk
+    try:
+        lacking = lacking_rights(brokers, plan, JobRecord(brokers, job_name(plan, options.request)).group)
+    except ConnectionLostError as error:
+        if not options.dry_run:
+            raise
+        talk.note(f"the target's rights aren't checked: {error}")
+        return True
+    login = client.security.login
+    for line in lack_lines(lacking, options.target, login.user if login is not None else ""):
+        talk.warn(line)
+        talk.end_with(ClusterError.status)
+    return not lacking
 
 
 def _print_plan(options: RestoreOptions, plan: Plan) -> None:
@@ -129,11 +165,10 @@ def _print_plan(options: RestoreOptions, plan: Plan) -> None:
     options.talk.end_with(plan.is_incomplete)
 
 
-def _run(options: RestoreOptions, plan: Plan, request: RestoreRequest) -> None:
+def _run(options: RestoreOptions, brokers: Brokers, plan: Plan, request: RestoreRequest) -> None:
     """Restore everything, and print the report."""
-    talk, form = options.talk, form_named(options.output)
-    target = Target(",".join(f"{host}:{port}" for host, port in options.bootstrap))
-    with Brokers(options.bootstrap) as brokers, talk.bar() as bar:
+    talk, form, target = options.talk, form_named(options.output), options.target
+    with talk.bar() as bar:
         report = run_restore(brokers, plan, request, lambda step: _counting(bar, step, plan))
     if form.has_objects:
         for members in report_objects(report, target):
@@ -159,11 +194,8 @@ def _plan(options: RestoreOptions, request: RestoreRequest) -> Plan | None:
     return planning.plan()
 
 
-def _forget(options: RestoreOptions, plan: Plan, request: RestoreRequest) -> None:
-    name = job_name(plan, request)
-    with Brokers(options.bootstrap) as brokers:
-        had_record = forget(brokers, name)
-    if had_record:
+def _forget(options: RestoreOptions, brokers: Brokers, name: str) -> None:
+    if forget(brokers, name):
         options.talk.note(f"the record of restore {name} is removed; topics and groups stay")
     else:
         options.talk.warn(f"the target has no record of a restore {name}")

@@ -4,11 +4,10 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from select import select
 from typing import Protocol
 
 from kseg.client.brokers import FIRST_PAUSE, LONGEST_PAUSE, PASSING, PATIENCE, BrokerError, Brokers, Place
-from kseg.client.connection import ANSWER_SECONDS, PRODUCE, Connection, ConnectionLostError
+from kseg.client.connection import ANSWER_SECONDS, PRODUCE, Connection, ConnectionLostError, await_answers
 from kseg.errors import ClusterError, RecordError
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
@@ -211,7 +210,7 @@ class Sender:
     def _receive(self) -> None:
         """Take one answer from each broker that has some, and begin broken partitions again."""
         asked = [self._connections[node] for node, requests in self._requests.items() if requests]
-        ready = select(asked, [], [], ANSWER_SECONDS)[0] if asked else []
+        ready = await_answers(asked, ANSWER_SECONDS)
         for node, connection in [*self._connections.items()]:
             if connection in ready:
                 self._take_answer(node, connection)

@@ -91,7 +91,7 @@ def create_topic(brokers: Brokers, planned: PlannedTopic, replication_factor: in
             "timeoutMs": TIMEOUT_MS,
             "validateOnly": False,
         }
-        answer = brokers.ask(CREATE_TOPICS, body)["topics"][0]
+        answer = brokers.ask_controller(CREATE_TOPICS, body)["topics"][0]
         code, detail = answer["errorCode"], answer.get("errorMessage")
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             return

@@ -11,7 +11,7 @@ from time import monotonic
 from kseg.errors import KsegError, OpenError, plural, quote
 from kseg.protocol.messages import SIZE_BYTES
 from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
-from kseg.serve.connections import PlainStream, ServerState, Stream, TlsStream, tls_reason, until_closed
+from kseg.serve.connections import PlainStream, ServerState, Stream, TlsStream, until_closed
 from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
 from kseg.serve.partition import StoredRecords
@@ -31,6 +31,7 @@ from kseg.serve.values import (
     stored_log,
 )
 from kseg.system.placed_path import RangedBytes
+from kseg.system.tls import tls_reason
 
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 """Errors of disks, which connections don't fail with."""

@@ -12,14 +12,14 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
 
-from kseg.errors import KsegError, UsageError, plural
+from kseg.errors import KsegError, plural
 from kseg.kernel.contract import MOST
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
 from kseg.serve.partition import ServedPartition
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Address, Limits
-from kseg.system.files import read_small
+from kseg.system.tls import load_certificate, load_roots
 
 _MOST_UNHEARD = 1 << 20
 """The most bytes that a rejected client may still be sending."""
@@ -254,10 +254,6 @@ async def show_figures(figures: Figures, show: Callable[[str], None]) -> None:
         before, sent = now, figures.sent_bytes
 
 
-LARGEST_PEM = 1 << 20
-"""The most bytes of a file with certificates or a key."""
-
-
 class ServerTls(NamedTuple):
     """The settings of encrypted connections.
 
@@ -282,27 +278,14 @@ def server_tls(certificate: Path, key: Path | None = None, clients: Path | None 
         OpenError: a file can't be opened.
         UsageError: a file has the wrong contents.
     """
-    for path in (certificate, key, clients):
-        if path is not None:
-            read_small(path, LARGEST_PEM)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(certificate, key, password=lambda: _refuse_passphrase(key or certificate))
-    except ssl.SSLError as error:
-        raise UsageError(f"{certificate}: no certificate with its private key in PEM: {tls_reason(error)}") from error
+    load_certificate(context, certificate, key or certificate)
     if clients is not None:
         context.verify_mode = ssl.CERT_REQUIRED
-        try:
-            context.load_verify_locations(clients)
-        except ssl.SSLError as error:
-            raise UsageError(f"{clients}: no certificates in PEM: {tls_reason(error)}") from error
+        load_roots(context, clients)
     root = next((path for path in (certificate, clients) if path is not None and _has_root(path)), None)
     return ServerTls(context, root, clients is not None)
-
-
-def _refuse_passphrase(path: Path) -> str:
-    raise UsageError(f"{path}: its key has a passphrase; run `openssl pkey -in {path}` to write it without one")
 
 
 def _has_root(path: Path) -> bool:
@@ -310,11 +293,6 @@ def _has_root(path: Path) -> bool:
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.load_verify_locations(path)
     return any(each.get("subject") == each.get("issuer") for each in trusting.get_ca_certs())
-
-
-def tls_reason(error: ssl.SSLError) -> str:
-    """Return OpenSSL's reason for an error in a few words."""
-    return (error.reason or str(error)).replace("_", " ").lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import re
 import secrets
-import stat
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections import Counter
@@ -18,10 +17,11 @@ from kseg.errors import KsegError, UsageError, plural, quote
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import API_VERSIONS, SIZE_BYTES, MessageHeader, build_response, read_request_header
+from kseg.protocol.scram import HASHES, ITERATIONS, exclusive_or, scram_keys
 from kseg.serve.answer import RefusedError, is_known, read_body
 from kseg.serve.apis.request import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kseg.serve.turns import run_at_once
-from kseg.system.files import read_small
+from kseg.system.files import read_small, secrets_risk
 
 
 class LoginError(KsegError):
@@ -71,11 +71,7 @@ class Failures:
 LARGEST_FILE = 1 << 20
 MOST_USERS = 1000
 """The most users: each costs a few milliseconds at the start."""
-ITERATIONS = 4096
-"""The number of iterations: Kafka's minimum and default. Source: ScramMechanism."""
 SALT_BYTES = 16
-HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_FOR_OTHERS = stat.S_IRGRP | stat.S_IROTH
 
 
 class ScramCredential(NamedTuple):
@@ -118,14 +114,9 @@ class Users:
 
 
 def scram_credential(mechanism: str, password: str, salt: bytes) -> ScramCredential:
-    """Compute the credential of a password.
-
-    Source: RFC 5802 section 3; names and passwords aren't prepared, as in Kafka.
-    """
-    name = HASHES[mechanism]
-    salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, ITERATIONS)
-    client_key = hmac.digest(salted, b"Client Key", name)
-    return ScramCredential(salt, hashlib.new(name, client_key).digest(), hmac.digest(salted, b"Server Key", name))
+    """Compute the credential of a password."""
+    keys = scram_keys(mechanism, password, salt)
+    return ScramCredential(salt, keys.stored_key, keys.server_key)
 
 
 def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
@@ -138,8 +129,8 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
         UsageError: a line has another form, or the file has no user.
     """
     lines = read_small(path, LARGEST_FILE).splitlines()
-    if path.stat().st_mode & _FOR_OTHERS:
-        say(f"{path}: other users of this machine can read the passwords; run `chmod 600 {path}` to prevent that")
+    if (risk := secrets_risk(path)) is not None:
+        say(risk)
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith(b"#"):
@@ -254,7 +245,7 @@ class Scram:
         is_next = final["nonce"] in begun.nonces and _decode_base64(final["binding"]) == begun.header
         if len(proof) != len(signature) or not is_next:
             raise LoginError("the final SCRAM message doesn't match the first")
-        client_key = bytes(own ^ sent for own, sent in zip(signature, proof, strict=True))
+        client_key = exclusive_or(signature, proof)
         if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):
             raise LoginError("unknown user or wrong password")
         self.user = self.name

@@ -148,6 +148,13 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
     return content
 
 
+def secrets_risk(path: Path) -> str | None:
+    """Return a warning if other users of this machine can read a file with secrets."""
+    if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        return f"{path}: other users of this machine can read the passwords; run `chmod 600 {path}` to prevent that"
+    return None
+
+
 def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """Return the content of a file, or the first `most` bytes of it.
 

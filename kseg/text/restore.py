@@ -1,13 +1,14 @@
 """Text of `kseg restore`: the plan, and what became of topics, groups and settings; for people and as objects."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kseg.cluster.recreate_script import Settings, Target
 from kseg.errors import plural
 from kseg.restore.groups import GroupOutcome, GroupState
 from kseg.restore.plan import Plan, PlannedGroup, PlannedPartition, PlannedTopic
+from kseg.restore.rights import Lack
 from kseg.restore.run import RestoreReport
 from kseg.restore.source import LeftOut
 from kseg.restore.topics import SettingOutcome, SettingState
@@ -81,6 +82,20 @@ def damage_lines(plan: Plan) -> Iterator[str]:
     for partition in plan.partitions:
         for path, damage in partition.survey.damages:
             yield f"  damaged: {path}: at position {damage.position}: {damage.kind}: {damage.detail}"
+
+
+def lack_lines(lacking: Sequence[Lack], target: Target, user: str) -> Iterator[str]:
+    """Yield a line for each resource on which the target refuses something, with the command that allows it.
+
+    user: the name of the log-in, empty if unknown.
+    """
+    allow = ("--add", "--allow-principal", f"User:{user or 'NAME'}")
+    lines = []
+    for (kind, name), operations in lacking:
+        words = [word for each in operations for word in ("--operation", each)]
+        line = target.line("acls", *allow, *words, f"--{kind}", *([name] if name else ()))
+        lines.append(f"{kind}{f' {name}' if name else ''}: the target refuses {', '.join(operations)}; run `{line}`")
+    yield from _Lines(lines).shown()
 
 
 def report_lines(report: RestoreReport, target: Target) -> Iterator[str]:

@@ -208,6 +208,7 @@ class FakeBroker:
         return {
             "brokers": [{"nodeId": node, "host": host, "port": port} for node, (host, port) in self._addresses.items()],
             "clusterId": "fake",
+            "controllerId": NODE,
             "topics": [
                 {
                     "errorCode": 0 if name in self.logs else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

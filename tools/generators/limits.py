@@ -284,7 +284,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("the file of `--sasl-users`", "kseg.serve.login:LARGEST_FILE", "the command ends with 2"),
         Bound(
             "a file of `--tls-cert`, `--tls-key`, `--tls-ca`",
-            "kseg.serve.connections:LARGEST_PEM",
+            "kseg.system.tls:LARGEST_PEM",
             "the command ends with 2",
         ),
         Bound("a file of `--private-key`", "kseg.tiered.segment_bytes:LARGEST_PEM", "the segments can't be read"),

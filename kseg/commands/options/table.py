@@ -290,6 +290,7 @@ OUTPUT = (
         metavar="NAME"),
     Option("--bootstrap-server", "metadata retain txns", "Use this cluster address in printed commands.",
         metavar="HOST:PORT", default=codes.BOOTSTRAP_SERVER),
+    Option("--command-config", "restore", "Use this properties file of a Java client.", _PATH, "FILE"),
     Option("--command-config", "metadata", "Use this file of client settings, with -o commands.",
         metavar="FILE"),
     Option("--days", "report", "Forecast retention for N days.", Number(1, 3650), "N", 14),

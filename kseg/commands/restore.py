@@ -50,6 +50,7 @@ class RestoreOptions(NamedTuple):
     offsets: str
     replication_factor: int | None
     final_settings: str
+    keep_settings: bool
     skip_damage: bool
     rate: int | None
     job: str | None
@@ -75,7 +76,7 @@ class RestoreOptions(NamedTuple):
             time_or_none(self.to_time, parse_zone(self.zone)),
             keeps_offsets=self.offsets == "keep",
             replication_factor=self.replication_factor or DEFAULT_FACTOR,
-            final_settings=FinalSettings(self.final_settings),
+            final_settings=FinalSettings.NONE if self.keep_settings else FinalSettings(self.final_settings),
             job=self.job,
             rate=self.rate,
         )
@@ -174,7 +175,7 @@ def _run(options: RestoreOptions, brokers: Brokers, plan: Plan, request: Restore
         for members in report_objects(report, target):
             form.write_object(members)
     elif not talk.is_quiet:
-        write_lines(report_lines(report, target))
+        write_lines(report_lines(report, target, list(map(str, options.paths))))
     flush_stdout()
     talk.end_with(report.is_incomplete)
 

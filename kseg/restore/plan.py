@@ -98,13 +98,17 @@ class PlannedGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """The work of a restore. cluster_id: the source's; None if unknown. notes: unknown facts about the source."""
+    """The work of a restore. cluster_id: the source's; None if unknown. notes: unknown facts about the source.
+
+    has_others: the source has ACLs, quotas or users, which a restore doesn't bring.
+    """
 
     cluster_id: str | None
     topics: tuple[PlannedTopic, ...]
     partitions: tuple[PlannedPartition, ...]
     groups: tuple[PlannedGroup, ...]
     notes: tuple[str, ...]
+    has_others: bool = False
 
     @property
     def records(self) -> int:
@@ -185,7 +189,8 @@ class Planning:
         if metadata is None:
             notes.append("PATHS have no readable __cluster_metadata, so topics get no settings of the source")
         groups = tuple(self._groups(notes))
-        return Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes))
+        has_others = metadata is not None and bool(metadata.acls or metadata.quotas or metadata.scram)
+        return Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes), has_others)
 
     def _topics(self, metadata: ClusterMetadata | None) -> Iterator[PlannedTopic]:
         own: dict[str, list[PlannedPartition]] = defaultdict(list)

@@ -37,10 +37,15 @@ FOREIGN_PREFIXES = ("remote.", "local.", "leader.replication.", "follower.replic
 
 
 class SettingState(Enum):
-    """The outcome of a setting: applied; held back since it would delete records; refused by the target; left out."""
+    """The outcome of a setting.
+
+    HELD_BACK: it would delete records at once. KEPT: the user wants the restore's settings. LEFT_OUT: it depends on the
+    source's brokers.
+    """
 
     APPLIED = "applied"
     HELD_BACK = "held back"
+    KEPT = "kept"
     REFUSED = "refused"
     LEFT_OUT = "left out"
 
@@ -120,12 +125,12 @@ def make_safe(brokers: Brokers, planned: PlannedTopic) -> None:
 
 def finish_topic(brokers: Brokers, planned: PlannedTopic, wanted: FinalSettings) -> list[SettingOutcome]:
     """Give a topic its final settings, and return what became of each. Raises ClusterError."""
-    if wanted is FinalSettings.NONE:
-        return [SettingOutcome(planned.target, *each, SettingState.LEFT_OUT) for each in _final_changes(planned)]
     outcomes, applied = [], []
     for change in _final_changes(planned):
         if change.name.startswith(FOREIGN_PREFIXES):
             outcomes.append(SettingOutcome(planned.target, *change, SettingState.LEFT_OUT))
+        elif wanted is FinalSettings.NONE:
+            outcomes.append(SettingOutcome(planned.target, *change, SettingState.KEPT))
         elif _would_delete(planned, change) and wanted is FinalSettings.SAFE:
             outcomes.append(SettingOutcome(planned.target, *change, SettingState.HELD_BACK))
         else:

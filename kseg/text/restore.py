@@ -1,5 +1,6 @@
 """Text of `kseg restore`: the plan, and what became of topics, groups and settings; for people and as objects."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -27,6 +28,13 @@ GROUP_TEXTS = {
     GroupState.HAS_OFFSETS: "not restored: it has other offsets in the target already",
     GroupState.REFUSED: "not restored",
 }
+
+
+SETTING_TEXTS = {
+    SettingState.HELD_BACK: "retention is off, since it would delete restored records at once",
+    SettingState.KEPT: "topics keep the settings of the restore, which delete nothing",
+}
+"""Outcomes after which commands apply settings, and why they aren't applied."""
 
 
 class _Lines(NamedTuple):
@@ -98,8 +106,8 @@ def lack_lines(lacking: Sequence[Lack], target: Target, user: str) -> Iterator[s
     yield from _Lines(lines).shown()
 
 
-def report_lines(report: RestoreReport, target: Target) -> Iterator[str]:
-    """Yield the result for people."""
+def report_lines(report: RestoreReport, target: Target, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the result for people. paths: of the source, for commands."""
     plan = report.plan
     compared = "" if report.shortened else ", all read back and equal to the source's"
     if report.was_done:
@@ -117,6 +125,16 @@ def report_lines(report: RestoreReport, target: Target) -> Iterator[str]:
         if outcome.state is not GroupState.COMMITTED:
             yield f"  group {outcome.group.name}: {_outcome_text(outcome)}"
     yield from _setting_lines(report, target)
+    if plan.has_others:
+        command = _others_command(paths, target)
+        yield f"  ACLs, quotas and users aren't restored; this prints the commands for them: {command}"
+
+
+def _others_command(paths: Sequence[str], target: Target) -> str:
+    """Return the command that prints the commands for a cluster's ACLs, quotas and users."""
+    config = () if target.command_config is None else ("--command-config", target.command_config)
+    words = ("metadata", *paths, "-o", "commands", "--bootstrap-server", target.bootstrap_server, *config)
+    return " ".join(("kseg", *map(shlex.quote, words)))
 
 
 def _shortened_lines(report: RestoreReport) -> Iterator[str]:
@@ -132,9 +150,10 @@ def _setting_lines(report: RestoreReport, target: Target) -> Iterator[str]:
     for each in report.settings:
         if each.state is SettingState.REFUSED:
             yield f"  topic {each.topic}: {each.name}={each.value} not applied: {each.detail}"
-    held = [each for each in report.settings if each.state is SettingState.HELD_BACK]
-    if held:
-        yield "  retention is off, since it would delete restored records at once; these commands apply the source's:"
+    for state, text in SETTING_TEXTS.items():
+        held = [each for each in report.settings if each.state is state]
+        if held:
+            yield f"  {text}; these commands apply the source's settings:"
         for topic in dict.fromkeys(each.topic for each in held):
             yield from (
                 f"    {line}" for line in _commands(topic, [each for each in held if each.topic == topic], target)
@@ -206,7 +225,7 @@ def report_objects(report: RestoreReport, target: Target) -> Iterator[dict[str, 
             "value": each.value,
             "state": each.state.value,
             "detail": each.detail,
-            "commands": [*_commands(each.topic, [each], target)] if each.state is SettingState.HELD_BACK else [],
+            "commands": [*_commands(each.topic, [each], target)] if each.state in SETTING_TEXTS else [],
         }
     yield {
         "type": "restore",

@@ -1,0 +1,61 @@
+"""Choices of a restore: settings at the end, and hints to what it doesn't bring."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import golden, run
+from tests.restore.strict_broker import StrictBroker
+from tests.restore.test_sender import write_partition
+
+LOGS = golden.ROOT / "logs" / "4.3.1"
+
+
+@pytest.fixture
+def broker() -> Iterator[StrictBroker]:
+    with StrictBroker(set()).running() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _disk(tmp_path: Path) -> None:
+    write_partition(tmp_path / "disk" / "t-0", 5, random.Random(2))
+
+
+def bootstrap(broker: StrictBroker) -> str:
+    return "{}:{}".format(*broker.address)
+
+
+def restore(broker: StrictBroker, root: Path, *options: str) -> run.Run:
+    return run.kseg(["restore", "disk", "--bootstrap", bootstrap(broker), "--job", "j", "--yes", *options], root)
+
+
+def test_topics_may_keep_the_settings_of_the_restore(broker: StrictBroker, tmp_path: Path) -> None:
+    ran = restore(broker, tmp_path, "--keep-settings")
+    assert (ran.status, broker.settings["t"]["retention.ms"]) == (0, "-1")
+    assert (
+        b"topics keep the settings of the restore, which delete nothing; these commands apply the source's"
+        in ran.stdout
+    )
+    command = f"kafka-configs.sh --bootstrap-server {bootstrap(broker)} --alter --entity-type topics --entity-name t"
+    assert f"{command} --delete-config retention.ms,retention.bytes,".encode() in ran.stdout
+
+
+def test_without_it_only_retention_stays_off(broker: StrictBroker, tmp_path: Path) -> None:
+    assert restore(broker, tmp_path).status == 0
+    assert broker.settings["t"] == {"retention.ms": "-1", "retention.bytes": "-1"}
+
+
+def test_acls_quotas_and_users_are_left_to_their_commands(broker: StrictBroker, tmp_path: Path) -> None:
+    for name in ("__cluster_metadata-0", "zstd-0", "meta.properties"):
+        path = LOGS / name
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, tmp_path / "disk" / name)
+    ran = restore(broker, tmp_path, "--topic", "zstd")
+    command = f"kseg metadata disk -o commands --bootstrap-server {bootstrap(broker)}"
+    assert (
+        f"ACLs, quotas and users aren't restored; this prints the commands for them: {command}\n" in ran.stdout.decode()
+    )
+    assert run.kseg(command.split()[1:], tmp_path).stdout.count(b"kafka-acls.sh") > 0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kseg.log.selection import Selection
     from kseg.reading.batch import Batch
     from kseg.reading.blocks import Damage
+    from kseg.restore.run import RestoreReport
     from kseg.rewrite.salvage import Salvaged
     from kseg.text.transactions import CoordinatorRow, TransactionRow
     from kseg.writer.batches import MemoryRecords, RecordsBuilder, create_records
@@ -56,6 +57,7 @@ __all__ = [
     "PartitionDiff",
     "Record",
     "RecordsBuilder",
+    "RestoreReport",
     "Salvaged",
     "Segment",
     "Selection",
@@ -96,6 +98,7 @@ _HOMES = {
     "PartitionDiff": "kseg.diff.differences",
     "Record": "kseg.kernel.record",
     "RecordsBuilder": "kseg.writer.batches",
+    "RestoreReport": "kseg.restore.run",
     "Salvaged": "kseg.rewrite.salvage",
     "Segment": "kseg.api.partition",
     "Selection": "kseg.log.selection",

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from kseg.api.partition import Directories, Partition
+from kseg.api.restore import RestoreOptions, restore_cluster
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster import cluster as model
 from kseg.cluster.directories import identity_of, limit_to_contents, report_once
@@ -23,6 +24,7 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
+    from kseg.restore.run import RestoreReport
 
 
 class JoinedDirectories(Directories):
@@ -163,6 +165,24 @@ class Cluster(JoinedDirectories):
         """
         found = (each for each in self.groups().groups if each.group == group)
         return {(commit.topic, commit.partition): commit.lag for each in found for commit in each.commits}
+
+    def restore(self, bootstrap: str, **options: Unpack[RestoreOptions]) -> "RestoreReport":
+        """Restore topics and group offsets to a running cluster, as `kseg restore --yes` does.
+
+        A second call with the same arguments continues after an interruption; once everything is restored, it only
+        compares.
+
+        Args:
+            bootstrap: addresses of the target as HOST:PORT, separated by commas.
+            options: the command's options, in the types of `RestoreOptions`.
+
+        Raises:
+            UsageError: an option is wrong, or the target has these topics already.
+            DamagedError: logs are damaged, and skip_damage isn't given.
+            OpenError: a log can't be read.
+            ClusterError: the target doesn't answer, or refuses something, or a record that was read back differs.
+        """
+        return restore_cluster(self._cluster, self._paths, bootstrap, options)
 
     def _table(self) -> ShortTable:
         topics = list(self.topics.values())

@@ -63,6 +63,12 @@ class Destination(Protocol):
     def create(self, name: str) -> Any:
         """Open a new file that is synced to disk when the context ends successfully."""
 
+    def create_unsynced(self, name: str) -> Any:
+        """Open a new file for a caller that syncs it after the context, together with others, which is faster."""
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Sync files to disk."""
+
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """Return the content of a small file, or its first `most` bytes, or None if it is missing."""
 
@@ -202,10 +208,22 @@ class LocalDestination:
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
         """Yield a new file; its bytes are on the disk when the context ends."""
-        with self._new_folders(name), self._new(name) as file:
+        with self.create_unsynced(name) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+
+    @contextmanager
+    def create_unsynced(self, name: str) -> Iterator[Any]:
+        """Yield a new file."""
+        with self._new_folders(name), self._new(name) as file:
+            yield file
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Wait until the files' bytes are on the disk."""
+        for name in names:
+            with self._new_folders(name), self._to_read(name) as file:
+                os.fsync(file.fileno())
 
     def _path(self, name: str) -> Path:
         return self._root / _check_name(name, self.url)
@@ -229,11 +247,11 @@ class LocalDestination:
             raise
 
     def _to_read(self, name: str) -> Any:
-        path = self._path(name)
+        _check_name(name, self.url)
         try:
             held = self._open_held()
         except OSError as error:
-            raise OpenError(f"can't be opened: {error.strerror}", path) from error
+            raise OpenError(f"can't be opened: {error.strerror}", self._path(name)) from error
         return os.fdopen(held.open_file(name), "rb")
 
     def open(self, name: str) -> Any:
@@ -246,12 +264,12 @@ class LocalDestination:
         return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else None
 
     def _status(self, name: str) -> os.stat_result | None:
-        path = self._path(name)
+        _check_name(name, self.url)
         held = self._existing()
         try:
             return None if held is None else held.status(name)
         except OSError as error:
-            raise OpenError(f"can't be examined: {error.strerror}", path) from error
+            raise OpenError(f"can't be examined: {error.strerror}", self._path(name)) from error
 
     def claim(self, name: str, content: bytes) -> bool:
         """Claim a name by a link, which appears with the complete content or not at all, and replaces no file.
@@ -342,12 +360,12 @@ class LocalDestination:
     @contextmanager
     def _new_folders(self, name: str) -> Iterator[None]:
         """Remove the folders made for a file if the context fails."""
-        path = self._path(name)
+        _check_name(name, self.url)
         try:
             yield
         except OSError as error:
             self._remove_empty_folders(name)
-            raise KsegError(f"can't be written: {error.strerror}", path) from error
+            raise KsegError(f"can't be written: {error.strerror}", self._path(name)) from error
 
     def _remove_empty_folders(self, name: str) -> None:
         """Remove the empty folders of a file, and the destination if it didn't exist before."""
@@ -420,6 +438,11 @@ class RemoteDestination:
     def create(self, name: str) -> AbstractContextManager[Any]:
         """Return a new object, which appears when it is closed."""
         return self._store.create(_check_name(name, self.url))
+
+    create_unsynced = create
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Do nothing: a store keeps each object that it has accepted."""
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """Return the content of a small file, or None if it is missing."""

@@ -81,7 +81,7 @@ class HeldDirectory:
                 if make:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=descriptor)
-                with self._refusing_links(descriptor, part, self.path.joinpath(*parts[:depth])):
+                with self._refusing_links(descriptor, part, parts[:depth]):
                     below = os.open(part, _BELOW, dir_fd=descriptor)
                 os.close(descriptor)
                 descriptor = below
@@ -103,15 +103,14 @@ class HeldDirectory:
 
     def open_file(self, name: str) -> int:
         """Open a file to read. Raises LinkError, or OpenError if it can't be opened or isn't a regular file."""
-        path = self.path / name
         try:
-            with self.place(name) as (folder, last), self._refusing_links(folder, last, path):
+            with self.place(name) as (folder, last), self._refusing_links(folder, last, [name]):
                 descriptor = os.open(last, _TO_READ, dir_fd=folder)
         except OSError as error:
-            raise OpenError(f"can't be opened: {error.strerror}", path) from error
+            raise OpenError(f"can't be opened: {error.strerror}", self.path / name) from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OpenError("isn't a regular file", path)
+            raise OpenError("isn't a regular file", self.path / name)
         return descriptor
 
     def status(self, name: str) -> os.stat_result | None:
@@ -173,8 +172,8 @@ class HeldDirectory:
             os.close(descriptor)
 
     @contextmanager
-    def _refusing_links(self, descriptor: int, name: str, path: Path) -> Iterator[None]:
-        """Raise LinkError for links, for which systems have two error numbers."""
+    def _refusing_links(self, descriptor: int, name: str, parts: Sequence[str]) -> Iterator[None]:
+        """Raise LinkError for links, for which systems have two error numbers. parts: the names below the directory."""
         try:
             yield
         except OSError as error:
@@ -182,7 +181,7 @@ class HeldDirectory:
                 raise
             with suppress(FileNotFoundError):
                 if stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
-                    raise LinkError(path) from error
+                    raise LinkError(self.path.joinpath(*parts)) from error
             raise
 
 

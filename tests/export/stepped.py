@@ -155,6 +155,11 @@ class SteppedDestination:
         assert name not in self._store.files
         self._store.files[name] = file.getvalue()
 
+    create_unsynced = create
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Do nothing: the store is in memory."""
+
     def read(self, name: str, most: int | None = None) -> bytes | None:
         self._exporter.wait("read")
         content = self._store.files.get(name)

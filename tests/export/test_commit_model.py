@@ -132,6 +132,8 @@ class Histories:
         if not self.store.claims_safely:  # a crashed run of unknown state excludes others until its marker is removed
             for name in [name for name in self.store.files if name.startswith("_kseg/runs/")]:
                 del self.store.files[name]
+            if not any(name.startswith("_kseg/") for name in self.store.files):  # its files are nobody's then
+                self.store.files.clear()
         last = self.come(0)
         assert last.finish() == "done"
         self.check()

@@ -81,6 +81,8 @@ class SteppedPlace:
             yield file
         self._wait("created", name)
 
+    create_unsynced = create
+
     def read(self, name: str, most: int | None = None) -> bytes | None:
         return self._place.read(name, most)
 

@@ -215,6 +215,7 @@ def _write(joining: Joining, number: int, job: Job, place: Destination) -> Itera
                 if job.files.sort_by:  # rows of a part stay together
                     file.flush()
         whole = file.close()
+        place.sync([whole.attempt])
     except BaseException:
         file.abandon()
         raise

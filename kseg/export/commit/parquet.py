@@ -10,6 +10,7 @@ from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit.check import TableContents, TableDiffersError, have_columns, read_footers
 from kseg.export.commit.manifest import (
     FOLDER,
+    MOST_BYTES,
     Key,
     Manifest,
     Stub,
@@ -108,7 +109,7 @@ class ParquetCommits:
                 publish(report if manifest is done.manifest else report_of(manifest, report), place)
                 if SUCCESS not in there:
                     place.replace(SUCCESS, b"")
-            latest = read_manifest(place)
+            latest = self._latest(manifest, is_whole=done.is_new or manifest is not done.manifest)
             if latest is None or latest.number < manifest.number:
                 raise KsegError(
                     f"{manifest_name(manifest.number)} is missing: another program removes files here;"
@@ -121,6 +122,10 @@ class ParquetCommits:
         if missing is not None:
             raise KsegError(f"{missing} is missing, but the manifest names it; run the command again", place.url)
 
+    def _latest(self, known: Manifest, *, is_whole: bool) -> Manifest | None:
+        """Return the valid manifest; without reading it if the known one, with all of its results, is still valid."""
+        return known if is_whole and latest_number(self.place) == known.number else read_manifest(self.place)
+
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
         """Remove attempts of ended runs, their markers, and the contents of old manifests.
 
@@ -130,7 +135,7 @@ class ParquetCommits:
         place = self.place
         names = list(place.names())
         markers = {each.run_id: each for each in read_markers(place, self._processes) if each.run_id != run.id}
-        manifest = read_manifest(place)
+        manifest = self._latest(done.manifest, is_whole=done.is_new)
         assert manifest is not None
         kept = {*manifest.paths(), *manifest.attempts()}
         left = {run_id: marker for run_id, marker in markers.items() if marker.is_left_alone(manifest.number)}
@@ -252,8 +257,8 @@ def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place:
     Manifest.from_bytes(content, name)  # a manifest that can't be read again isn't claimed
     if latest_number(place) != previous.number or not place.claim(name, content):
         raise LostError(place.url)
-    claimed = read_numbered(place, number)
-    if claimed is None or claimed.run != run.id:
+    there = place.read(name, MOST_BYTES + 1)
+    if there != content and (there is None or Manifest.from_bytes(there, name).run != run.id):  # a stub has the run too
         raise LostError(place.url)
     return new
 

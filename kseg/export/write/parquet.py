@@ -181,6 +181,8 @@ class ParquetFiles:
                 self._close(next(iter(self._open)))
             else:
                 self._open.popitem()[1].abandon()
+        if kind is None:
+            self._place.sync(file.attempt for file in self.files)
 
     def abandon(self) -> None:
         """Remove all written files."""
@@ -289,7 +291,7 @@ class Layout(NamedTuple):
 
 
 class NewFile:
-    """A Parquet file under an attempt's name; its first record creates it.
+    """A Parquet file under an attempt's name; its first record creates it. The caller syncs it after its end.
 
     stem: the prefix of its final name, before the first offset. origin: metadata of the file, for programs.
     """
@@ -322,7 +324,7 @@ class NewFile:
             if self._place.renames and not is_logged
             else f"{folder}/{self._name}-{self._attempt}.parquet".removeprefix("/")
         )
-        self._sink = self._stack.enter_context(self._place.create(self._path))
+        self._sink = self._stack.enter_context(self._place.create_unsynced(self._path))
 
     @property
     def is_started(self) -> bool:

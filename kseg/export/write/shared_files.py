@@ -93,6 +93,7 @@ class SharedFiles:
             for number, (folder, held) in enumerate(self._held.items()):
                 for place, part in self._write_file(f"{attempt}-{number}", folder, held):
                     parts[place].append(part)
+        self._place.sync({part.attempt for own in parts for part in own})
         return parts
 
     def _write_file(

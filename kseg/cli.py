@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "Find a disk's problems, and the next step for each.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save the intact batches of damaged partitions.",
+    "carve": "Recover deleted partitions from raw disks and images.",
     "diff": "Compare replicas, backups, disks or whole brokers.",
     "report": "Write a report about a disk.",
     "redact": "Copy log directories without their contents and names.",

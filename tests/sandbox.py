@@ -68,6 +68,7 @@ def make_sandbox(root: Path) -> Path:
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
     (root / "kafka-logs/meta.properties").write_text("version=0\nbroker.id=1\n")
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
+    (root / "disk.img").write_bytes(bytes(1 << 20) + (orders / f"{LOG}.log").read_bytes())
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")
     (root / "key.txt").write_text("for examples")

@@ -353,6 +353,7 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
 
 REQUIRED = {
     "build": ("--to", "new"),
+    "carve": ("disk.img", "--to", "new"),
     "compact": (".", "--to", "new"),
     "redact": (".", "--to", "new"),
     "restore": (".", "--bootstrap", "127.0.0.1:1", "--dry-run"),

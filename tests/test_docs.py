@@ -264,6 +264,8 @@ def test_examples_run(example: Example, template: Path, programs: str, tmp_path:
     shutil.copytree(template, root, copy_function=os.link)
     if " saved/" in command:
         shutil.copytree(root / "orders-0", root / "saved/orders-0")
+    if " carved/" in command:
+        shutil.copytree(root / "orders-0", root / "carved/carved-0001-0")
     if command.endswith(" --to orders-0"):
         shutil.rmtree(root / "orders-0")  # existing files aren't overwritten
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)

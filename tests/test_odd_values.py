@@ -79,6 +79,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "doctor": ("t-0",),
     "verify": ("t-0",),
     "salvage": ("t-0", "--to", "out"),
+    "carve": (f"t-0/{0:020}.log", "--to", "out"),
     "diff": ("t-0", "t-0"),
     "report": ("t-0", "--to", "out.html"),
     "redact": ("t-0", "--to", "out"),
@@ -110,6 +111,7 @@ BASES: dict[str, tuple[str, ...]] = {
 
 WRITING = (
     "salvage",
+    "carve",
     "reindex",
     "report",
     "redact",

@@ -108,6 +108,7 @@ LOOKING = {
     "diff logs docs --leader logs": 1,
     "salvage 210-wiped-batch --dry-run": 1,
     "reindex logs --dry-run": 0,
+    "carve docs/test-1-0/00000000000000203000.log --dry-run": 0,
     "compact logs/compacted-txn-0 --dry-run": 0,
 }
 """Command lines that only read, and their exit statuses."""

@@ -57,6 +57,7 @@ LINES = (
     "verify -o json logs/4.3.1 logs/3.9.1 --cluster",
     "salvage -o json damaged/210-wiped-batch --to saved",
     "salvage -o json damaged/066-codec-5 --dry-run",
+    "carve -o json docs/test-1-0/00000000000000203000.log --to carved",
     "redact -o json logs/4.3.1 --to shared --keep groups",
     "diff -o json damaged/210-wiped-batch logs/classes-4.3.1/v2-gzip-create",
     "diff -o json logs/4.3.1 logs/4.3.1-live",

@@ -50,6 +50,7 @@ SITUATIONS = (
             Task("Re-create the topics", "kseg metadata kafka-logs/ -o commands > new.sh"),
             Task("Replace all controllers", "kseg rebuild-metadata data1/ --node-id 3001 --to new"),
             Task("Read with any client", "kseg serve kafka-logs/"),
+            Task("Recover deleted topics", "kseg carve disk.img --to carved"),
         ),
     ),
     Situation(
@@ -127,6 +128,7 @@ OTHER_COMMANDS = {
     "sql": "query",
     "topics": "ls --by topic",
     "transactions": "txns",
+    "undelete": "carve",
 }
 """Other names for commands, which users of other tools may try."""
 
@@ -158,6 +160,7 @@ FIRST_OPTIONS = {
     "doctor": "--quick --explain --broker-log --topic --bundle --output --now",
     "verify": "--cluster --explain --topic --output --limit",
     "salvage": "--to --dry-run --topic --drop-unreadable --output",
+    "carve": "--to --dry-run --from --size --block-size --min-batches --output",
     "diff": "--records --leader --topic --output",
     "report": "--to --quick --output --days --now --topic",
     "redact": "--to --keep --key-file --output",

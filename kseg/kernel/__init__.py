@@ -10,7 +10,7 @@ from kseg.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kseg.kernel.statistics_contract import StatisticsKernel
+    from kseg.kernel.carve_contract import CarveKernel
 
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
@@ -18,7 +18,7 @@ _FAST, _TWIN = "fast", "twin"
 _COMPILED = "kseg.kernel.fast"
 
 
-def load() -> "StatisticsKernel":
+def load() -> "CarveKernel":
     """Return the kernel to use: the kernel that KSEG_KERNEL names, else the compiled one, else its twin.
 
     Raises UsageError if the variable names an unknown or missing kernel.
@@ -27,16 +27,16 @@ def load() -> "StatisticsKernel":
 
 
 @cache
-def _load(wanted: str) -> "StatisticsKernel":
+def _load(wanted: str) -> "CarveKernel":
     if wanted not in ("", _FAST, _TWIN):
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; set it to fast or twin")
     if wanted != _TWIN:
         try:
-            return cast("StatisticsKernel", _import_compiled())
+            return cast("CarveKernel", _import_compiled())
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: this kernel isn't built: {error}") from error
-    return cast("StatisticsKernel", import_module("kseg.kernel.twin"))
+    return cast("CarveKernel", import_module("kseg.kernel.twin"))
 
 
 def _import_compiled() -> "ModuleType":

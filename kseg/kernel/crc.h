@@ -28,9 +28,9 @@ static void crc_fill(crc_table table, uint32_t polynomial)
             table[k][i] = (table[k - 1][i] >> 8) ^ table[0][table[k - 1][i] & 0xff];
 }
 
-static uint32_t crc_by_table(const crc_table table, const uint8_t *at, size_t size)
+/* Continues a CRC, which is inverted neither before nor after. */
+static uint32_t crc_by_table(const crc_table table, uint32_t crc, const uint8_t *at, size_t size)
 {
-    uint32_t crc = 0xffffffffu;
     for (; size >= 8; size -= 8, at += 8) {
         uint32_t low = crc ^ (at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24);
         crc = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^ table[4][low >> 24]
@@ -38,7 +38,7 @@ static uint32_t crc_by_table(const crc_table table, const uint8_t *at, size_t si
     }
     while (size--)
         crc = (crc >> 8) ^ table[0][(crc ^ *at++) & 0xff];
-    return ~crc;
+    return crc;
 }
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -70,9 +70,9 @@ static uint64_t crc32c_product(uint64_t crc, uint32_t power)
 }
 
 __attribute__((target("sse4.2,pclmul")))
-static uint32_t crc32c_by_instruction(const uint8_t *at, size_t size)
+static uint32_t crc32c_by_instruction(uint32_t before, const uint8_t *at, size_t size)
 {
-    uint64_t crc = 0xffffffffu, second, third, words[3];
+    uint64_t crc = before, second, third, words[3];
     for (; size >= 3 * STRETCH; size -= 3 * STRETCH, at += 3 * STRETCH) {
         second = third = 0;
         for (int i = 0; i < STRETCH; i += 8) {
@@ -92,7 +92,7 @@ static uint32_t crc32c_by_instruction(const uint8_t *at, size_t size)
     }
     while (size--)
         crc = _mm_crc32_u8((uint32_t)crc, *at++);
-    return ~(uint32_t)crc;
+    return (uint32_t)crc;
 }
 
 static void crc32c_prepare(void)
@@ -106,9 +106,8 @@ static void crc32c_prepare(void)
 static void crc32c_prepare(void) { }
 static int crc32c_supported(void) { return (getauxval(16 /* AT_HWCAP */) & (1 << 7) /* HWCAP_CRC32 */) != 0; }
 __attribute__((target("+crc")))
-static uint32_t crc32c_by_instruction(const uint8_t *at, size_t size)
+static uint32_t crc32c_by_instruction(uint32_t crc, const uint8_t *at, size_t size)
 {
-    uint32_t crc = 0xffffffffu;
     uint64_t word;
     for (; size >= 8; size -= 8, at += 8) {
         memcpy(&word, at, 8);
@@ -116,12 +115,12 @@ static uint32_t crc32c_by_instruction(const uint8_t *at, size_t size)
     }
     while (size--)
         crc = __crc32cb(crc, *at++);
-    return ~crc;
+    return crc;
 }
 #else
 static void crc32c_prepare(void) { }
 static int crc32c_supported(void) { return 0; }
-static uint32_t crc32c_by_instruction(const uint8_t *at, size_t size) { return crc_by_table(crc32c_table, at, size); }
+static uint32_t crc32c_by_instruction(uint32_t crc, const uint8_t *at, size_t size) { return crc_by_table(crc32c_table, crc, at, size); }
 #endif
 
 static void crc_prepare(void)
@@ -132,11 +131,13 @@ static void crc_prepare(void)
     crc32c_in_hardware = crc32c_supported();
 }
 
-static uint32_t crc32_of(const uint8_t *at, size_t size) { return crc_by_table(crc32_table, at, size); }
+static uint32_t crc32_of(const uint8_t *at, size_t size) { return ~crc_by_table(crc32_table, 0xffffffffu, at, size); }
 
-static uint32_t crc32c_of(const uint8_t *at, size_t size)
+static uint32_t crc32c_continue(uint32_t crc, const uint8_t *at, size_t size)
 {
-    return crc32c_in_hardware ? crc32c_by_instruction(at, size) : crc_by_table(crc32c_table, at, size);
+    return crc32c_in_hardware ? crc32c_by_instruction(crc, at, size) : crc_by_table(crc32c_table, crc, at, size);
 }
+
+static uint32_t crc32c_of(const uint8_t *at, size_t size) { return ~crc32c_continue(0xffffffffu, at, size); }
 
 #endif

@@ -34,6 +34,7 @@ CASES = {
     "doctor orders-0 --topic nope": (2, "--topic nope"),
     "report orders-0 --topic nope --to report.html": (2, "--topic nope"),
     "salvage orders-0 --topic nope --dry-run": (2, "--topic nope"),
+    "carve records.jsonl --to carved": (2, "has no batches"),
     "reindex orders-0 --topic nope --dry-run": (2, "--topic nope"),
     "compact kafka-logs --topic nope --dry-run": (2, "--topic nope"),
     "diff broker1 broker2 --topic nope": (2, "--topic nope"),

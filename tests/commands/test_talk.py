@@ -32,6 +32,7 @@ def kseg(line: str) -> run.Run:
         f"verify {WHOLE}",
         f"salvage {WHOLE} --dry-run",
         f"reindex {WHOLE} --dry-run",
+        f"carve {LOG} --dry-run",
         f"explain {LOG} --batch 0",
         f"retain {WHOLE}",
         f"diff {WHOLE} {DAMAGED}",
@@ -52,6 +53,7 @@ def test_verbose_says_what_the_run_took_and_changes_nothing_else(line: str) -> N
     "line",
     [
         f"dump {LOG}",
+        f"carve {LOG} --dry-run",
         f"verify {DAMAGED}",
         f"diff {WHOLE} {DAMAGED}",
         "protocol protocol/4.3.1/clients.pcap",

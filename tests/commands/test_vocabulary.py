@@ -113,7 +113,7 @@ ONLY_ON = {"--format": EXPORTS, "--grammar": {"explain"}, "--timestamp": {"looku
 GONE = {
     "--as", "--warm", "--temporary",
     "--processes", "--roll-ms", "--roll-hours", "--index-max-bytes", "--retention-hours", "--dedupe-buffer-size",
-    "--max-transaction-timeout", "--from", "--epoch", "--sequence", "--memory", "--temp-limit", "--columns", "--mode",
+    "--max-transaction-timeout", "--epoch", "--sequence", "--memory", "--temp-limit", "--columns", "--mode",
     "--chart", "--as-commands", "--decode", "--starting-offset", "--ending-offset", "--starting-time", "--ending-time",
 }  # fmt: skip
 """Former names, which no command may use again."""
@@ -126,10 +126,21 @@ READING = [
     name
     for name in COMMANDS
     if name
-    not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata", "redact", "restore"}
+    not in {
+        *NO_DATA,
+        "explain",
+        "browse",
+        "protocol",
+        "where",
+        "groups",
+        "rebuild-metadata",
+        "redact",
+        "restore",
+        "carve",
+    }
 ]
 """Commands that read several partitions of a log directory and can select some."""
-TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact"}
+TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact", "carve"}
 """Commands whose times are about files and bytes, and commands without times."""
 
 PENDING: set[tuple[str, str]] = set()

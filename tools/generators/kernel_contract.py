@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kseg.kernel import contract, fold_contract, statistics_contract
+from kseg.kernel import carve_contract, contract, fold_contract, statistics_contract
 from kseg.kernel import contract as program
 
 
@@ -13,7 +13,7 @@ def kernel_contract() -> str:
 
 def numbers() -> Iterator[str]:
     """Yield the lines of the kernel's part with the contract's numbers."""
-    made_of = "kseg.kernel.contract, fold_contract, program and statistics_contract"
+    made_of = "kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract"
     yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
     for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
         yield f"\ncpdef enum {shown.__name__}:"
@@ -26,6 +26,8 @@ def numbers() -> Iterator[str]:
     yield from (f"    EVENT_{event.name} = {event.value}" for event in fold_contract.Event)
     for name in ("UNCHECKED", "RECENT"):
         yield f"    {name} = {getattr(fold_contract, name)}"
+    for name in ("CRC_STEP", "LARGEST_BATCH", "CRC_START", "SURE_BREAK"):
+        yield f"    {name} = {getattr(carve_contract, name)}"
     yield from statistics_numbers()
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
         yield f"    {name} = {getattr(program, name)}"

@@ -11,6 +11,7 @@ WIDTH = 26
 OTHER_FILES = {
     "fast.pyx": "The compiled kernel (Cython), joined from its parts",
     "fast": "The parts of the compiled kernel",
+    "carve.h": "Headers at any byte, and CRCs of ranges from those of parts, for the compiled kernel",
     "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
     "escape.h": "Quotes of JSON strings, escaped by the processor's shuffle, for the compiled kernel",
     "keyed.h": "What stands for a redacted content: BLAKE2b, SHAKE256 and permutations, for the compiled kernel",

@@ -70,6 +70,7 @@ ARGUMENTS = (
     Option("paths", "dump", type=_ANY_PATH, nargs=-1, callback=types.all_matching, is_read=True),
     Option("paths", EXPORTS, metavar="SOURCE… DEST", nargs=-1, is_read=True),
     Option("paths", "query", type=_ANY_PATH, metavar="[SQL] [PATHS]...", nargs=-1, is_read=True),
+    Option("paths", "carve", type=_PATH, metavar="IMAGE...", nargs=-1, required=True),
     Option("path", "explain", type=_ANY_PATH, nargs=1, callback=types.only_match, is_read=True),
     Option("path", "browse", type=_ANY_PATH, nargs=1, default=".", is_read=True),
     Option("path", "protocol", type=click.Path(path_type=Path, allow_dash=True), metavar="[FILE|-]", nargs=1,
@@ -105,6 +106,9 @@ INPUT = (
         f" [default: {size_text(MAX_UNPACKED)}, at most a quarter of the free space]", Size(1, 1 << 50)),
     Option("--max-frame", "protocol", "Treat larger frames as damaged, like socket.request.max.bytes does.",
         Size(64, LARGEST_INT), default=Late("kseg.protocol.messages", "MAX_FRAME")),
+    Option("--from", "carve", "Start at this position; blocks count from there.", Size(0), default=0, name="start"),
+    Option("--size", "carve", "Read only this many bytes. [default: up to the end]", Size()),
+    Option("--block-size", "carve", "Block size of the file system.", Size(512, 1 << 20), default="4KiB"),
     Option("--max-decompressed", "dump", "Limit the decompressed size of a batch.", Size(1, 1 << 40),
         default=Late("kseg.codecs.bodies", "DEFAULT_LIMIT")),
 )
@@ -183,7 +187,7 @@ SELECTION = (
 _ROW_FORMS = Late("kseg.output.forms", "FORMS")
 
 OUTPUT = (
-    Option("-o --output", f"compact doctor lookup protocol redact restore salvage verify where {EXPORTS}",
+    Option("-o --output", f"carve compact doctor lookup protocol redact restore salvage verify where {EXPORTS}",
         "Output format.", Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
     Option("-o --output", "diff query txns", "Output format.", _ROW_FORMS, default="text"),
     Option("-o --output", "ls", "Output format; chart draws the segments of each partition as bars.",
@@ -203,8 +207,8 @@ OUTPUT = (
     Option("-o --output", "plan-move", "Output format; reassignment is a file for kafka-reassign-partitions.sh.",
         ("reassignment", _ROW_FORMS), default="reassignment"),
     Option("-o --output", "rebuild-metadata", "Output format.", ("text", "json", "table"), default="text"),
-    Option("--to", "compact rebuild-metadata reindex salvage", "Write to this new or empty directory.", _NEW, "DIR",
-        name="directory"),
+    Option("--to", "carve compact rebuild-metadata reindex salvage", "Write to this new or empty directory.", _NEW,
+        "DIR", name="directory"),
     Option("--to", "build slice", "Write to this new or empty directory.", _NEW, "DIR", name="directory",
         required=True),
     Option("--to", "redact", "Write to this new directory.", _NEW, "DIR", name="directory", required=True),
@@ -380,7 +384,7 @@ SETTINGS = (
 )
 
 BEHAVIOUR = (
-    Option("--dry-run", f"compact query rebuild-metadata reindex restore salvage {EXPORTS}",
+    Option("--dry-run", f"carve compact query rebuild-metadata reindex restore salvage {EXPORTS}",
         "Print the plan without executing it.", bool),
     Option("--yes", "restore", "Begin without a question.", bool),
     Option("--forget", "restore", "Remove the record of the restore from the target, and exit.", bool),
@@ -409,6 +413,9 @@ BEHAVIOUR = (
     Option("--by-capacity", "plan-move", "Balance the percentage of used space instead of the number of bytes.", bool),
     Option("--first-dirty-offset", "compact", "Start cleaning at this offset. [default: from the cleaner's checkpoint]",
         long_number(), "OFFSET"),
+    Option("--min-batches", "carve", "Leave out partitions with fewer batches.", int_number(1), "N", 1),
+    Option("--no-hash", "carve", "Don't compute the SHA-256 of the images.", bool),
+    Option("--force", "carve", "Write to DIR even if it is on a carved device.", bool),
     Option("--drop-unreadable", "salvage", "Omit batches whose records can't be read.", bool),
     Option("--partitions", "where", "Number of the topic's partitions. [default: found in PATHS]", int_number(1), "N"),
     Option("--partitioner", "where", "Hash function used by the producer: murmur2 (Java) or crc32 (librdkafka).",
@@ -517,10 +524,10 @@ SECURITY = (
 )
 
 OTHER = (
-    Option("--progress/--no-progress", f"{WORKING} dump restore {EXPORTS}",
+    Option("--progress/--no-progress", f"{WORKING} carve dump restore {EXPORTS}",
         "Show a progress bar. [default: on a terminal]", bool),
     Option("-q --quiet", EVERY_COMMAND, "Print only problems.", bool),
-    Option("-v --verbose", "browse build completion explain get groups help ls metadata plan-move protocol"
+    Option("-v --verbose", "browse build carve completion explain get groups help ls metadata plan-move protocol"
         " rebuild-metadata redact reindex report restore retain slice where",
         "Print the run time and the memory usage.", bool, callback=types.tell_at_the_end),
     Option("-v --verbose", "compact dump export lookup query salvage txns",

@@ -1,4 +1,4 @@
-# The numbers of kseg.kernel.contract, fold_contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
+# The numbers of kseg.kernel.contract, carve_contract, fold_contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
 
 cpdef enum Stop:
     END = 0
@@ -106,6 +106,10 @@ cdef enum:
     EVENT_ODD_NULL = 262144
     UNCHECKED = -1
     RECENT = 256
+    CRC_STEP = 512
+    LARGEST_BATCH = 67108875
+    CRC_START = 21
+    SURE_BREAK = 77
     OF_HISTOGRAM_COUNT = 0
     OF_HISTOGRAM_SUM = 1
     OF_HISTOGRAM_LEAST = 2

@@ -1,0 +1,104 @@
+"""A carving: batches found in images, joined to chains and partitions, and what has no place in these."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
+from kseg.carve.images import Images
+from kseg.carve.joins import Joins, join_runs
+from kseg.carve.runs import Runs
+from kseg.carve.scan import Scan, scan_images
+from kseg.system.shared_work import OnRead
+
+BLOCK_SIZE = 4096
+"""The size of a block in ext4, xfs and btrfs with their defaults."""
+
+
+class UnplacedKind(StrEnum):
+    """Reasons for which bytes of a batch have no place."""
+
+    TORN_HEAD = "torn-head"
+    "The rest of the batch isn't found, or several fit."
+    TORN_TAIL = "torn-tail"
+    "The beginning of the batch isn't found, or several fit."
+    UNKNOWN_OFFSET = "unknown-offset"
+    "The batch is intact, but its first bytes may be of another partition."
+
+
+class Unplaced(NamedTuple):
+    """Bytes of a batch that aren't written.
+
+    base_offset: of the batch; None if it isn't known. next_offset: of the batch after it. size: of the batch.
+    """
+
+    kind: UnplacedKind
+    start: int
+    end: int
+    base_offset: int | None
+    next_offset: int | None
+    size: int | None
+
+
+class Carving(NamedTuple):
+    """All that was found. partitions: those that are written. few: chains that have fewer batches than asked for."""
+
+    scan: Scan
+    runs: Runs
+    joins: Joins
+    chains: tuple[Chain, ...]
+    partitions: tuple[CarvedPartition, ...]
+    few: tuple[CarvedPartition, ...]
+    unplaced: tuple[Unplaced, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """True if everything that was found has a place, and all bytes could be read."""
+        return not self.unplaced and not self.few and not any(each.image.unreadable for each in self.scan.images)
+
+
+def carve_images(
+    images: Images, *, block: int = BLOCK_SIZE, least_batches: int = 1, is_hashed: bool = True, on_read: OnRead
+) -> Carving:
+    """Find and join the batches of images. Nothing is written.
+
+    block: bytes of a block of the file system. least_batches: of a partition that is to be written.
+    """
+    scan = scan_images(images, is_hashed=is_hashed, on_read=on_read)
+    runs = Runs(scan.batches, images, block)
+    joins = join_runs(runs)
+    chains = chains_of(runs, joins)
+    partitions = partitions_of(runs, chains)
+    return Carving(
+        scan,
+        runs,
+        joins,
+        tuple(chains),
+        tuple(each for each in partitions if each.batch_count >= least_batches),
+        tuple(each for each in partitions if each.batch_count < least_batches),
+        tuple(_find_unplaced(runs, joins)),
+    )
+
+
+def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
+    """Return the bytes next to runs that certainly are of a batch, by position."""
+    found = [
+        Unplaced(
+            UnplacedKind.TORN_HEAD,
+            head.header.position,
+            head.header.position + min(head.room, head.header.size),
+            head.header.base_offset,
+            head.next_offset,
+            head.header.size,
+        )
+        for head in joins.torn
+    ]
+    for run in runs.runs:
+        first = runs.batches.header(run.first)
+        if run.number in joins.skipped:
+            if run.number not in joins.leads:
+                found.append(Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size))
+        elif run.number not in joins.leads and run.number not in joins.links and run.start % runs.block:
+            start = max(run.start // runs.block * runs.block, run.previous_end)
+            if start < run.start and any(runs.images.read(start, run.start)):
+                found.append(Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None))
+    return sorted(found, key=lambda unplaced: unplaced.start)

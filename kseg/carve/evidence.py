@@ -1,0 +1,145 @@
+"""The evidence of a carving, `carve.jsonl`: the place of each byte in the images, and everything that has no place."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kseg.carve.carving import Carving
+from kseg.carve.chains import Part, Rows
+from kseg.carve.joins import How, LinkKind
+from kseg.carve.segments import CarvedSegment, pieces_of
+from kseg.reading.batch import BatchHeader
+
+EVIDENCE_NAME = "carve.jsonl"
+"""The file with the evidence, in the output directory."""
+Line = dict[str, Any]
+"""A line of the file, as an object."""
+
+
+class WrittenSegment(NamedTuple):
+    """A segment of the output, and the SHA-256 of its log; None if it isn't written."""
+
+    segment: CarvedSegment
+    sha256: str | None
+
+
+class Circumstances(NamedTuple):
+    """When and how kseg carved: its version, the time in ISO 8601, and the command line."""
+
+    version: str
+    time: str | None
+    arguments: tuple[str, ...]
+
+
+def write_evidence(
+    carving: Carving, written: list[WrittenSegment], circumstances: Circumstances, directory: Path
+) -> None:
+    """Write the evidence; only its owner can read it. Raises OSError if the system can't write."""
+    with (directory / EVIDENCE_NAME).open("x", encoding="utf-8") as file:
+        (directory / EVIDENCE_NAME).chmod(0o600)
+        for text in _texts(carving, written, circumstances):
+            file.write(f"{text}\n")
+
+
+def _texts(carving: Carving, written: list[WrittenSegment], circumstances: Circumstances) -> Iterator[str]:
+    yield from map(json.dumps, _input_lines(carving, circumstances))
+    for each in written:
+        yield json.dumps({"type": "file", "file": each.segment.name, "size": each.segment.size, "sha256": each.sha256})
+        yield from _batch_texts(carving, each.segment)
+    yield from map(json.dumps, _lines_without_file(carving))
+    yield json.dumps({"type": "total", **total_of(carving)})
+
+
+def _input_lines(carving: Carving, circumstances: Circumstances) -> Iterator[Line]:
+    for number, (image, sha256) in enumerate(carving.scan.images):
+        yield {
+            "type": "input",
+            "input": number,
+            "path": str(image.path),
+            "from": image.start,
+            "size": image.size,
+            "sha256": sha256,
+            "time": circumstances.time,
+            "kseg": circumstances.version,
+            "arguments": circumstances.arguments,
+            "blockSize": carving.runs.block,
+        }
+
+
+def _batch_texts(carving: Carving, segment: CarvedSegment) -> Iterator[str]:
+    """Yield a line per batch, which gives back its bytes: `rebuilt`, then the ranges of the inputs."""
+    position, file = 0, json.dumps(segment.name)
+    for part in segment.parts:
+        for header, how, rebuilt, ranges in _batches_of(carving, part):
+            yield (
+                f'{{"type": "batch", "file": {file}, "position": {position}, "size": {header.size}, "baseOffset": '
+                f'{header.first_offset}, "crc": {header.crc}, "how": "{how}"{rebuilt}, "ranges": {ranges}}}'
+            )
+            position += header.size
+
+
+def _batches_of(carving: Carving, part: Part) -> Iterator[tuple[BatchHeader, How, str, str]]:
+    if isinstance(part, Rows):
+        headers = carving.runs.batches.headers(part.first, part.last)
+        image, origin = carving.runs.images.origin_of(carving.runs.batches.header(part.first).position)
+        for header in headers:
+            yield header, How.WHOLE, "", f"[[{image}, {header.position + origin}, {header.end + origin}]]"
+    else:
+        rebuilt = f', "rebuilt": "{part.rebuilt.hex()}"' if part.rebuilt else ""
+        yield part.header, part.how, rebuilt, json.dumps(_ranges(carving, part.pieces))
+
+
+def _ranges(carving: Carving, pieces: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:
+    """Return input, start and end of each piece."""
+    found = []
+    for start, end in pieces:
+        image, origin = carving.runs.images.origin_of(start)
+        found.append((image, start + origin, end + origin))
+    return found
+
+
+def _lines_without_file(carving: Carving) -> Iterator[Line]:
+    runs, joins = carving.runs, carving.joins
+    links = [(link.before, after, link.kind) for after, link in joins.links.items()]
+    links += [(before, after, LinkKind.LIKELY) for before, after in joins.likely]
+    for before, after, kind in sorted(links, key=lambda link: (link[1], link[0])):
+        ends = _ranges(carving, ((runs.runs[before].end, runs.runs[before].end), (runs.runs[after].start,) * 2))
+        yield {"type": "link", "kind": kind, "from": ends[0][:2], "to": ends[1][:2]}
+    for partition in carving.partitions:
+        for part in partition.copies:
+            yield {
+                "type": "copy",
+                "directory": partition.name,
+                "batches": part.last - part.first if isinstance(part, Rows) else 1,
+                "ranges": _ranges(carving, pieces_of(runs, part)),
+            }
+    for partition in carving.few:
+        pieces = tuple(piece for part in partition.parts for piece in pieces_of(runs, part))
+        yield {"type": "few", "batches": partition.batch_count, "ranges": _ranges(carving, pieces)}
+    for each in carving.unplaced:
+        yield {
+            "type": "unplaced",
+            "kind": each.kind,
+            "ranges": _ranges(carving, ((each.start, each.end),)),
+            "baseOffset": each.base_offset,
+            "nextOffset": each.next_offset,
+            "size": each.size,
+        }
+    for number, (image, _) in enumerate(carving.scan.images):
+        for found in image.unreadable:
+            yield {"type": "unreadable", "ranges": [(number, found.start, found.end)], "reason": found.reason}
+
+
+def total_of(carving: Carving) -> dict[str, int]:
+    """Return the sums of a carving. joinedBatches: of the batches in partitions, those from several places."""
+    parts = [part for partition in carving.partitions for part in partition.parts]
+    return {
+        "foundBatches": len(carving.scan.batches),
+        "partitions": len(carving.partitions),
+        "batches": sum(partition.batch_count for partition in carving.partitions),
+        "joinedBatches": sum(not isinstance(part, Rows) for part in parts),
+        "copyCount": sum(partition.copy_count for partition in carving.partitions),
+        "unplaced": len(carving.unplaced),
+        "unreadable": sum(len(image.unreadable) for image, _ in carving.scan.images),
+    }

@@ -1,0 +1,325 @@
+"""Joins of runs: what proves that two pieces are of one file, by position, offsets and CRCs.
+
+A link is proof, or a touch of two whole batches, or only likely. A likely link shows a place to look at, and nothing
+else depends on it: batches of partitions that were written in lockstep have the same offsets and sizes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.carve.runs import Run, Runs, StartIndex, TornHead
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC
+from kseg.kernel.carve_contract import SURE_BREAK
+from kseg.reading.batch import BatchHeader, parse_header
+
+MOST_CANDIDATES = 64
+"""Most runs that are tried for one torn batch; with more, it stays unplaced."""
+_LEAST_SEARCHED = 1 << 20
+"""The least bytes before a run in which a batch without its first bytes is looked for: `message.max.bytes`."""
+_EPOCH = BATCH_HEADER_FIELDS.field("partition_leader_epoch")
+
+
+class LinkKind(StrEnum):
+    """Kinds of links between a run and the preceding one."""
+
+    TOUCHING = "touching"
+    "The next offset follows directly; no other place in the images has it at the same place of a block."
+    CRC = "crc"
+    "A batch with one piece in each has the right CRC."
+    LIKELY = "likely"
+    "Offsets and CRC fit, but another partition's batch may fit as well."
+
+
+class How(StrEnum):
+    """Ways in which a batch is found."""
+
+    WHOLE = "whole"
+    JOINED = "joined"
+    "In two pieces, which the CRC joins."
+    HEADLESS = "headless"
+    "By its CRC; its first bytes, or their offset, follow from the batch after it."
+
+
+class PiecedBatch(NamedTuple):
+    """A batch that isn't in one place: bytes that were rebuilt, then pieces of the images.
+
+    header: its position is the first piece's. pieces: start and end of each.
+    """
+
+    header: BatchHeader
+    rebuilt: bytes
+    pieces: tuple[tuple[int, int], ...]
+    how: How
+
+
+class Link(NamedTuple):
+    """A run that comes directly before another one in its file."""
+
+    before: int
+    kind: LinkKind
+
+
+@dataclass(slots=True)
+class Joins:
+    """The links of all runs.
+
+    leads: by run, the pieced batch before it, or instead of its first one. skipped: runs whose first batch is left out:
+    there is another one in `leads`, or its offset is unknown. links: by run, what is certainly before it. likely: pairs
+    of runs. torn: heads without their rest.
+    """
+
+    leads: dict[int, PiecedBatch] = field(default_factory=dict)
+    skipped: set[int] = field(default_factory=set)
+    links: dict[int, Link] = field(default_factory=dict)
+    likely: list[tuple[int, int]] = field(default_factory=list)
+    torn: list[TornHead] = field(default_factory=list)
+
+
+def join_runs(runs: Runs) -> Joins:
+    """Link runs, the surest rules first."""
+    return _Joiner(runs).join()
+
+
+class _Joiner:
+    def __init__(self, runs: Runs) -> None:
+        self._runs, self._kernel, self._found = runs, kernel.load(), Joins()
+        self._index = StartIndex(runs)
+        self._next_of: dict[int, int] = {}
+        """By run, the run that directly follows it by its position and offset."""
+
+    def join(self) -> Joins:
+        runs = self._runs.runs
+        for run in runs:
+            self._judge_first_batch(run)
+        for run in runs:
+            if self._follows(run):
+                self._next_of[run.number - 1] = run.number
+        heads = [head for run in runs if run.number not in self._next_of and (head := self._runs.torn_head(run))]
+        heads = self._join_torn(heads)
+        self._link_adjacent()
+        heads = self._join_early_breaks(heads)
+        self._find_headless()
+        self._found.torn = heads
+        return self._found
+
+    # --- whole batches ---
+
+    def _judge_first_batch(self, run: Run) -> None:
+        """Check the offset of a batch that has few bytes in its first block: these may be of another file."""
+        if not run.missing:
+            return
+        one, runs = self._runs.batches.header(run.first), self._runs
+        before = runs.runs[run.number - 1] if runs.is_adjacent(run.number) else None
+        follower = self._follower(run)
+        is_cleaned = runs.is_cleaned(run.first + 1, run.last)
+        if before is not None:
+            is_cleaned |= runs.is_cleaned(before.first, before.last)
+        if follower is None:
+            is_right = before is not None and before.next_offset == run.base_offset
+        elif is_cleaned:
+            is_right = before is not None and before.next_offset <= run.base_offset
+        else:
+            is_right = follower.base_offset == one.last_offset + 1
+        if is_right:
+            return
+        self._found.skipped.add(run.number)
+        is_of_zeros = before is None and run.base_offset == 0
+        if follower is None or is_cleaned or (before is None and not is_of_zeros):
+            return
+        epoch = one.partition_leader_epoch if run.missing <= _EPOCH.position else follower.partition_leader_epoch
+        rebuilt = _new_head(one, follower, epoch)[: _EPOCH.end]
+        if rebuilt:
+            self._add_lead(run, rebuilt, ((run.start + _EPOCH.end, one.end),), How.HEADLESS)
+
+    def _follower(self, run: Run) -> BatchHeader | None:
+        """Return the batch after the first one of a run, if it is adjacent."""
+        if run.last - run.first > 1:
+            return self._runs.batches.header(run.first + 1)
+        if run.number + 1 < len(self._runs.runs) and self._runs.is_adjacent(run.number + 1):
+            return self._runs.batches.header(run.last)
+        return None
+
+    def _follows(self, run: Run) -> bool:
+        """Return True if a run continues the adjacent one before it."""
+        if not self._runs.is_adjacent(run.number) or run.number in self._found.skipped:
+            return False
+        before = self._runs.runs[run.number - 1]
+        return before.next_offset == run.base_offset and before.last_epoch <= run.first_epoch
+
+    def _link_adjacent(self) -> None:
+        """Link adjacent runs unless a run elsewhere wants, or has, the same offset at the same place of a block."""
+        ends: set[tuple[int, int]] = set()
+        starts: set[tuple[int, int]] = set()
+        block = self._runs.block
+        followed = {link.before for link in self._found.links.values()}
+        for run in self._runs.runs:
+            if run.number not in self._next_of and run.number not in followed and self._runs.may_continue(run):
+                ends.add((run.next_offset, run.end % block))
+            is_free = run.number not in self._found.links and run.number not in self._found.leads
+            if run.start % block == 0 and is_free and self._next_of.get(run.number - 1) != run.number:
+                starts.add((run.base_offset, 0))
+        for before, after in self._next_of.items():
+            run = self._runs.runs[after]
+            key = run.base_offset, run.start % block
+            if key in ends or key in starts:
+                self._found.likely.append((before, after))
+            else:
+                self._found.links[after] = Link(before, LinkKind.TOUCHING)
+
+    # --- torn batches ---
+
+    def _is_open(self, number: int) -> bool:
+        """Return True if nothing is known before a run, so that a torn batch's rest may be there."""
+        found = self._found
+        is_taken = number in found.leads or number in found.skipped or number in found.links
+        return not is_taken and self._next_of.get(number - 1) != number
+
+    def _join_torn(self, heads: list[TornHead]) -> list[TornHead]:
+        """Join batches whose head has enough bytes to tell it from others; return the other heads."""
+        fits: dict[int, list[tuple[TornHead, int]]] = {}
+        runs_of: dict[int, set[int]] = {}
+        for head in heads:
+            for number, cut in self._fitting_runs(head):
+                fits.setdefault(number, []).append((head, cut))
+                runs_of.setdefault(head.run, set()).add(number)
+        joined: set[int] = set()
+        for number, found in sorted(fits.items()):
+            head, cut = found[0]
+            if len({each.run for each, _ in found}) > 1 or len(runs_of[head.run]) > 1 or self._has_twin(head, number):
+                self._found.likely += [(each.run, number) for each, _ in found]
+                continue
+            start, end = head.header.position, self._runs.runs[number].start
+            pieces = ((start, start + cut), (end - head.header.size + cut, end))
+            self._add_lead(self._runs.runs[number], b"", pieces, How.JOINED)
+            self._found.links[number] = Link(head.run, LinkKind.CRC)
+            joined.add(head.run)
+        return [head for head in heads if head.run not in joined]
+
+    def _has_twin(self, head: TornHead, number: int) -> bool:
+        """Return True if a batch next to the torn one is elsewhere too, so that the torn one may be as well."""
+        repeated = self._runs.repeated
+        return self._runs.runs[head.run].last - 1 in repeated or self._runs.runs[number].first in repeated
+
+    def _fitting_runs(self, head: TornHead) -> Iterator[tuple[int, int]]:
+        """Yield runs, and breaks, with which a head has the right CRC."""
+        first = head.room if head.room >= SURE_BREAK else head.room + self._runs.block
+        if first >= head.header.size or head.header.last_offset < head.header.first_offset:
+            return
+        numbers = self._index.at(head.end % self._runs.block, head.header.last_offset + 1)
+        numbers = [number for number in numbers if self._is_open(number)]
+        if not numbers or len(numbers) > MOST_CANDIDATES:
+            return
+        size = head.header.size
+        beginning = self._beginning(head)
+        for number in numbers:
+            rest = self._rest(number, size)
+            least = size - self._uncovered_before(number)
+            cut = first + max(0, -(-(least - first) // self._runs.block)) * self._runs.block
+            for each in self._kernel.fit_breaks(
+                memoryview(beginning), memoryview(rest), head.header.crc, cut, self._runs.block
+            )[:1]:
+                yield number, each
+
+    def _beginning(self, head: TornHead) -> bytes:
+        """Return the bytes from a head's position on that may be its batch's."""
+        start, end = head.header.position, head.end
+        following = self._runs.next_start(head.run)
+        return self._runs.images.read(start, end if following is None else min(end, following))
+
+    def _rest(self, number: int, size: int) -> bytes:
+        """Return the bytes before a run: as many as a batch has, zeros where the image begins."""
+        end = self._runs.runs[number].start
+        start = max(end - size, self._runs.images.first_position(end))
+        return self._runs.images.read(start, end).rjust(size, b"\0")
+
+    def _uncovered_before(self, number: int) -> int:
+        """Return the bytes between a run and the preceding one, or the start of its image."""
+        run = self._runs.runs[number]
+        return run.start - max(run.previous_end, self._runs.images.first_position(run.start))
+
+    def _join_early_breaks(self, heads: list[TornHead]) -> list[TornHead]:
+        """Join batches whose head ends before SURE_BREAK: they are of their rest's file. Return the other heads."""
+        left: list[TornHead] = []
+        for head in heads:
+            found = list(self._early_fits(head))
+            for number in found:
+                self._found.likely.append((head.run, number))
+            if not found:
+                left.append(head)
+        return left
+
+    def _early_fits(self, head: TornHead) -> Iterator[int]:
+        size, room, position = head.header.size, head.room, head.header.position
+        if room >= SURE_BREAK or room >= size:
+            return
+        beginning = self._runs.images.read(position, position + room)
+        for number in self._index.after(head.end % self._runs.block, head.header.first_offset, MOST_CANDIDATES):
+            run = self._runs.runs[number]
+            found = self._found
+            if number in found.links or number in found.skipped or self._next_of.get(number - 1) == number:
+                continue
+            if size - room > self._uncovered_before(number):
+                continue
+            rest = self._rest(number, size)
+            header = parse_header((beginning + rest[room:])[:BATCH_HEADER_SIZE], 0, position)
+            if header.last_offset + 1 != run.base_offset:
+                continue
+            if self._kernel.fit_breaks(memoryview(beginning), memoryview(rest), header.crc, room, size):
+                if number not in self._found.leads:
+                    rebuilt = _new_head(header, self._runs.batches.header(run.first), run.first_epoch)
+                    pieces = ((position + _EPOCH.end, position + room), (run.start - size + room, run.start))
+                    self._add_lead(run, rebuilt[: _EPOCH.end], pieces, How.HEADLESS)
+                yield number
+
+    def _find_headless(self) -> None:
+        """Find batches before runs by their CRC alone."""
+        runs, block = self._runs, self._runs.block
+        searched = max(_LEAST_SEARCHED, runs.largest_batch)
+        for run in runs.runs:
+            if not self._is_open(run.number) or (run.missing and runs.is_adjacent(run.number)):
+                continue
+            start = run.start - min(self._uncovered_before(run.number), searched)
+            start += -start % block
+            if start >= run.start:
+                continue
+            tail = runs.images.read(start, run.start)
+            found = self._kernel.find_headless(memoryview(tail), block)
+            if len(found) != 1:
+                continue
+            at, missing = found[0]
+            size = len(tail) - at + missing
+            known = bytes(missing) + tail[at : at + BATCH_HEADER_SIZE]
+            header = parse_header(_with_magic(known), 0, start + at)._replace(size=size)
+            follower = runs.batches.header(run.first)
+            rebuilt = _new_head(header, follower, follower.partition_leader_epoch)[:missing]
+            if rebuilt:
+                self._add_lead(run, rebuilt, ((start + at, run.start),), How.HEADLESS)
+
+    def _add_lead(self, run: Run, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> None:
+        first = rebuilt + b"".join(self._runs.images.read(*piece) for piece in pieces)[:BATCH_HEADER_SIZE]
+        header = parse_header(first.ljust(BATCH_HEADER_SIZE, b"\0"), 0, pieces[0][0], is_valid=True)
+        self._found.leads[run.number] = PiecedBatch(header, rebuilt, pieces, how)
+
+
+def _with_magic(header: bytes) -> bytes:
+    return header[: BATCH_MAGIC.position] + b"\2" + header[BATCH_MAGIC.end :]
+
+
+def _new_head(header: BatchHeader, follower: BatchHeader, epoch: int) -> bytes:
+    """Return the first bytes of a batch, up to its magic, so that it ends where another one begins.
+
+    Empty if it would begin before offset 0.
+    """
+    base_offset = follower.first_offset - (header.last_offset - header.first_offset) - 1
+    if base_offset < 0:
+        return b""
+    head = bytearray(BATCH_MAGIC.end)
+    BATCH_HEADER_FIELDS.field("base_offset").write(head, base_offset)
+    BATCH_LENGTH.write(head, header.size - LOG_OVERHEAD)
+    _EPOCH.write(head, epoch)
+    BATCH_MAGIC.write(head, 2)
+    return bytes(head)

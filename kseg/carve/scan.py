@@ -1,0 +1,146 @@
+"""One pass over an image: its batches as rows, and its SHA-256, which a thread of its own computes."""
+
+import hashlib
+from array import array
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.carve.images import Image, Images
+from kseg.formats.header_fields import HEADER_NAMES
+from kseg.kernel.carve_contract import CRC_STEP, HEADER_VALUES, LARGEST_BATCH
+from kseg.reading.batch import BatchHeader
+from kseg.system.shared_work import OnRead
+
+_PIECE = 8 << 20
+"""Bytes of one read."""
+_BUFFER = (LARGEST_BATCH // _PIECE + 2) * _PIECE
+_ROWS = 4096
+"""Rows that a table has at first."""
+_COLUMN = {name: place for place, name in enumerate(HEADER_NAMES)}
+
+
+class FoundBatches:
+    """The intact batches of all images, as rows in the order of their positions in the common space."""
+
+    def __init__(self) -> None:
+        self.rows = array("q", bytes(8 * HEADER_VALUES * _ROWS))
+        self.count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def header(self, row: int) -> BatchHeader:
+        """Return the header of a batch; its position is in the common space."""
+        return BatchHeader._make(self.rows[row * HEADER_VALUES : (row + 1) * HEADER_VALUES])
+
+    def headers(self, first: int, last: int) -> Iterator[BatchHeader]:
+        """Yield the headers of rows first … last - 1."""
+        return map(self.header, range(first, last))
+
+    def column(self, name: str, first: int, last: int) -> "array[int]":
+        """Return a value of rows first … last - 1, by its name in HEADER_NAMES."""
+        return self.rows[first * HEADER_VALUES + _COLUMN[name] : last * HEADER_VALUES : HEADER_VALUES]
+
+    def grow(self) -> None:
+        """Double the room for rows."""
+        self.rows.extend(array("q", bytes(8 * len(self.rows))))
+
+    @property
+    def is_full(self) -> bool:
+        """True if no row can be added."""
+        return self.count * HEADER_VALUES == len(self.rows)
+
+
+class ScannedImage(NamedTuple):
+    """An image after the scan. sha256: of the slice, unreadable bytes as 0xFF; None if it wasn't wanted."""
+
+    image: Image
+    sha256: str | None
+
+
+class Scan(NamedTuple):
+    """The result of the scan of all images."""
+
+    batches: FoundBatches
+    images: tuple[ScannedImage, ...]
+
+
+def scan_images(images: Images, *, is_hashed: bool, on_read: OnRead) -> Scan:
+    """Find the intact batches of all images.
+
+    Memory is bounded by two pieces more than the largest batch, and 8 bytes for each value of a row.
+    """
+    batches = FoundBatches()
+    found = tuple(ScannedImage(image, _scan_image(image, batches, is_hashed, on_read)) for image in images)
+    return Scan(batches, found)
+
+
+def _scan_image(image: Image, batches: FoundBatches, is_hashed: bool, on_read: OnRead) -> str | None:
+    digest = hashlib.sha256() if is_hashed else None
+    with ThreadPoolExecutor(1) as hashing:
+        window = _Window(image, batches)
+        hashed: list[Future[None]] = []
+        while True:
+            if window.is_full:  # its bytes move: none may be in use
+                for each in hashed:
+                    each.result()
+                hashed.clear()
+                window.make_room()
+            piece = window.read()
+            if digest is not None and piece:
+                hashed.append(hashing.submit(digest.update, piece))
+            window.find()
+            on_read(len(piece))
+            if window.is_last:
+                break
+        for each in hashed:
+            each.result()
+    return None if digest is None else digest.hexdigest()
+
+
+class _Window:
+    """A part of an image in memory, in which batches are found."""
+
+    def __init__(self, image: Image, batches: FoundBatches) -> None:
+        self._image, self._batches, self._kernel = image, batches, kernel.load()
+        self._buffer = memoryview(bytearray(min(_BUFFER, (image.size // _PIECE + 1) * _PIECE)))
+        self._crcs = array("I", bytes(4 * (len(self._buffer) // CRC_STEP + 1)))
+        self._origin = 0  # position of the window in the image
+        self._filled = self._at = 0
+        self.is_last = False
+
+    @property
+    def is_full(self) -> bool:
+        """True if nothing more can be read before `make_room`."""
+        return len(self._buffer) - self._filled < _PIECE
+
+    def make_room(self) -> None:
+        """Drop the bytes before the next batch."""
+        gone = self._at // CRC_STEP * CRC_STEP
+        self._buffer[: self._filled - gone] = self._buffer[gone : self._filled]
+        self._crcs = self._crcs[gone // CRC_STEP :] + array("I", bytes(4 * (gone // CRC_STEP)))
+        self._origin += gone
+        self._filled -= gone
+        self._at -= gone
+
+    def read(self) -> memoryview:
+        """Read the next piece."""
+        start = self._filled
+        count = self._image.read_into(self._origin + start, self._buffer[start : start + _PIECE])
+        self._filled += count
+        self.is_last = count < _PIECE
+        self._kernel.step_crcs(self._buffer, start // CRC_STEP, self._filled // CRC_STEP, self._crcs)
+        return self._buffer[start : self._filled]
+
+    def find(self) -> None:
+        """Add the batches that the read pieces have to the table."""
+        batches, position = self._batches, self._image.base + self._origin
+        while True:
+            batches.count, self._at = self._kernel.find_batches(
+                self._buffer, self._at, self._filled, position, self._crcs, batches.rows, batches.count, self.is_last
+            )
+            if not batches.is_full:
+                return
+            batches.grow()

@@ -1,0 +1,113 @@
+"""`kseg carve`: recovers partitions from raw disks and their images."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from kseg.carve.carving import Carving, carve_images
+from kseg.carve.evidence import Circumstances, WrittenSegment, total_of, write_evidence
+from kseg.carve.images import Images, check_other_device
+from kseg.carve.segments import segments_of, write_segment
+from kseg.commands.inputs import new_directory_of
+from kseg.commands.options.command import command
+from kseg.errors import OpenError
+from kseg.output.forms import Form, form_named
+from kseg.output.progress import Talk
+from kseg.output.streams import flush_stdout, write_line, write_lines
+from kseg.text.carve import partition_line, partition_object, total_lines
+from kseg.times import iso_time, now_ms
+
+
+class CarveOptions(NamedTuple):
+    """The part of the images to read, the new directory, and the format of the report."""
+
+    paths: tuple[Path, ...]
+    directory: Path | None
+    start: int
+    size: int | None
+    block_size: int
+    min_batches: int
+    no_hash: bool
+    force: bool
+    dry_run: bool
+    output: str
+    talk: Talk
+
+
+@command(CarveOptions)
+def carve(options: CarveOptions) -> None:
+    """Recover deleted partitions from raw disks and images.
+
+    Use `carve` if a topic, a log directory or segments were deleted, or if a file system can't be mounted. It finds
+    batches in a disk's raw bytes, and writes logs that all other commands read. IMAGES never change.
+
+    \b
+    Examples:
+      kseg carve disk.img --dry-run
+      kseg carve disk.img --to carved
+      kseg carve disk.img --from 1MiB --size 500GB --to carved
+
+    First stop everything that writes to the disk, and don't run fstrim. Look for cheaper ways: while the broker runs,
+    /proc/PID/fd has its deleted segments; directories that end in -delete stay for a minute; other brokers and remote
+    tiers may have the data. See docs/how-to/deleted-topic.md.
+
+    IMAGES are block devices, or raw copies of them. `carve` reads them once and needs no file system. It finds batches
+    of format 2, also compressed ones; it can't find them on encrypted disks or in file systems that compress files.
+
+    Each partition gets a directory: carved-0001-0, carved-0002-0 and so on, by position. Batches don't name their
+    partition. `carve` puts pieces together only if a CRC, or offsets in one place, prove that they belong together.
+    So a partition may be in several directories, but no directory has records of two partitions.
+
+    DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. The exit
+    status is 1 if pieces have no place or bytes can't be read, and 2 if there are no batches.
+    """
+    talk = options.talk
+    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=())
+    with Images(options.paths, options.start, options.size) as images:
+        if options.directory is not None and not options.force:
+            check_other_device(images, options.directory)
+        with target as unfinished, talk.bar() as bar:
+            on_read = bar.counting("carve", sum(image.size for image in images))
+            carving = carve_images(
+                images,
+                block=options.block_size,
+                least_batches=options.min_batches,
+                is_hashed=not options.no_hash and not options.dry_run,
+                on_read=on_read,
+            )
+            if not len(carving.scan.batches):
+                raise OpenError(
+                    "has no batches; see `kseg help carve` for disks that can't be carved", options.paths[0]
+                )
+            _write(carving, unfinished, form_named(options.output), talk)
+        flush_stdout()
+        talk.end_with(not carving.is_complete)
+
+
+def _write(carving: Carving, directory: Path | None, form: Form, talk: Talk) -> None:
+    """Write partitions and evidence, and report them; without a directory, only report them."""
+    written: list[WrittenSegment] = []
+    for partition in carving.partitions:
+        segments = [
+            WrittenSegment(each, None if directory is None else write_segment(carving.runs, each, directory))
+            for each in segments_of(carving.runs, partition)
+        ]
+        written += segments
+        if form.has_objects:
+            form.write_object(partition_object(partition, segments))
+        elif not talk.is_quiet:
+            write_line(partition_line(partition, segments))
+    if directory is not None:
+        write_evidence(carving, written, _circumstances(), directory)
+    if form.has_objects and not talk.is_quiet:
+        form.write_object({"type": "summary", **total_of(carving)})
+    elif not form.has_objects and not (talk.is_quiet and carving.is_complete):
+        write_lines(total_lines(carving))
+
+
+def _circumstances() -> Circumstances:
+    from importlib.metadata import version
+
+    arguments = click.get_current_context().find_root().obj or ()
+    return Circumstances(version("kseg"), iso_time(now_ms()), tuple(arguments))

@@ -1,0 +1,74 @@
+"""The contract of both kernels for carving: batches at any byte of an image, and pieces that fit together."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS, HEADER_NAMES
+from kseg.kernel.statistics_contract import StatisticsKernel
+
+if TYPE_CHECKING:
+    from array import array
+
+HEADER_VALUES = len(HEADER_NAMES)
+"""Values of a carved batch: a row of these int64 values, in the order of HEADER_NAMES."""
+CRC_STEP = 512
+"""Bytes between two CRCs of `step_crcs`."""
+LARGEST_BATCH = (64 << 20) - 1 + 12
+"""The largest batch that carving finds: the first byte of its length is below 4."""
+CRC_START = 21
+"""The first byte of a batch that its CRC covers: another head up to here fits the same batch."""
+SURE_BREAK = BATCH_HEADER_FIELDS.struct.size + 16
+"""The least part of a batch that tells it from a batch of another partition at the same offset and time.
+
+The header, and what precedes the contents of the first record, may be the same in partitions written in lockstep.
+"""
+
+
+class CarveKernel(StatisticsKernel, Protocol):
+    """A kernel with the part that carves. Batches have format 2."""
+
+    def step_crcs(self, buffer: memoryview, first: int, last: int, crcs: "array[int]") -> None:
+        """Set `crcs[i]` to the CRC of all bytes before step i, for first < i <= last, from `crcs[first]` on.
+
+        These CRC-32C begin with 0 and aren't inverted, so the CRC of any range follows from two of them. crcs: uint32.
+        """
+
+    def find_batches(
+        self,
+        buffer: memoryview,
+        start: int,
+        end: int,
+        position: int,
+        crcs: "array[int]",
+        rows: "array[int]",
+        count: int,
+        is_last: bool,
+    ) -> tuple[int, int]:
+        """Fill `rows` from row `count` on with the intact batches that begin at `start` or later and end by `end`.
+
+        Returns the count of rows and the position in the buffer where to continue: of the first batch that needs bytes
+        after `end`, unless `is_last`, or of the first one for which the table has no room. The search continues behind
+        an intact batch, else at the next byte. position: the buffer's in the image. crcs: of `step_crcs` up to `end`.
+        """
+
+    def split_runs(self, rows: "array[int]", count: int, block: int, phase: int) -> list[int]:
+        """Return the first row of each run: of batches that certainly are in one file in this order.
+
+        A batch belongs to the preceding one's run if it follows it inside a block, has larger offsets, and if its first
+        SURE_BREAK bytes are in one block. block, phase: a block begins at each position that is `phase` modulo `block`.
+        """
+
+    def find_copies(self, rows: "array[int]", count: int) -> list[tuple[int, int]]:
+        """Return each row whose base offset, size and CRC an earlier row has, with the first such row."""
+
+    def fit_breaks(self, head: memoryview, tail: memoryview, crc: int, first: int, step: int) -> list[int]:
+        """Return each break for which the beginning of `head` and the rest of `tail` have the CRC of a batch.
+
+        The batch is as large as `tail`. Breaks are first, first + step, … within head and tail.
+        """
+
+    def find_headless(self, tail: memoryview, block: int) -> list[tuple[int, int]]:
+        """Return the batches that end with `tail`, and whose first bytes are in another block.
+
+        Each as position and number of missing bytes (1 to 17, so that all bytes from the CRC on are there). `tail`
+        begins at a block's start. Batches whose length isn't missing have the right one.
+        """

@@ -1,0 +1,223 @@
+# Carves: finds batches at any byte, splits them into runs, and joins the pieces of torn ones.
+
+cdef extern from "carve.h" nogil:
+    void carve_prepare()
+    uint32_t crc32c_continue(uint32_t crc, const uint8_t* at, size_t size)
+    uint32_t crc32c_moved(uint32_t crc, uint64_t size)
+    int64_t marked_position(const uint8_t* base, int64_t at, int64_t end)
+
+cdef enum:
+    LEAST_RECORD = 7  # bytes of a record without key, value and headers
+    LAST_CODEC = 4
+    SMALL_BATCH = 4096  # the CRC of a smaller one costs less than two look-ups
+
+carve_prepare()
+
+
+def step_crcs(const uint8_t[::1] buffer, Py_ssize_t first, Py_ssize_t last, uint32_t[::1] crcs):
+    """Set the CRCs of all bytes before steps; see the contract."""
+    cdef Py_ssize_t i
+    if not 0 <= first <= last or last * CRC_STEP > buffer.shape[0] or last >= crcs.shape[0]:
+        raise IndexError("steps beyond their buffer")
+    with nogil:
+        for i in range(first, last):
+            crcs[i + 1] = crc32c_continue(crcs[i], &buffer[i * CRC_STEP], CRC_STEP)
+
+
+cdef inline bint may_be_batch(const uint8_t* at, int64_t size, int present) noexcept nogil:
+    """Whether bytes from `present` on are those of a batch's header; those before it may be missing."""
+    # unsafe: BATCH_HEADER_SIZE bytes exist from `at` + `present` on, and none before it is read
+    cdef int32_t count = batch_records_count(at), codec = at[BATCH_FLAGS_AT] & CODEC_MASK
+    if present <= BATCH_PARTITION_LEADER_EPOCH_AT and batch_partition_leader_epoch(at) < -1:
+        return False
+    if batch_last_offset_delta(at) < 0 or not 0 <= count <= <int64_t>batch_last_offset_delta(at) + 1:
+        return False
+    if batch_base_timestamp(at) < -1 or batch_max_timestamp(at) < -1 or batch_producer_id(at) < -1:
+        return False
+    if batch_producer_epoch(at) < -1 or batch_base_sequence(at) < -1 or codec > LAST_CODEC:
+        return False
+    return codec != 0 or size - BATCH_HEADER_SIZE >= <int64_t>count * LEAST_RECORD
+
+
+cdef inline uint32_t crc_before(const uint8_t* base, int64_t end, const uint32_t* crcs) noexcept nogil:
+    cdef int64_t step = end // CRC_STEP
+    return crc32c_continue(crcs[step], base + step * CRC_STEP, end - step * CRC_STEP)
+
+
+cdef inline bint crc_matches(const uint8_t* base, int64_t at, int64_t size, const uint32_t* crcs) noexcept nogil:
+    # unsafe: find_batches() has checked that the bytes and the CRCs of their steps exist
+    cdef int64_t covered = at + BATCH_ATTRIBUTES_AT, end = at + size
+    cdef uint32_t before, crc
+    if size <= SMALL_BATCH:
+        crc = crc32c_of(base + covered, end - covered)
+    else:
+        before = crc_before(base, covered, crcs) ^ 0xFFFFFFFFU
+        crc = crc32c_moved(before, end - covered) ^ crc_before(base, end, crcs) ^ 0xFFFFFFFFU
+    return crc == batch_crc(base + at)
+
+
+cdef inline void put_row(const uint8_t* at, int64_t size, int64_t position, int64_t* row) noexcept nogil:
+    put_batch_header(at, row, 1)
+    row[COLUMN_POSITION] = position
+    row[COLUMN_SIZE] = size
+    row[COLUMN_LAST_OFFSET] = batch_base_offset(at) + batch_last_offset_delta(at)
+    row[COLUMN_IS_VALID] = 1
+
+
+def find_batches(
+    const uint8_t[::1] buffer,
+    Py_ssize_t start,
+    Py_ssize_t end,
+    int64_t position,
+    const uint32_t[::1] crcs,
+    int64_t[::1] rows,
+    Py_ssize_t count,
+    bint is_last,
+):
+    """Fill `rows` with the intact batches at any position; see the contract."""
+    cdef int64_t at = start, last = end - BATCH_HEADER_SIZE + 1, size
+    cdef Py_ssize_t capacity = rows.shape[0] // HEADER_VALUES
+    cdef const uint8_t* base
+    if start < 0 or end > buffer.shape[0] or end // CRC_STEP >= crcs.shape[0]:
+        raise IndexError("a search beyond its buffer")
+    if last <= start:
+        return count, start
+    base = &buffer[0]
+    with nogil:
+        while True:
+            at = marked_position(base, at, last)
+            if at >= last:
+                break
+            size = <int64_t>batch_length(base + at) + LOG_OVERHEAD
+            if size >= BATCH_HEADER_SIZE and may_be_batch(base + at, size, 0):
+                if size > end - at:
+                    if not is_last:
+                        break
+                elif crc_matches(base, at, size, &crcs[0]):
+                    if count >= capacity:
+                        break
+                    put_row(base + at, size, position + at, &rows[count * HEADER_VALUES])
+                    count += 1
+                    at += size
+                    continue
+            at += 1
+    return count, at
+
+
+def split_runs(const int64_t[::1] rows, Py_ssize_t count, int64_t block, int64_t phase):
+    """Return the first row of each run; see the contract."""
+    cdef const int64_t* row
+    cdef const int64_t* before = NULL
+    cdef int64_t into
+    cdef Py_ssize_t i
+    if count < 0 or count * HEADER_VALUES > rows.shape[0] or block <= 0 or not 0 <= phase < block:
+        raise IndexError("rows that aren't there")
+    found = []
+    for i in range(count):
+        row = &rows[i * HEADER_VALUES]
+        into = (row[COLUMN_POSITION] - phase) % block
+        into += block if into < 0 else 0
+        if (
+            before == NULL
+            or before[COLUMN_POSITION] + before[COLUMN_SIZE] != row[COLUMN_POSITION]
+            or before[COLUMN_LAST_OFFSET] >= row[COLUMN_BASE_OFFSET]
+            or into == 0
+            or block - into < SURE_BREAK
+        ):
+            found.append(i)
+        before = row
+    return found
+
+
+def find_copies(const int64_t[::1] rows, Py_ssize_t count):
+    """Return each row that an earlier row equals, with that row; see the contract."""
+    cdef Py_ssize_t places = 16, i
+    cdef int64_t* first_rows
+    cdef const int64_t* row
+    cdef const int64_t* other
+    cdef uint64_t place
+    if count < 0 or count * HEADER_VALUES > rows.shape[0]:
+        raise IndexError("rows that aren't there")
+    while places < 2 * count:
+        places *= 2
+    first_rows = <int64_t*>calloc(places, sizeof(int64_t))  # numbers of rows, counted from 1
+    if first_rows == NULL:
+        raise MemoryError()
+    found = []
+    try:
+        for i in range(count):
+            row = &rows[i * HEADER_VALUES]
+            place = (<uint64_t>row[COLUMN_BASE_OFFSET] << 32 | <uint64_t>row[COLUMN_CRC]) * 0x9E3779B97F4A7C15U
+            place = (place ^ place >> 32) & (places - 1)
+            while first_rows[place]:
+                other = &rows[(first_rows[place] - 1) * HEADER_VALUES]
+                if (
+                    other[COLUMN_BASE_OFFSET] == row[COLUMN_BASE_OFFSET]
+                    and other[COLUMN_CRC] == row[COLUMN_CRC]
+                    and other[COLUMN_SIZE] == row[COLUMN_SIZE]
+                ):
+                    found.append((i, first_rows[place] - 1))
+                    break
+                place = (place + 1) & (places - 1)
+            else:
+                first_rows[place] = i + 1
+    finally:
+        free(first_rows)
+    return found
+
+
+def fit_breaks(const uint8_t[::1] head, const uint8_t[::1] tail, uint32_t crc, Py_ssize_t first, Py_ssize_t step):
+    """Return each break for which head and tail fit; see the contract."""
+    cdef Py_ssize_t size = tail.shape[0], end = min(head.shape[0], size - 1), at = CRC_START, cut = first
+    cdef uint32_t of_head = 0xFFFFFFFFU, of_tail = 0, wanted
+    if first <= 0 or step <= 0:
+        raise IndexError("breaks before their batch")
+    found = []
+    if size <= CRC_START:
+        return found
+    wanted = crc ^ 0xFFFFFFFFU ^ crc32c_continue(0, &tail[CRC_START], size - CRC_START)
+    while cut <= end:
+        if cut > at:
+            of_head = crc32c_continue(of_head, &head[at], cut - at)
+            of_tail = crc32c_continue(of_tail, &tail[at], cut - at)
+            at = cut
+        if crc32c_moved(of_head ^ of_tail, size - at) == wanted:
+            found.append(cut)
+        cut += step
+    return found
+
+
+def find_headless(const uint8_t[::1] tail, Py_ssize_t block):
+    """Return the batches that end with `tail` and lack their first bytes; see the contract."""
+    cdef Py_ssize_t end = tail.shape[0], start, behind, missing, size, covered, stop
+    cdef const uint8_t* at
+    cdef uint32_t of_rest = 0, crc
+    cdef bint is_first = True
+    if block < BATCH_HEADER_SIZE:
+        raise IndexError("blocks smaller than a header")
+    found = []
+    if end == 0:
+        return found
+    start = (end - 1) // block * block
+    while start >= 0:
+        stop = end if is_first else start + block
+        for missing in range(1, BATCH_CRC_AT + 1):
+            size = end - start + missing
+            if size < BATCH_HEADER_SIZE or size > LARGEST_BATCH:
+                continue
+            at = &tail[start] - missing  # unsafe: no byte before tail[start] is read
+            if missing <= BATCH_MAGIC_AT and at[BATCH_MAGIC_AT] != 2:
+                continue
+            if missing <= BATCH_LENGTH_AT and <int64_t>batch_length(at) + LOG_OVERHEAD != size:
+                continue
+            if at[BATCH_ATTRIBUTES_AT] or at[BATCH_FLAGS_AT] & 0x80 or not may_be_batch(at, size, missing):
+                continue
+            covered = start - missing + BATCH_ATTRIBUTES_AT
+            crc = crc32c_continue(0xFFFFFFFFU, &tail[covered], stop - covered)
+            crc = crc32c_moved(crc, end - stop) ^ of_rest ^ 0xFFFFFFFFU
+            if crc == batch_crc(at):
+                found.append((start, missing))
+        of_rest ^= crc32c_moved(crc32c_continue(0, &tail[start], stop - start), end - stop)
+        is_first = False
+        start -= block
+    return found

@@ -164,7 +164,8 @@ class Report:
     planned types. taken: the chosen copies, and the omitted parts. has_milliseconds: whether the table has the column
     `timestampMs`. undecoded_limit: the most keys, and values, of a topic that may not decode in a run. dead_letters:
     None if not requested. changes: their effects on a table of database rows. commit: facts for the table of runs and
-    for lineage events; None if they aren't wanted.
+    for lineage events; None if they aren't wanted. newest_file: a file of the last commit, which has all columns; None
+    if that has no new file.
     """
 
     destination: str
@@ -185,6 +186,7 @@ class Report:
     dead_letters: DeadLetters | None = None
     changes: ChangeCounts | None = None
     commit: CommitFacts | None = None
+    newest_file: str | None = None
 
     @property
     def has_files(self) -> bool:

@@ -146,7 +146,7 @@ def _facts(plan: ExportPlan, done: Committed, record: RunRecord) -> CommitFacts:
 def _report(
     plan: ExportPlan, partitions: tuple[PartitionReport, ...], joined: Joined, done: Committed, reading: Reading
 ) -> Report:
-    export = reading.export
+    export, newest = reading.export, done.manifest.new_files
     return Report(
         reading.job.destination,
         partitions,
@@ -163,6 +163,7 @@ def _report(
         has_milliseconds=plan.read.has_milliseconds,
         undecoded_limit=export.undecoded_limit,
         changes=done.changes,
+        newest_file=newest[0] if newest else None,
     )
 
 

@@ -318,7 +318,7 @@ def _readers(report: "Report") -> dict[str, str]:
     duckdb, polars = (None, None) if scan is None else scan
     return {
         "duckdb": _duckdb_query(place, folders, duckdb, is_typed=bool(report.decode.columns)),
-        "polars": _polars_expression(place, folders, polars),
+        "polars": _polars_expression(place, folders, polars, report.newest_file if report.decode.columns else None),
     }
 
 
@@ -456,16 +456,26 @@ def _duckdb_query(url: str, folders: Sequence[tuple[str, str]], scan: str | None
     return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
 
 
-def _polars_expression(url: str, folders: Sequence[tuple[str, str]], scan: str | None) -> str:
+def _polars_expression(url: str, folders: Sequence[tuple[str, str]], scan: str | None, newest_file: str | None) -> str:
     """Return the Python expression with which Polars, imported as `pl`, reads the export.
 
-    Arguments as for `_duckdb_query`.
+    Arguments as for `_duckdb_query`. newest_file: a file with all columns, if earlier ones may have fewer or narrower
+    ones.
     """
     if scan is not None:
         return f"{scan}({url!r})"
     types = ", ".join(f"{name!r}: {_FOLDER_TYPES[kind].polars}" for name, kind in folders)
     hive = f", hive_schema={{{types}}}" if folders else ""
-    return f"pl.scan_parquet({_files(url)!r}{hive})"
+    newest = f"pl.scan_parquet({f'{url}/{newest_file}'!r}, glob=False).collect_schema()"
+    schema = "" if newest_file is None else f", schema={newest}, {_WIDENING}"
+    return f"pl.scan_parquet({_files(url)!r}{hive}{schema})"
+
+
+_WIDENING = (
+    "missing_columns='insert', cast_options=pl.ScanCastOptions(integer_cast='upcast', float_cast='upcast',"
+    " missing_struct_fields='insert')"
+)
+"""Arguments with which Polars reads files whose columns are narrower than the schema; decimals widen as integers."""
 
 
 def _files(url: str) -> str:

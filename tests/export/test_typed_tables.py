@@ -106,6 +106,24 @@ def test_other_programs_read_what_has_grown(table_format: str, logs: TypedLogs, 
     assert [fields.field(name).to_list() for name in ("id", "note")] == [[1, 2], [None, "x"]]
 
 
+@pytest.mark.parametrize("options", [(), ("--flatten",)], ids=str)
+def test_the_line_for_polars_reads_files_whose_columns_have_grown(
+    options: tuple[str, ...], logs: TypedLogs, tmp_path: Path
+) -> None:
+    import polars as pl
+
+    out = tmp_path / "out"
+    for schema, value in ((OLD, OLD_VALUE), (NEW, NEW_VALUE)):
+        logs.avro("orders", schema, [value])
+        ran = logs.export(out, *options)
+    read = eval(json.loads(ran.stdout.splitlines()[-1])["polars"], {"pl": pl}).sort("offset").collect()
+    rows = read.select("share", "price", "note") if options else read["valueDecoded"].struct.unnest()
+    assert rows["price"].to_list() == [OLD_VALUE["price"], NEW_VALUE["price"]]
+    assert rows["share"].to_list() == [0.5, 0.1]
+    assert rows["note"].to_list() == [None, "x"]
+    assert read["topic"].to_list() == ["orders", "orders"]
+
+
 @FORMATS
 def test_rows_are_replaced_in_a_table_whose_columns_grow(table_format: str, logs: TypedLogs, tmp_path: Path) -> None:
     """Two topics share a file: one loses some rows and gets new ones with more fields."""

@@ -125,10 +125,10 @@ class Manifest:
         return {file.attempt: file.path or file.attempt for file in files}
 
     @property
-    def new_files(self) -> int:
-        """The number of files that the manifest's own run wrote."""
-        own = (match[1] == self.run for name in self.attempts() if (match := ATTEMPT.fullmatch(name)))
-        return sum(own)
+    def new_files(self) -> list[str]:
+        """The files that the manifest's own run wrote. They have all columns of the table."""
+        named = ((ATTEMPT.fullmatch(name), path) for name, path in self.names().items())
+        return [path for match, path in named if match is not None and match[1] == self.run]
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ class Commits(Protocol):
 def report_of(manifest: Manifest, own: Report) -> Report:
     """Return the report of a manifest that another run has meanwhile built on this one's."""
     partitions = compare_reports(reconcile(manifest.results), own.partitions)
-    return replace(own, partitions=partitions, new_files=manifest.new_files)
+    new = manifest.new_files
+    return replace(own, partitions=partitions, new_files=len(new), newest_file=new[0] if new else None)
 
 
 def is_unchanged(plan: ExportPlan, joined: Joined) -> bool:

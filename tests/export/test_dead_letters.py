@@ -1,21 +1,29 @@
 """Dead letters: copies of records that don't decode, each once, also after killed runs and full disks."""
 
 import json
-from collections.abc import Iterator
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import kseg.export.dead_letters as dead_letters
-from kseg.errors import OpenError, UsageError
-from kseg.export.commit.order import execute_here
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.plan import WorkOrder
 from kseg.export.planning import Export
 from kseg.export.report import Report
+from kseg.export.results import Result
 from kseg.export.run import run_export
 from kseg.export.settings import ColumnDecoding, FileOptions, ReadOptions
 from tests import run
+from tests.export.test_typed_protobuf import by_set, compile_schema
 from tests.export.test_undecoded import BAD, FORMATS, GOOD, export, rows, write
 from tests.export.typed_logs import TypedLogs
 
@@ -234,6 +242,96 @@ def test_a_full_disk_below_the_letters_loses_none(logs: Path, monkeypatch: pytes
             dead_letters.run_with_dead_letters(wanted, execute_here)
     dead_letters.run_with_dead_letters(wanted, execute_here)
     assert places_of(dead) == [("orders", 0, 0), ("orders", 0, 2)]
+
+
+KILLED_IN_LETTERS = """
+import os, signal, sys
+from dataclasses import replace
+from kseg.export.commit import parquet
+from kseg.export.commit.order import execute_here
+from kseg.export.dead_letters import run_with_dead_letters
+from tests.export.test_dead_letters import wanted_export
+from pathlib import Path
+
+logs, step = Path(sys.argv[1]), sys.argv[2]
+
+def execute(orders, job):
+    is_of_letters = job.destination.endswith("dead")
+    for number, result in enumerate(execute_here(orders, job)):
+        if is_of_letters and step == f"order {number}":
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield result
+    if is_of_letters and step == "claimed":
+        parquet._finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+
+run_with_dead_letters(wanted_export(logs), execute)
+"""
+
+
+@pytest.mark.parametrize("step", ["order 0", "order 1", "claimed"])
+def test_letters_of_a_run_killed_while_it_writes_them_are_there_once(step: str, logs: Path) -> None:
+    for number in range(3):
+        for partition in range(2):
+            write(logs, f"orders-{partition}", [BAD, GOOD, BAD], 3 * number)
+        arguments = [sys.executable, "-c", KILLED_IN_LETTERS, str(logs), step]
+        assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
+    report = dead_letters.run_with_dead_letters(wanted_export(logs), execute_here)
+    expected = [("orders", partition, offset) for partition in range(2) for offset in (0, 2, 3, 5, 6, 8)]
+    assert places_of(logs.parent / "dead") == expected
+    assert report.dead_letters is not None
+    assert (report.dead_letters.records, report.dead_letters.undecoded) == (12, 12)
+
+
+def test_a_file_that_the_system_ends_loses_no_letter(logs: Path) -> None:
+    """The system refuses the next byte, as on a full disk, in the middle of a file of letters."""
+    bad = [b"{" + Random(number).randbytes(20_000) for number in range(3)]
+    write(logs, "orders-0", bad)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
+        is_of_letters = job.destination.endswith("dead")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, limits[1]) if is_of_letters else limits)
+        try:
+            yield from execute_here(orders, job)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    with pytest.raises(KsegError, match="can't be written: File too large"):
+        dead_letters.run_with_dead_letters(wanted_export(logs), execute)
+    assert not list((logs.parent / "dead").rglob("*.parquet"))
+    report = dead_letters.run_with_dead_letters(wanted_export(logs), execute_here)
+    assert places_of(logs.parent / "dead") == [("orders", 0, offset) for offset in range(3)]
+    assert [row["value"] for row in read_letters(logs.parent / "dead")] == bad
+    assert report.dead_letters is not None
+    assert report.dead_letters.records == 3
+
+
+def test_letters_of_a_table_of_fields_have_the_bytes(logs: Path) -> None:
+    write(logs, "orders-0", [GOOD, BAD, b'{"a":"text"}'], key=b"k")
+    schema = logs.parent / "orders.json"
+    schema.write_text('{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":false}')
+    ran = export(logs, "--schema", str(schema), "--flatten", "--drop", "raw", "--dead-letter", "dead")
+    assert letters_of(ran) == {"destination": str(logs.parent / "dead"), "records": 2, "undecoded": 2}
+    found = [(row["offset"], row["key"], row["value"], row["side"]) for row in read_letters(logs.parent / "dead")]
+    assert found == [(1, b"k", BAD, "value"), (2, b"k", b'{"a":"text"}', "value")]
+    (file,) = (logs.parent / "out").rglob("*.parquet")
+    table = pq.ParquetFile(file).read()
+    assert table.column("a").to_pylist() == [1, None, None]
+    assert "value" not in table.column_names
+
+
+def test_protobuf_letters_have_the_bytes_and_the_reason(tmp_path: Path) -> None:
+    logs = TypedLogs(tmp_path / "logs")
+    descriptors = compile_schema(tmp_path, 'syntax = "proto3"; package shop; message Order { int64 id = 1; }')
+    logs.raw("orders", [b"\x08\x05", b"\x08", b"\xff\xff", b""])
+    ran = by_set(logs, tmp_path / "out", descriptors, "--dead-letter", str(tmp_path / "dead"))
+    assert (ran.status, letters_of(ran)["records"], letters_of(ran)["undecoded"]) == (1, 2, 2)
+    found = list(read_letters(tmp_path / "dead"))
+    assert [(row["offset"], row["value"], row["side"]) for row in found] == [
+        (1, b"\x08", "value"),
+        (2, b"\xff\xff", "value"),
+    ]
+    assert all(row["reason"] for row in found)
 
 
 def test_a_rewritten_log_replaces_its_letters(logs: Path) -> None:

@@ -66,6 +66,9 @@ def make_sandbox(root: Path) -> Path:
     _make_broker(root)
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
+    (root / "map.csv").write_text(
+        "topic,partition,firstOffset,endOffset,targetTopic,targetOffset\norders,0,0,9,orders,0\norders,0,9,9,orders,9\n"
+    )
     (root / "kafka-logs/meta.properties").write_text("version=0\nbroker.id=1\n")
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     (root / "disk.img").write_bytes(bytes(1 << 20) + (orders / f"{LOG}.log").read_bytes())

@@ -14,6 +14,7 @@ from kseg.cluster.schemas_topic import find_topic
 from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import TOPIC, choose_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
+from kseg.coordinators.offset_map import read_offset_map
 from kseg.errors import plural
 from kseg.log.selection import PartitionChoice
 from kseg.output.chart import CHART, canvas_of_stdout
@@ -60,6 +61,7 @@ class GroupsOptions(NamedTuple):
     zone: str
     pattern: str
     show: str | None
+    mapping: Path | None
     talk: Talk
     rows: RowOptions
 
@@ -104,7 +106,8 @@ def groups(options: GroupsOptions) -> None:
 
     -o reset-csv is the file for `kafka-consumer-groups.sh --reset-offsets --from-file`, which brings a group back to
     its commits. Lines begin with the group unless --group names one. stderr has the command, with one `--group NAME`
-    per group: `--all-groups` would skip groups that a cluster doesn't have yet.
+    per group: `--all-groups` would skip groups that a cluster doesn't have yet. With --mapping, it has the offsets of a
+    cluster that `kseg restore` filled.
 
     The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups. There is no
     --redact: the output consists of names.
@@ -114,6 +117,8 @@ def groups(options: GroupsOptions) -> None:
     is_reset, is_chart = rows.output == RESET_CSV, rows.output == CHART
     if (is_reset or is_chart) and options.show is not None:
         raise click.UsageError(f"-o {rows.output} prints only commits; omit --show")
+    if options.mapping is not None and not is_reset:
+        raise click.UsageError(f"--mapping needs -o {RESET_CSV}")
     given_ms = time_or_none(options.now, zone)
     origin = origin_of_ages([options.at], given_ms, options.paths)
     at_ms = time_or_none(options.at, zone, None if origin is None else origin.ms)
@@ -121,6 +126,8 @@ def groups(options: GroupsOptions) -> None:
     view = read_groups(options.paths, at_ms, talk.refuse, now)
     found = choose_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
+    if options.mapping is not None:
+        found = read_offset_map(options.mapping).translate_groups(found)
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = options.show or ALONE.get(rows.output)

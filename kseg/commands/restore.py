@@ -18,11 +18,13 @@ from kseg.output.forms import form_named
 from kseg.output.progress import ProgressBar, Talk
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.restore.job import JobRecord
+from kseg.restore.mapping import offset_ranges
 from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
 from kseg.restore.rights import lacking_rights
 from kseg.restore.run import Step, forget, job_name, run_restore
 from kseg.restore.send import OnSent
-from kseg.text.restore import lack_lines, plan_lines, plan_objects, report_lines, report_objects
+from kseg.system.new_directory import WriteError
+from kseg.text.restore import lack_lines, mapping_lines, plan_lines, plan_objects, report_lines, report_objects
 from kseg.times import parse_zone, time_or_none
 
 DEFAULT_FACTOR = -1
@@ -54,6 +56,7 @@ class RestoreOptions(NamedTuple):
     skip_damage: bool
     rate: int | None
     job: str | None
+    mapping: Path | None
     dry_run: bool
     forget: bool
     yes: bool
@@ -123,6 +126,8 @@ def restore(options: RestoreOptions) -> None:
             _forget(options, brokers, job_name(plan, request))
         return
     _print_plan(options, plan)
+    if options.mapping is not None:
+        _write_mapping(options.mapping, plan)
     patience = 0 if options.dry_run else PATIENCE
     with Brokers(options.bootstrap, patience, client.security) as brokers:
         is_allowed = _check_rights(options, brokers, plan, client)
@@ -164,6 +169,14 @@ def _print_plan(options: RestoreOptions, plan: Plan) -> None:
     flush_stdout()
     options.talk.note(*plan.notes)
     options.talk.end_with(plan.is_incomplete)
+
+
+def _write_mapping(path: Path, plan: Plan) -> None:
+    try:
+        with path.open("w", encoding="utf-8") as lines:
+            lines.writelines(f"{line}\n" for line in mapping_lines(offset_ranges(plan)))
+    except OSError as error:
+        raise WriteError(f"can't be written: {error.strerror}", path) from error
 
 
 def _run(options: RestoreOptions, brokers: Brokers, plan: Plan, request: RestoreRequest) -> None:

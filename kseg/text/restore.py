@@ -2,10 +2,11 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kseg.cluster.recreate_script import Settings, Target
+from kseg.coordinators.offset_map import COLUMNS, OffsetRange
 from kseg.errors import plural
 from kseg.restore.groups import GroupOutcome, GroupState
 from kseg.restore.plan import Plan, PlannedGroup, PlannedPartition, PlannedTopic
@@ -167,6 +168,13 @@ def _commands(topic: str, held: list[SettingOutcome], target: Target) -> Iterato
     defaults = [each.name for each in held if each.value is None]
     if defaults:
         yield target.line("configs", "--alter", *entity, "--delete-config", ",".join(defaults))
+
+
+def mapping_lines(ranges: Iterable[OffsetRange]) -> Iterator[str]:
+    """Yield the lines of a map of offsets as CSV. Names of topics have no character that needs quotes."""
+    yield ",".join(COLUMNS)
+    for each in ranges:
+        yield ",".join(map(str, each))
 
 
 def plan_objects(plan: Plan) -> Iterator[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from glob import escape
 from itertools import groupby, pairwise
 from types import MappingProxyType
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # these import pyarrow
     from kseg.export.commit.protocol import ExportPlan
     from kseg.export.plan import WorkOrder
     from kseg.export.report import PartitionReport, Report
+    from kseg.export.results import LostOffsets
     from kseg.export.undecoded import DeadLetters
 
 Row = TypeVar("Row")
@@ -164,9 +165,10 @@ def partition_lines(partitions: "Sequence[PartitionReport]") -> Iterator[str]:
 def account_lines(report: "Report") -> Iterator[str]:
     """Yield what a report says in addition to the table: damages and notes, the sums, and other runs."""
     for partition in report.partitions:
-        for loss in map(asdict, partition.damages):
-            offsets = _offsets(loss["first"], loss["end"])
-            yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
+        for loss in partition.damages:
+            offsets = _offsets(loss.first, loss.end)
+            recovered = ", recovered from another copy" if _is_recovered(loss, partition) else ""
+            yield f"{loss.segment}: at position {loss.position}: {loss.kind}: {loss.detail}; {offsets}{recovered}"
     yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
@@ -208,6 +210,13 @@ def reader_lines(report: "Report") -> Iterator[str]:
 def _offsets(first: int | None, end: int | None) -> str:
     """Return a range of offsets for people, with the last offset instead of the end."""
     return f"offsets {_shown(first)} to {_shown(None if end is None else end - 1)}"
+
+
+def _is_recovered(loss: "LostOffsets", partition: "PartitionReport") -> bool:
+    """Return True if damage cost offsets that the export has nevertheless."""
+    if loss.first is None or loss.end is None or loss.first >= loss.end:
+        return False
+    return all(loss.end <= first or loss.first >= end for first, end in partition.lost_offsets)
 
 
 def _name(partition: "PartitionReport") -> str:
@@ -293,7 +302,7 @@ def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str
     """Yield losses that earlier runs reported. They don't make this run fail."""
     earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
     if any(earlier.values()):
-        yield f"before this run: {earlier['lost']} offsets lost, {earlier['missed']} missed"
+        yield f"before this run: {plural(earlier['lost'], 'offset')} lost, {earlier['missed']} missed"
     elif any(not partition.is_sound and not partition.has_new_losses for partition in partitions):
         yield "before this run: the problems in the lines above, except for new ones"
 

@@ -27,7 +27,7 @@ LOCAL := not kafka and not cluster and not spark and not go and not browser and 
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are slow
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-restore test-lake test-unwrap test-start test-spark test-cluster test-stores \
+    test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -153,6 +153,10 @@ test-restore: $(DEVELOPMENT) ## Restore while runs, brokers and connections end 
 UNWRAP :=# other options of tests/export/unwrap_runs.py
 test-unwrap: $(DEVELOPMENT) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database
 	$(VENV_PYTHON) -m tests.export.unwrap_runs $(UNWRAP)
+
+PIPELINE :=# other options of tests/export/pipeline.py
+test-pipeline: $(DEVELOPMENT) ## Export ten topics every night of a month, with accidents, and compare the tables with a model
+	$(VENV_PYTHON) -m tests.export.pipeline $(PIPELINE)
 
 STEPS := 200
 test-lake: $(DEVELOPMENT) ## Export growing logs into tables of all forms, STEPS=200 times, with kills; read them by others; SEED=…

@@ -1,13 +1,17 @@
 """A carving: batches found in images, joined to chains and partitions, and what has no place in these."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
 from kseg.carve.images import Images
 from kseg.carve.joins import Joins, join_runs
+from kseg.carve.names import Name, given_names, named_partitions, names_like
 from kseg.carve.runs import Runs
 from kseg.carve.scan import Scan, scan_images
+from kseg.log.partition import PartitionLog
 from kseg.system.shared_work import OnRead
 
 BLOCK_SIZE = 4096
@@ -40,7 +44,11 @@ class Unplaced(NamedTuple):
 
 
 class Carving(NamedTuple):
-    """All that was found. partitions: those that are written. few: chains that have fewer batches than asked for."""
+    """All that was found.
+
+    partitions: those that are written. few: others, with fewer batches than wanted. names: of partitions, each with the
+    directory that it has without a name.
+    """
 
     scan: Scan
     runs: Runs
@@ -49,6 +57,7 @@ class Carving(NamedTuple):
     partitions: tuple[CarvedPartition, ...]
     few: tuple[CarvedPartition, ...]
     unplaced: tuple[Unplaced, ...]
+    names: tuple[tuple[str, Name], ...]
 
     @property
     def is_complete(self) -> bool:
@@ -56,18 +65,35 @@ class Carving(NamedTuple):
         return not self.unplaced and not self.few and not any(each.image.unreadable for each in self.scan.images)
 
 
-def carve_images(
-    images: Images, *, block: int = BLOCK_SIZE, least_batches: int = 1, is_hashed: bool = True, on_read: OnRead
-) -> Carving:
-    """Find and join the batches of images. Nothing is written.
+class CarveSettings(NamedTuple):
+    """Settings of a carving.
 
-    block: bytes of a block of the file system. least_batches: of a partition that is to be written.
+    block: bytes of a block of the file system. least_batches: of a partition that is to be written. is_hashed: whether
+    the images' SHA-256 is wanted. like: copies of the partitions. given: names of partitions by those that they have
+    without.
     """
-    scan = scan_images(images, is_hashed=is_hashed, on_read=on_read)
-    runs = Runs(scan.batches, images, block)
+
+    block: int = BLOCK_SIZE
+    least_batches: int = 1
+    is_hashed: bool = True
+    like: tuple[PartitionLog, ...] = ()
+    given: Mapping[str, str] = MappingProxyType({})
+
+
+def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Carving:
+    """Find, join and name the batches of images. Nothing is written.
+
+    Raises UsageError for given names of partitions that don't exist.
+    """
+    least_batches = settings.least_batches
+    scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read)
+    runs = Runs(scan.batches, images, settings.block)
     joins = join_runs(runs)
     chains = chains_of(runs, joins)
-    partitions = partitions_of(runs, chains)
+    unnamed = partitions_of(runs, chains)
+    names = names_like(runs, unnamed, settings.like, on_read) if settings.like else {}
+    names |= given_names(unnamed, settings.given)
+    partitions = named_partitions(runs, unnamed, names)
     return Carving(
         scan,
         runs,
@@ -76,6 +102,7 @@ def carve_images(
         tuple(each for each in partitions if each.batch_count >= least_batches),
         tuple(each for each in partitions if each.batch_count < least_batches),
         tuple(_find_unplaced(runs, joins)),
+        tuple((each.directory, names[each.number]) for each in unnamed if each.number in names),
     )
 
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -38,7 +38,7 @@ class Chain(NamedTuple):
 
 
 class CarvedPartition(NamedTuple):
-    """Chains of one partition, without name. parts: theirs, each batch once, by offset.
+    """Chains of one partition. parts: theirs, each batch once, by offset. directory: its name in the output.
 
     copies: batches that aren't in `parts`, since an equal one is.
     """
@@ -47,6 +47,7 @@ class CarvedPartition(NamedTuple):
     chains: tuple[Chain, ...]
     parts: tuple[Part, ...]
     copies: tuple[Part, ...]
+    directory: str = ""
 
     @property
     def batch_count(self) -> int:
@@ -57,11 +58,6 @@ class CarvedPartition(NamedTuple):
     def copy_count(self) -> int:
         """The batches that are left out since an equal one is there."""
         return _count(self.copies)
-
-    @property
-    def name(self) -> str:
-        """The name of its directory, in the form of a partition's."""
-        return f"carved-{self.number:04}-0"
 
 
 def chains_of(runs: Runs, joins: Joins) -> list[Chain]:
@@ -127,7 +123,10 @@ def partitions_of(runs: Runs, chains: list[Chain]) -> list[CarvedPartition]:
     for members in groups.all():
         found += _without_copies(runs, members)
     found.sort(key=lambda partition: min(chain.start for chain in partition.chains))
-    return [partition._replace(number=number) for number, partition in enumerate(found, 1)]
+    return [
+        partition._replace(number=number, directory=f"carved-{number:04}-0")
+        for number, partition in enumerate(found, 1)
+    ]
 
 
 class _Groups:
@@ -177,8 +176,8 @@ def _without_copies(runs: Runs, members: tuple[Chain, ...]) -> list[CarvedPartit
             first = kept.setdefault((header.first_offset, header.size, header.crc), single)
             if first is not single:
                 copies.append(single)
-    singles = sorted(kept.values(), key=lambda part: first_header(runs, part).first_offset)
-    if _overlap(runs, singles):
+    singles = parts_by_offset(runs, kept.values())
+    if offsets_overlap(runs, singles):
         return [CarvedPartition(0, (chain,), chain.parts, ()) for chain in members]
     return [CarvedPartition(0, members, tuple(_join_rows(singles)), tuple(_join_rows(copies)))]
 
@@ -190,9 +189,14 @@ def _single_batches(part: Part) -> Iterator[Part]:
         yield part
 
 
-def _overlap(runs: Runs, singles: list[Part]) -> bool:
-    """Return True if batches, ordered by offset, have offsets in common."""
-    pairs = pairwise(singles)
+def parts_by_offset(runs: Runs, parts: Iterable[Part]) -> list[Part]:
+    """Return parts in the order of their first offsets."""
+    return sorted(parts, key=lambda part: first_header(runs, part).first_offset)
+
+
+def offsets_overlap(runs: Runs, parts: list[Part]) -> bool:
+    """Return True if parts, ordered by offset, have offsets in common."""
+    pairs = pairwise(parts)
     return any(last_header(runs, one).last_offset >= first_header(runs, other).first_offset for one, other in pairs)
 
 

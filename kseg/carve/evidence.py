@@ -106,11 +106,13 @@ def _lines_without_file(carving: Carving) -> Iterator[Line]:
     for before, after, kind in sorted(links, key=lambda link: (link[1], link[0])):
         ends = _ranges(carving, ((runs.runs[before].end, runs.runs[before].end), (runs.runs[after].start,) * 2))
         yield {"type": "link", "kind": kind, "from": ends[0][:2], "to": ends[1][:2]}
+    for unnamed, name in carving.names:
+        yield {"type": "name", "chain": unnamed, "directory": name.directory, "kind": name.kind, "equal": name.equal}
     for partition in carving.partitions:
         for part in partition.copies:
             yield {
                 "type": "copy",
-                "directory": partition.name,
+                "directory": partition.directory,
                 "batches": part.last - part.first if isinstance(part, Rows) else 1,
                 "ranges": _ranges(carving, pieces_of(runs, part)),
             }

@@ -115,16 +115,14 @@ class _Joiner:
         one, runs = self._runs.batches.header(run.first), self._runs
         before = runs.runs[run.number - 1] if runs.is_adjacent(run.number) else None
         follower = self._follower(run)
+        if follower is not None and follower.base_offset == one.last_offset + 1:
+            return
         is_cleaned = runs.is_cleaned(run.first + 1, run.last)
         if before is not None:
             is_cleaned |= runs.is_cleaned(before.first, before.last)
-        if follower is None:
-            is_right = before is not None and before.next_offset == run.base_offset
-        elif is_cleaned:
-            is_right = before is not None and before.next_offset <= run.base_offset
-        else:
-            is_right = follower.base_offset == one.last_offset + 1
-        if is_right:
+        is_next = before is not None and before.next_offset == run.base_offset
+        is_behind = before is not None and before.next_offset <= run.base_offset
+        if is_next if follower is None else is_cleaned and is_behind:
             return
         self._found.skipped.add(run.number)
         is_of_zeros = before is None and run.base_offset == 0

@@ -24,9 +24,13 @@ _COLUMN = {name: place for place, name in enumerate(HEADER_NAMES)}
 class FoundBatches:
     """The intact batches of all images, as rows in the order of their positions in the common space."""
 
-    def __init__(self) -> None:
-        self.rows = array("q", bytes(8 * HEADER_VALUES * _ROWS))
-        self.count = 0
+    VALUES = HEADER_VALUES
+    """Values of a row."""
+
+    def __init__(self, rows: "array[int] | None" = None, count: int = 0) -> None:
+        """Take the first `count` rows of a table that may grow; by default begin with none."""
+        self.rows = rows or array("q", bytes(8 * HEADER_VALUES * _ROWS))
+        self.count = count
 
     def __len__(self) -> int:
         return self.count
@@ -73,11 +77,14 @@ def scan_images(images: Images, *, is_hashed: bool, on_read: OnRead) -> Scan:
     Memory is bounded by two pieces more than the largest batch, and 8 bytes for each value of a row.
     """
     batches = FoundBatches()
-    found = tuple(ScannedImage(image, _scan_image(image, batches, is_hashed, on_read)) for image in images)
+    found = tuple(
+        ScannedImage(image, find_batches(image, batches, is_hashed=is_hashed, on_read=on_read)) for image in images
+    )
     return Scan(batches, found)
 
 
-def _scan_image(image: Image, batches: FoundBatches, is_hashed: bool, on_read: OnRead) -> str | None:
+def find_batches(image: Image, batches: FoundBatches, *, is_hashed: bool = False, on_read: OnRead) -> str | None:
+    """Add an image's intact batches to a table; return its SHA-256 if wanted."""
     digest = hashlib.sha256() if is_hashed else None
     with ThreadPoolExecutor(1) as hashing:
         window = _Window(image, batches)

@@ -39,12 +39,12 @@ def segments_of(runs: Runs, partition: CarvedPartition) -> Iterator[CarvedSegmen
             is_next = last_header(runs, held[-1]).last_offset + 1 == first.first_offset
             is_near = last_header(runs, part).last_offset - base_offset <= MAXIMUM_RELATIVE_OFFSET
             if not is_next or not is_near or size + size_of(runs, part) > SEGMENT_BYTES:
-                yield CarvedSegment(partition.name, base_offset, tuple(held), size)
+                yield CarvedSegment(partition.directory, base_offset, tuple(held), size)
                 held, size = [], 0
         held.append(part)
         size += size_of(runs, part)
     if held:
-        yield CarvedSegment(partition.name, first_header(runs, held[0]).first_offset, tuple(held), size)
+        yield CarvedSegment(partition.directory, first_header(runs, held[0]).first_offset, tuple(held), size)
 
 
 def size_of(runs: Runs, part: Part) -> int:

@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 import click
 
-from kseg.carve.carving import Carving, carve_images
+from kseg.carve.carving import CarveSettings, Carving, carve_images
 from kseg.carve.evidence import Circumstances, WrittenSegment, total_of, write_evidence
 from kseg.carve.images import Images, check_other_device
 from kseg.carve.segments import segments_of, write_segment
+from kseg.cluster.cluster import Cluster
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import command
 from kseg.errors import OpenError
 from kseg.output.forms import Form, form_named
-from kseg.output.progress import Talk
+from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
 from kseg.text.carve import partition_line, partition_object, total_lines
 from kseg.times import iso_time, now_ms
@@ -28,6 +29,8 @@ class CarveOptions(NamedTuple):
     size: int | None
     block_size: int
     min_batches: int
+    like: tuple[Path, ...]
+    names: tuple[tuple[str, str], ...]
     no_hash: bool
     force: bool
     dry_run: bool
@@ -46,6 +49,8 @@ def carve(options: CarveOptions) -> None:
     Examples:
       kseg carve disk.img --dry-run
       kseg carve disk.img --to carved
+      kseg carve disk.img --like broker2/ --to carved
+      kseg carve disk.img --name carved-0001=orders-0 --to carved
       kseg carve disk.img --from 1MiB --size 500GB --to carved
 
     First stop everything that writes to the disk, and don't run fstrim. Look for cheaper ways: while the broker runs,
@@ -59,23 +64,21 @@ def carve(options: CarveOptions) -> None:
     partition. `carve` puts pieces together only if a CRC, or offsets in one place, prove that they belong together.
     So a partition may be in several directories, but no directory has records of two partitions.
 
+    --like DIR names them by older or other copies of the partitions: two equal batches prove a name. --name gives a
+    name that you found out. Directories of one name become one; if their offsets overlap, the smaller one gets a
+    suffix, such as orders-0.2.
+
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. The exit
     status is 1 if pieces have no place or bytes can't be read, and 2 if there are no batches.
     """
     talk = options.talk
-    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=())
+    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=options.like)
     with Images(options.paths, options.start, options.size) as images:
         if options.directory is not None and not options.force:
             check_other_device(images, options.directory)
         with target as unfinished, talk.bar() as bar:
             on_read = bar.counting("carve", sum(image.size for image in images))
-            carving = carve_images(
-                images,
-                block=options.block_size,
-                least_batches=options.min_batches,
-                is_hashed=not options.no_hash and not options.dry_run,
-                on_read=on_read,
-            )
+            carving = carve_images(images, _settings(options, on_read), on_read)
             if not len(carving.scan.batches):
                 raise OpenError(
                     "has no batches; see `kseg help carve` for disks that can't be carved", options.paths[0]
@@ -83,6 +86,18 @@ def carve(options: CarveOptions) -> None:
             _write(carving, unfinished, form_named(options.output), talk)
         flush_stdout()
         talk.end_with(not carving.is_complete)
+
+
+def _settings(options: CarveOptions, expected: Count) -> CarveSettings:
+    like = tuple(Cluster(options.like, options.talk.refuse).directories()) if options.like else ()
+    expected.expect(sum(partition.size for partition in like))
+    return CarveSettings(
+        block=options.block_size,
+        least_batches=options.min_batches,
+        is_hashed=not options.no_hash and not options.dry_run,
+        like=like,
+        given=dict(options.names),
+    )
 
 
 def _write(carving: Carving, directory: Path | None, form: Form, talk: Talk) -> None:

@@ -19,7 +19,7 @@ def partition_line(partition: CarvedPartition, segments: list[WrittenSegment]) -
     """Return the line of a carved partition."""
     size = sum(each.segment.size for each in segments)
     line = (
-        f"{partition.name}: {_offsets(partition)}, {plural(partition.batch_count, 'batch', 'batches')},"
+        f"{partition.directory}: {_offsets(partition)}, {plural(partition.batch_count, 'batch', 'batches')},"
         f" {plural(size, 'byte')} in {plural(len(segments), 'segment')}"
     )
     copies = partition.copy_count
@@ -36,7 +36,7 @@ def partition_object(partition: CarvedPartition, segments: list[WrittenSegment])
     """Return the same as an object of JSON."""
     return {
         "type": "partition",
-        "directory": partition.name,
+        "directory": partition.directory,
         "firstOffset": min(chain.first_offset for chain in partition.chains),
         "lastOffset": max(chain.last_offset for chain in partition.chains),
         "batches": partition.batch_count,

@@ -109,6 +109,10 @@ INPUT = (
     Option("--from", "carve", "Start at this position; blocks count from there.", Size(0), default=0, name="start"),
     Option("--size", "carve", "Read only this many bytes. [default: up to the end]", Size()),
     Option("--block-size", "carve", "Block size of the file system.", Size(512, 1 << 20), default="4KiB"),
+    Option("--like", "carve", "Name partitions by equal batches in the copies in this directory.", _PATH, "DIR",
+        multiple=True),
+    Option("--name", "carve", "Name a carved partition, such as carved-0001=orders-0.", types.CarvedName(),
+        multiple=True, name="names"),
     Option("--max-decompressed", "dump", "Limit the decompressed size of a batch.", Size(1, 1 << 40),
         default=Late("kseg.codecs.bodies", "DEFAULT_LIMIT")),
 )

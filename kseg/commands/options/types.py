@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 
 from kseg.errors import UsageError, plural
 from kseg.export.partition_fields import parse_fields
-from kseg.formats.file_names import MAXIMUM_PARTITION
+from kseg.formats.file_names import MAXIMUM_PARTITION, parse_partition_directory
 from kseg.store.location import checked_path, matching_paths
 
 if TYPE_CHECKING:
@@ -224,6 +224,22 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         if not equals:
             self.fail(f"{value!r} isn't NAME=VALUE", param, ctx)
         return name, text
+
+
+class CarvedName(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """CHAIN=TOPIC-PARTITION: a carved partition, and its name."""
+
+    name = "CHAIN=TOPIC-N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Return the carved name without `-0`, and the new one; fail if that is no partition's."""
+        if isinstance(value, tuple):
+            return value
+        chain, _, name = str(value).partition("=")
+        found = parse_partition_directory(name)
+        if not chain or found is None or name != f"{found.topic}-{found.partition}":
+            self.fail(f"{value!r} isn't CHAIN=TOPIC-PARTITION, such as carved-0001=orders-0", param, ctx)
+        return chain.removesuffix("-0"), name
 
 
 class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on

@@ -318,11 +318,13 @@ def _group(bare: Group, entries: list[_Entry], pending: list[OffsetCommit]) -> G
     group = replace(bare, commits=tuple(commits), pending_commits=tuple(sorted(pending)))
     if not described:
         return group
-    latest = max(described, key=lambda entry: entry.record.offset)
+    latest = max(described, key=lambda entry: (entry.name != SHARE_PARTITIONS, entry.record.offset))
     return DESCRIBERS[latest.name](group, latest, entries)
 
 
 COMMIT = "OffsetCommitValue"
+SHARE_PARTITIONS = "ShareGroupStatePartitionMetadataValue"
+"""The only record of a share group that got offsets, and has never had members."""
 
 
 def _classic(group: Group, entry: _Entry, _: list[_Entry]) -> Group:
@@ -418,6 +420,12 @@ def _new_group(kind: _NewGroup) -> "Describe":
     return describe
 
 
+def _unused_share_group(group: Group, _: _Entry, entries: list[_Entry]) -> Group:
+    return replace(
+        group, type="share", protocol_type="share", epoch=0, share_partitions=_share_partitions(group.group, entries)
+    )
+
+
 def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition, ...]:
     """Return the partitions that a share group's coordinator has initialized.
 
@@ -426,7 +434,7 @@ def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition
     found = [
         SharePartition(group, topic["topicName"], topic["topicId"], partition)
         for entry in entries
-        if entry.name == "ShareGroupStatePartitionMetadataValue"
+        if entry.name == SHARE_PARTITIONS
         for topic in entry.value["initializedTopics"]
         for partition in topic["partitions"]
     ]
@@ -504,6 +512,7 @@ TOPOLOGY = "StreamsGroupTopologyValue"
 Describe = Callable[[Group, _Entry, list[_Entry]], Group]
 
 DESCRIBERS: dict[str, Describe] = {
+    SHARE_PARTITIONS: _unused_share_group,
     "GroupMetadataValue": _classic,
     "ConsumerGroupMetadataValue": _new_group(
         _NewGroup(

@@ -226,6 +226,20 @@ def test_a_groups_state_follows_from_its_epochs(partition: Path) -> None:
     assert states == ["Assigning", "Reconciling", "Stable"]
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_share_group_that_never_had_members_is_one(partition: Path, *, is_first: bool) -> None:
+    """AlterShareGroupOffsets creates it without an epoch; once it has one, that record says more."""
+    initialized = [{"topicId": TOPIC_ID, "topicName": "t", "partitions": [1]}]
+    offsets = record(15, {"initializingTopics": [], "initializedTopics": initialized, "deletingTopics": []})
+    write_segment(partition, [NewBatch([offsets])])
+    found = group_of(partition, "g")
+    assert (found.type, found.state, found.epoch) == ("share", "Empty", 0)
+    assert [(each.topic, each.partition) for each in found.share_partitions] == [("t", 1)]
+    begun = record(11, {"epoch": 3})
+    write_segment(partition, [NewBatch([begun, offsets] if is_first else [offsets, begun])])
+    assert group_of(partition, "g").epoch == 3
+
+
 STREAMS = [
     ("no topology", None, 0, 1, "NotReady"),
     ("a topology that isn't valid yet", 4, 3, 1, "NotReady"),

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kseg.client.brokers import Brokers, error_codes
+from kseg.client.connection import ALTER_SHARE_GROUP_OFFSETS
 from kseg.formats.codes import Codec
 from kseg.log.writer import PartitionWriter
 from kseg.writer.batches import RecordsBuilder
 from tests import golden, run
-from tests.live.wire import PRODUCE, answer_of
+from tests.live.wire import DESCRIBE_SHARE_GROUP_OFFSETS, PRODUCE, answer_of
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.serve.running import serving
@@ -100,6 +102,22 @@ def make_source(broker: Broker) -> None:
     trim(admin)
     for group, offset in GROUPS.items():
         commit(broker, group, offset)
+    set_share_offset(broker, 40)
+
+
+def set_share_offset(broker: Broker, offset: int) -> None:
+    """Create a share group that begins at an offset of the topic that begins at 30."""
+    parts = [{"partitionIndex": 0, "startOffset": offset}]
+    body = {"groupId": "shares", "topics": [{"topicName": "trimmed", "partitions": parts}]}
+    with Brokers([("127.0.0.1", broker.port)]) as brokers:
+        brokers.topics()
+        assert not any(error_codes(brokers.ask_coordinator("shares", ALTER_SHARE_GROUP_OFFSETS, body)))
+
+
+def share_offset(port: int) -> int:
+    groups = [{"groupId": "shares", "topics": [{"topicName": "trimmed", "partitions": [0]}]}]
+    (group,) = answer_of(port, DESCRIBE_SHARE_GROUP_OFFSETS, 0, {"groups": groups})["groups"]
+    return int(group["topics"][0]["partitions"][0]["startOffset"])
 
 
 def server(port: int) -> str:
@@ -275,6 +293,10 @@ def test_groups_go_on_at_the_right_record(pair: Pair, restored: list[dict[str, A
         assert offset == len(records) - len(left), place
         found = read_all(pair.target.port, *place)
         assert [each.contents for each in found if each.offset >= offset] == left
+
+
+def test_share_groups_begin_at_the_right_record(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    assert share_offset(pair.target.port) == 10
 
 
 def test_settings_come_back_without_retention(pair: Pair, restored: list[dict[str, Any]]) -> None:

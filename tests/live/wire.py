@@ -10,7 +10,7 @@ from tests.log.real_broker import PATIENCE
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.protocol.packets import frame_message, request
 
-PRODUCE, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS = 0, 61, 66
+PRODUCE, DESCRIBE_PRODUCERS, LIST_TRANSACTIONS, DESCRIBE_SHARE_GROUP_OFFSETS = 0, 61, 66, 90
 
 
 class CoordinatorState(NamedTuple):

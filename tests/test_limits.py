@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kseg.client import settings
 from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.commands import config_file
 from kseg.decode.avro import LARGEST_SCHEMA
@@ -45,6 +46,11 @@ CASES = [
     Case(config_file.LARGEST_FILE, "kseg.toml", "ls SAMPLES/docs/test-1-0"),
     Case(login.LARGEST_FILE, "users", "serve SAMPLES/docs/test-1-0 --sasl-users FILE"),
     Case(LARGEST_PEM, "cert.pem", "serve SAMPLES/docs/test-1-0 --tls-cert FILE"),
+    Case(
+        settings.LARGEST_FILE,
+        "client.properties",
+        "restore SAMPLES/docs/test-1-0 --bootstrap 127.0.0.1:1 --dry-run --command-config FILE",
+    ),
     Case(
         segment_bytes.LARGEST_PEM,
         "private.pem",

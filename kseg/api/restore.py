@@ -63,10 +63,8 @@ def restore_cluster(
         warn(note)
     if plan.has_damage and not options.get("skip_damage"):
         found = sum(len(each.survey.damages) for each in plan.partitions)
-        raise DamagedError(
-            f"the logs have {plural(found, 'damage')}, so nothing is restored", hint="open other copies too, or use"
-            " skip_damage=True",
-        )  # fmt: skip
+        hint = "open other copies too, or use skip_damage=True"
+        raise DamagedError(f"the logs have {plural(found, 'damage')}, so nothing is restored", hint=hint)
     with Brokers(addresses, security=client.security) as brokers:
         lacking = lacking_rights(brokers, plan, JobRecord(brokers, job_name(plan, request)).group)
         if lacking:

@@ -39,7 +39,9 @@ _JAAS = re.compile(
     r"""\s*[\w.$]+\s+\w+((?:\s+[\w.]+\s*=\s*(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))*)\s*;?\s*"""
 )
 _JAAS_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|([^\s;"']+))""")
-_JKS, _DER = b"\xfe\xed\xfe\xed", b"\x30"
+_JKS = b"\xfe\xed\xfe\xed"
+_DER = b"\x30\x82", b"\x30\x80"
+"""Beginnings of PKCS12: a sequence with its length, or without."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _tls(properties: _Properties) -> ssl.SSLContext:
 def _require_pem(properties: _Properties, name: str, path: Path) -> None:
     """Raise UsageError for a key store of Java, with the commands that convert it."""
     content = read_small(path, LARGEST_FILE)
-    if not content.startswith((_JKS, _DER)):
+    if not content.startswith((_JKS, *_DER)):
         return
     pem, is_jks = path.with_suffix(".pem"), content.startswith(_JKS)
     if name == ROOTS:

@@ -96,6 +96,7 @@ def restore(options: RestoreOptions) -> None:
     Examples:
       kseg restore disk1/ disk2/ --bootstrap broker:9092 --dry-run
       kseg restore disk1/ disk2/ --bootstrap broker:9092 --yes
+      kseg restore disk1/ disk2/ --bootstrap broker:9093 --command-config client.properties
       kseg restore backup.tar.gz --bootstrap broker:9092 --topic orders --topic-map orders=orders-restored
 
     PATHS are log directories, partition directories, or parents of these; specify the disks of all brokers. kseg first
@@ -104,6 +105,9 @@ def restore(options: RestoreOptions) -> None:
 
     If a run is interrupted, start it again with the same options: it continues after the last record. A group in the
     target, kseg-restore-NAME, has the state. Once everything is restored, another run only compares.
+
+    If the target needs TLS or a log-in, --command-config takes the properties file of Kafka's Java client. Keys and
+    certificates must be PEM files. kseg checks your rights in the target before it writes anything.
 
     Topics of the target must not exist, or be empty. While kseg sends, retention and cleaner are off there. At the end,
     topics get their settings of the source, without a retention that would delete the restored records: the report has

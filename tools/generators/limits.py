@@ -283,6 +283,11 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("the file of `KSEG_CONFIG`", "kseg.commands.config_file:LARGEST_FILE", "the command ends with 2"),
         Bound("the file of `--sasl-users`", "kseg.serve.login:LARGEST_FILE", "the command ends with 2"),
         Bound(
+            "the file of `kseg restore --command-config`, and the files that it names",
+            "kseg.client.settings:LARGEST_FILE",
+            "the command ends with 2",
+        ),
+        Bound(
             "a file of `--tls-cert`, `--tls-key`, `--tls-ca`",
             "kseg.system.tls:LARGEST_PEM",
             "the command ends with 2",

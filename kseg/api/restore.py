@@ -55,7 +55,7 @@ def restore_cluster(
     from kseg.restore.rights import lacking_rights
     from kseg.restore.run import job_name, run_restore
 
-    addresses, request = parse_bootstrap(bootstrap), request_of(options)
+    addresses, request = _parse_bootstrap(bootstrap), _request_of(options)
     config = options.get("command_config")
     client = NO_SETTINGS if config is None else read_client_settings(Path(config))
     plan = _plan_of(cluster, paths, request)
@@ -87,7 +87,7 @@ def _plan_of(cluster: "Cluster", paths: Sequence[Path], request: "RestoreRequest
     return planning.plan()
 
 
-def request_of(options: RestoreOptions) -> "RestoreRequest":
+def _request_of(options: RestoreOptions) -> "RestoreRequest":
     """Return the request of some options. Raises UsageError for a wrong value."""
     from kseg.restore.plan import FinalSettings, RestoreRequest
 
@@ -109,7 +109,7 @@ def request_of(options: RestoreOptions) -> "RestoreRequest":
     )
 
 
-def parse_bootstrap(text: str) -> "tuple[Address, ...]":
+def _parse_bootstrap(text: str) -> "tuple[Address, ...]":
     """Parse addresses, separated by commas. Raises UsageError."""
     found = []
     for each in text.split(","):

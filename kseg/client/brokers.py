@@ -84,10 +84,15 @@ class Brokers:
     """A cluster's brokers; each is connected when it is needed first. A context manager."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], patience: float = PATIENCE, security: ClientSecurity = PLAINTEXT
+        self,
+        bootstrap: Sequence[Address],
+        patience: float = PATIENCE,
+        security: ClientSecurity = PLAINTEXT,
+        first_patience: float = FIRST_PATIENCE,
     ) -> None:
-        """Take the first addresses. patience: seconds after which attempts end; fewer before the first answer."""
-        self._bootstrap, self._longest_patience, self._security = tuple(bootstrap), patience, security
+        """Take the first addresses. patience: seconds after which attempts end; first_patience: before any answer."""
+        self._bootstrap, self._later_patience, self._security = tuple(bootstrap), patience, security
+        self._first_patience = min(first_patience, patience)
         self._addresses: dict[int, Address] = {}
         self._connections: dict[Address, Connection] = {}
         self._controller: int | None = None
@@ -102,7 +107,7 @@ class Brokers:
 
     @property
     def _patience(self) -> float:
-        return self._longest_patience if self._addresses else min(self._longest_patience, FIRST_PATIENCE)
+        return self._later_patience if self._addresses else self._first_patience
 
     @property
     def ids(self) -> tuple[int, ...]:

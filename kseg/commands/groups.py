@@ -126,8 +126,11 @@ def groups(options: GroupsOptions) -> None:
     view = read_groups(options.paths, at_ms, talk.refuse, now)
     found = choose_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
+    unmapped = 0
     if options.mapping is not None:
+        commits = sum(len(group.commits) for group in found)
         found = read_offset_map(options.mapping).translate_groups(found)
+        unmapped = commits - sum(len(group.commits) for group in found)
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = options.show or ALONE.get(rows.output)
@@ -147,6 +150,7 @@ def groups(options: GroupsOptions) -> None:
         *view.notes,
         *beyond_end_notes(found),
         *unreadable_notes(found),
+        *((f"commits are omitted, since the map doesn't have their partitions: {unmapped}",) if unmapped else ()),
         *plan.notes,
     )
     if not writer.count and not plan.lines and not charted:

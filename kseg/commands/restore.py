@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.client.brokers import PATIENCE, Brokers
+from kseg.client.brokers import FIRST_PATIENCE, Brokers
 from kseg.client.connection import Address, ConnectionLostError
 from kseg.client.settings import NO_SETTINGS, ClientSettings, read_client_settings
 from kseg.cluster.cluster import Cluster
@@ -132,8 +132,8 @@ def restore(options: RestoreOptions) -> None:
     _print_plan(options, plan)
     if options.mapping is not None:
         _write_mapping(options.mapping, plan)
-    patience = 0 if options.dry_run else PATIENCE
-    with Brokers(options.bootstrap, patience, client.security) as brokers:
+    first_patience = 0 if options.dry_run else FIRST_PATIENCE
+    with Brokers(options.bootstrap, security=client.security, first_patience=first_patience) as brokers:
         is_allowed = _check_rights(options, brokers, plan, client)
         if is_unlisted:
             talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
@@ -156,8 +156,8 @@ def _check_rights(options: RestoreOptions, brokers: Brokers, plan: Plan, client:
             raise
         talk.note(f"the target's rights aren't checked: {error}")
         return True
-    login = client.security.login
-    for line in lack_lines(lacking, options.target, login.user if login is not None else ""):
+    login, admin = client.security.login, options.target._replace(command_config=None)
+    for line in lack_lines(lacking, admin, login.user if login is not None else ""):
         talk.warn(line)
         talk.end_with(ClusterError.status)
     return not lacking

@@ -48,6 +48,7 @@ class Lack(NamedTuple):
 
 def lacking_rights(brokers: Brokers, plan: Plan, job_group: str) -> list[Lack]:
     """Return the rights that the target doesn't grant. Raises ClusterError if it doesn't answer."""
+    brokers.topics(())  # the brokers' own addresses
     refused: dict[Resource, list[str]] = {}
     for operation, resource in _refusals(brokers, plan, job_group):
         refused.setdefault(resource, []).append(operation)

@@ -7,14 +7,21 @@ from tests.restore.fake_broker import FakeBroker
 
 
 class StrictBroker(FakeBroker):
-    """A broker that refuses some operations. refused: the keys of their APIs."""
+    """A broker that refuses some operations.
+
+    refused: the keys of their APIs. searches: the number of answers that know no coordinator yet.
+    """
 
     def __init__(self, refused: set[int]) -> None:
         super().__init__()
         self.refused = refused
+        self.searches = 0
 
     def _answer(self, key: int, body: Fields) -> Fields | None:
         topic = ErrorCode.TOPIC_AUTHORIZATION_FAILED if key in self.refused else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if key == apis.FIND_COORDINATOR.key and self.searches:
+            self.searches -= 1
+            return {"errorCode": ErrorCode.COORDINATOR_NOT_AVAILABLE, "nodeId": -1, "host": "", "port": -1}
         if key == apis.HEARTBEAT.key:
             is_refused = key in self.refused
             return {"errorCode": ErrorCode.GROUP_AUTHORIZATION_FAILED if is_refused else ErrorCode.UNKNOWN_MEMBER_ID}

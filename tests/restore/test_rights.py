@@ -46,3 +46,11 @@ def test_a_restore_begins_if_nothing_is_refused(source: Path) -> None:
         ran = run.kseg(["restore", "t-0", "--bootstrap", bootstrap, "--job", "j", "--yes", "-q"], source)
         assert (ran.status, ran.stderr) == (0, b"")
         assert broker.logs["t"][0].end > 0
+
+
+def test_a_plan_waits_for_a_new_cluster(source: Path) -> None:
+    """Its first search for a coordinator makes it create the topic of the groups' offsets."""
+    with StrictBroker(set()).running() as broker:
+        broker.searches = 2
+        ran = run.kseg(["restore", "t-0", "--bootstrap", "{}:{}".format(*broker.address), "--dry-run", "-q"], source)
+        assert (ran.status, ran.stderr, broker.logs) == (0, b"", {})

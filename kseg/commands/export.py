@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.commands.export_options import ExportOptions, export_of
-from kseg.commands.export_run import run_tables, write_dry_run
+from kseg.commands.export_run import run_tables, write_dry_run, write_outcome
 from kseg.commands.options.command import RedactOptions, command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import form_named
@@ -74,4 +74,5 @@ def export(given: ExportArguments) -> None:
                 each, in_processes(count), lambda finished, total: bar.show(each.destination, finished, total)
             )
 
-        run_tables(wanted, options, run, verbose=given.verbose)
+        outcome = run_tables(wanted, options, run)
+    write_outcome(outcome, options, verbose=given.verbose)

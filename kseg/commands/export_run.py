@@ -21,9 +21,9 @@ Done = TypeVar("Done")
 
 
 def run_tables(
-    wanted: "Export", options: ExportOptions, run: "Callable[[Export], Report]", *, verbose: bool = False
-) -> None:
-    """Export one table, or a table per topic; write the report, and set the exit status: the highest one of all topics.
+    wanted: "Export", options: ExportOptions, run: "Callable[[Export], Report]"
+) -> "Report | TopicOutcomes[Report]":
+    """Export one table, or a table per topic, and record their runs.
 
     run: exports one table. Raises KsegError if there is nothing to export, or if the only table fails.
     """
@@ -45,7 +45,7 @@ def run_tables(
         for topic, reason in outcome.errors:
             if topic not in known:
                 recorder.fail(wanted, reason, topic)
-    _write_outcome(outcome, options, verbose=verbose)
+    return outcome
 
 
 def _recorder_of(wanted: "Export", options: ExportOptions) -> "Recorder":
@@ -66,7 +66,8 @@ def _recorder_of(wanted: "Export", options: ExportOptions) -> "Recorder":
     )
 
 
-def _write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool) -> None:
+def write_outcome(outcome: "Report | TopicOutcomes[Report]", options: ExportOptions, *, verbose: bool = False) -> None:
+    """Write the report of an export, and set the exit status: the highest one of all topics."""
     from kseg.export.report import Report
     from kseg.text.export import say_losses, say_refused, say_undecoded, write_report
     from kseg.text.export_topics import write_topic_reports

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
-from kseg.commands.export_run import run_tables, write_dry_run
+from kseg.commands.export_run import run_tables, write_dry_run, write_outcome
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import TextForm, form_named
@@ -182,4 +182,5 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
 
             return run_with_dead_letters(each, by_spark(each.parallelism, progress))
 
-        run_tables(wanted, options, run)
+        outcome = run_tables(wanted, options, run)
+    write_outcome(outcome, options)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kseg.errors import KsegError
+from kseg.export.destination import open_destination
 from kseg.export.lineage.collector import Collector
 from kseg.export.lineage.datasets import names_of_sources
 from kseg.export.lineage.events import EventType, LineageJob
@@ -35,10 +36,9 @@ class Recorder:
         """Run an export of one table, and return its report. Raises the errors of the run, and records them first."""
         if self.tell is None and self.collector is None and export.runs_table is None:
             return run(export)
-        begun = time.monotonic()
-        export = replace(export, start=RunStart.now())
-        start, table = export.start, exported_table(export)
-        assert start is not None
+        begun, start, table = time.monotonic(), RunStart.now(), exported_table(export)
+        runs_table = export.runs_table and open_destination(export.runs_table).url
+        export = replace(export, start=start, runs_table=runs_table)
         try:
             check_runs_table(export)
         except KsegError as error:
@@ -91,7 +91,7 @@ def _finished_runs(report: Report, table: ExportedTable, seconds: float) -> Iter
     """Yield the topics of a run that has succeeded."""
     facts, letters = report.commit, report.dead_letters
     assert facts is not None
-    added = None if letters is None or letters.added is None else letters.added
+    added = None if letters is None else letters.added
     for counts in facts.record.topics:
         refused = [each for each in report.refused if is_meant(each, PartitionChoice(topics=(counts.topic,)))]
         run = TopicRun(

@@ -61,17 +61,19 @@ def export_into(commits: Commits, export: Export, execute: Execute, progress: Pr
                 shares_files=not export.files.format.has_log and "partition" not in files.folder_columns,
             )
             outcome = _read_and_commit(commits, run, plan, Reading(export, job, execute, progress, start))
-        return _check(outcome, export)
+        report = _check(outcome, export)
+        return report if outcome.record is None else replace(report, commit=_facts(outcome, outcome.record))
     raise OvertakenError(commits.place.url)
 
 
 class _Outcome(NamedTuple):
-    """The last commit of a run, including its plan and its report."""
+    """The last commit of a run, including its plan, its report, and its numbers by topic if they are wanted."""
 
     plan: ExportPlan
     joined: Joined
     done: Committed
     report: Report
+    record: RunRecord | None
 
 
 def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading: Reading) -> _Outcome:
@@ -93,12 +95,10 @@ def _read_and_commit(commits: Commits, run: ExportRun, plan: ExportPlan, reading
             match commits.commit(run, plan, joined):
                 case Committed() as done:
                     report = _report(plan, accounts.after, joined, done, reading)
-                    if record is not None:
-                        report = replace(report, commit=_facts(plan, done, record))
                     commits.settle(done, report)
                     left = commits.sweep(run, done)
                     commits.place.require_unchanged()
-                    return _Outcome(plan, joined, done, replace(report, left_alone=tuple(map(str, left))))
+                    return _Outcome(plan, joined, done, replace(report, left_alone=tuple(map(str, left))), record)
                 case Overtaken():
                     pass
         plan, results = _after_others(commits, plan, results, reading)
@@ -135,8 +135,12 @@ def _record(
     )
 
 
-def _facts(plan: ExportPlan, done: Committed, record: RunRecord) -> CommitFacts:
+def _facts(outcome: _Outcome, record: RunRecord) -> CommitFacts:
+    plan, done = outcome.plan, outcome.done
     is_first = done.is_new and not plan.previous.number
+    if done.changes is not None:
+        topics = tuple(replace(each, files=len(done.changes.files)) for each in record.topics)
+        record = record._replace(topics=topics)
     read, files = done.manifest.read, done.manifest.files
     folders = [] if read.unwrap is not None else folder_columns(read, files)
     schema = pa.schema([*schema_of_files(read, files), *(pa.field(each.name, each.kind) for each in folders)])
@@ -206,7 +210,7 @@ def _check(outcome: _Outcome, export: Export) -> Report:
 
     Raises TableDiffersError.
     """
-    plan, joined, done, report = outcome
+    plan, joined, done, report, _ = outcome
     if done.is_new and done.changes is not None:
         found = done.table.contents(done.changes.files)
         if found is not None:

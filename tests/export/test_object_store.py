@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from pyarrow import fs
 
+import kseg.export.recording as recording
 from kseg.errors import KsegError, UsageError
 from kseg.export.commit.manifest import read_manifest
 from kseg.export.commit.order import Job, execute_here
@@ -15,9 +17,11 @@ from kseg.export.commit.runs import LostError
 from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
 from kseg.export.planning import Export
+from kseg.export.recording import Recorder
 from kseg.export.results import Result
 from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
+from kseg.output.progress import Talk
 from kseg.store import remote_files as remote
 from tests.export import exports
 from tests.export.object_store import redirect_to, serving
@@ -123,6 +127,33 @@ def test_without_conditions_a_second_run_is_refused(
     run_export(Export((sources[1],), out), execute_here)
     assert topics(out) == ["topic0", "topic1"]
     remote._store_at.cache_clear()
+
+
+def test_a_table_of_runs_in_it_has_each_row_once(out: str, sources: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Export(tuple(sources), f"{out}/table", runs_table=f"{out}/_kseg_runs")
+
+    def record() -> None:
+        Recorder(Talk()).record(wanted, lambda each: run_export(each, execute_here))
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recording, "write_rows", die)
+        with pytest.raises(KeyboardInterrupt):
+            record()
+    for _ in range(2):
+        record()
+    place = open_destination(f"{out}/_kseg_runs")
+    found = []
+    for name in place.names():
+        with place.open(name) as file:
+            found += pq.read_table(file).to_pylist()
+    assert sorted((row["topic"], row["outcome"], row["newRows"]) for row in found) == sorted(
+        (f"topic{number}", outcome, rows)
+        for number in range(4)
+        for outcome, rows in (("committed", 10), ("nothing new", 0), ("nothing new", 0))
+    )
 
 
 def test_an_iceberg_table_in_it_needs_a_catalog(out: str, sources: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Runs by topic: the objects of `-q -o json`, and the table of runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,15 @@ def test_losses_decide_the_status_of_their_topic(restored: Path, tmp_path: Path)
     assert sorted((each["status"], each["newLost"] > 0) for each in objects(ran)) == [(0, False), (1, True)]
 
 
+def test_a_source_that_is_missing_is_the_error_of_each_topic(logs: Path) -> None:
+    told = objects(kseg(logs, str(logs.parent / "missing")))
+    assert [facts(each, "topic", "outcome", "status") for each in told] == [
+        ("orders", "committed", 2),
+        ("payments", "committed", 2),
+    ]
+    assert all(each["error"].endswith("missing: no such file or directory") for each in told)
+
+
 def test_undecoded_values_and_dead_letters_are_those_of_the_run(tmp_path: Path) -> None:
     for first in (0, 3):
         batch = NewBatch([NewRecord(None, value) for value in (b"{", b"1", b"x")], first)
@@ -150,6 +160,16 @@ def test_a_replaced_log_gives_the_change_of_the_number_of_rows(logs: Path, tmp_p
     kseg(logs, *options)
     assert sum(row["newRows"] for row in rows(tmp_path / RUNS)) == 40
     assert len(exports.offsets(tmp_path / "lake/orders", "orders")) == 10
+
+
+def test_rows_of_a_database_are_counted_as_changes(tmp_path: Path) -> None:
+    events = [b'{"op":"c","after":{"id":%d},"source":{"lsn":%d}}' % (number % 2, number) for number in range(5)]
+    records = [NewRecord(b'{"id":%d}' % (number % 2), event) for number, event in enumerate(events)]
+    write_segment(tmp_path / "logs/shop.customers-0", [NewBatch(records)])
+    options = ("--format", "delta", "--unwrap", "debezium")
+    first, again = (objects(kseg(tmp_path / "logs", *options))[0] for _ in range(2))
+    assert facts(first, "outcome", "newRows", "newFiles", "newBytes", "tableVersion") == ("committed", 5, 1, None, "0")
+    assert facts(again, "outcome", "newRows", "newFiles") == ("nothing new", 0, 0)
 
 
 def test_without_quiet_the_objects_stay_as_they_were(logs: Path) -> None:
@@ -230,6 +250,15 @@ def test_a_run_without_the_option_keeps_the_rows_that_are_missing(
         ("orders", 0, 2),
         ("payments", 0, 2),
     ]
+
+
+def test_the_same_table_may_be_given_by_another_path(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_killed(wanted_export(logs), monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    run_recorded(replace(wanted_export(logs), runs_table=RUNS))
+    assert sorted(row["newRows"] for row in rows(tmp_path / RUNS)) == [0, 0, 40, 60]
 
 
 def test_the_incomplete_file_of_a_killed_run_goes(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ def test_a_dry_run_leaves_a_commit_that_was_broken_off_as_it_is(tmp_path: Path) 
 
 def test_the_command_line_for_spark_submit_asks_for_the_same(tmp_path: Path) -> None:
     options = ["--topic", "*txn", "--partition", "0", "--no-control", "--value-decoder", "string"]
+    options += ["--runs-table", str(tmp_path / "runs"), "--openlineage-kafka", "broker-1:9092"]
     asked = [*options, "--from-time", "2026-01-01", "--tz", "+01:00", "--partition-by", "none"]
     ran = kseg("spark-export", "--dry-run", "--master", "spark://head:7077", "logs/4.3.1", "--to", tmp_path, *asked)
     assert (ran.status, ran.stderr) == (0, b"")

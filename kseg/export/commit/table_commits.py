@@ -159,7 +159,9 @@ class LoggedTable:
 
     def version(self) -> str | None:
         """Return the version or snapshot of the commit."""
-        return self._log.version(self._manifest.number)
+        with suppress(KsegError):  # the commit is valid without it
+            return self._log.version(self._manifest.number)
+        return None
 
     def contents(self, names: Collection[str]) -> TableContents | None:
         """Return the contents as the format's library reads the table."""

@@ -5,7 +5,7 @@ Source: OpenLineage's specification, "Naming Conventions".
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -48,10 +48,8 @@ def names_of_sources(partitions: Iterable[PartitionReport], kafka: str | None) -
             found[DatasetName(f"kafka://{kafka}", each.topic)] = None
             continue
         for copy in each.copies:
-            namespace, name = name_of_place(copy)
-            found[
-                DatasetName(namespace, f"{name.rpartition('/')[0]}/{each.topic}".lstrip("/" * ("://" in namespace)))
-            ] = None
+            place = name_of_place(copy)
+            found[place._replace(name=str(PurePosixPath(place.name).parent / each.topic))] = None
     return list(found)
 
 

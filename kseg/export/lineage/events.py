@@ -108,15 +108,12 @@ def _run_facets(error: str | None) -> Members:
 
 def _facets(**facets: Members) -> Members:
     """Return facets with their producer and the URLs of their definitions."""
-    own = {name: (*_FACETS[name], members) for name, members in facets.items()}
-    return {
-        name: {
-            "_producer": _producer(),
-            "_schemaURL": f"{_SPEC}/facets/{number}/{kind}.json#/$defs/{kind}",
-            **members,
-        }
-        for name, (kind, number, members) in own.items()
-    }
+    found = {}
+    for name, members in facets.items():
+        kind, number = _FACETS[name]
+        url = f"{_SPEC}/facets/{number}/{kind}.json#/$defs/{kind}"
+        found[name] = {"_producer": _producer(), "_schemaURL": url, **members}
+    return found
 
 
 def _producer() -> str:

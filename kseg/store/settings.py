@@ -32,7 +32,8 @@ class StoreSettings:
 
     options: by object_store's names. client: options of its HTTP client. credentials: returns temporary keys, and is
     called again when they expire; None if the options have keys, or the library finds them. retries: how often a
-    request is repeated. authorities: the file of certificate authorities that the client trusts.
+    request is repeated. authorities: the file of certificate authorities that the client trusts. locks: the service
+    that other writers of Delta tables lock commits with.
     """
 
     options: Mapping[str, str]
@@ -40,6 +41,7 @@ class StoreSettings:
     credentials: Callable[[], Credentials] | None = None
     retries: int = _MOST_RETRIES
     authorities: str | None = None
+    locks: str | None = None
 
     def with_keys(self) -> dict[str, str]:
         """Return the options with the current keys."""
@@ -51,7 +53,12 @@ class StoreSettings:
         return {**self.options, **found}
 
     def of_delta(self) -> dict[str, str]:
-        """Return deltalake's storage options."""
+        """Return deltalake's storage options. Raises UsageError if other writers rely on locks: deltalake has none."""
+        if self.locks is not None:
+            raise UsageError(
+                f"AWS_S3_LOCKING_PROVIDER is {quote(self.locks)}, and deltalake has no such locks; unset it if no other"
+                " program writes the table"
+            )
         return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name == "allow_http"}}
 
 
@@ -165,7 +172,8 @@ def _s3(bucket: str) -> StoreSettings:
     retries = _first_variable("AWS_MAX_ATTEMPTS") or ""
     count = min(max(int(retries[:9]) - 1, 0), _MOST_THAT_HELP) if retries.isdecimal() else _MOST_RETRIES
     client = _client(options.get("aws_endpoint"), authorities)
-    return StoreSettings(options, client, credentials, count, authorities)
+    locks = _first_variable("AWS_S3_LOCKING_PROVIDER")
+    return StoreSettings(options, client, credentials, count, authorities, locks)
 
 
 def _has_profile() -> bool:

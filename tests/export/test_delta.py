@@ -1,11 +1,15 @@
 """Exports as Delta tables, read by deltalake."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from tests import golden
+from tests import golden, run
 from tests.export import exports
+from tests.export.object_store import CREDENTIALS
 from tests.export.typed_logs import TypedLogs
 from tests.log_files import NewBatch, NewRecord, write_segment
 
@@ -24,6 +28,39 @@ def version(out: Path) -> int:
     from deltalake import DeltaTable
 
     return int(DeltaTable(str(out)).version())
+
+
+def test_locks_in_dynamodb_which_deltalake_lacks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports.write_log(tmp_path / "orders-0", 0, 10)
+    for name, value in {**CREDENTIALS, "AWS_REGION": "us-east-1", "AWS_S3_LOCKING_PROVIDER": "dynamodb"}.items():
+        monkeypatch.setenv(name, value)
+    ran = run.kseg(["export", "orders-0", "s3://lake/orders", "--format", "delta"], tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert b"AWS_S3_LOCKING_PROVIDER is 'dynamodb', and deltalake has no such locks; unset it" in ran.stderr
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_commit_while_the_log_is_read_disturbs_no_run(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """deltalake's history has commits that are newer than the opened version, and numbers them wrong."""
+    from deltalake import DeltaTable
+
+    paths = [tmp_path / f"orders-{number}" for number in range(3)]
+    for path in paths:
+        exports.write_log(path, 0, 10)
+    export(paths[:1], tmp_path / "out")
+    history, calls = DeltaTable.history, itertools.count()
+
+    def met(table: DeltaTable, limit: int | None = None) -> list[dict[str, Any]]:
+        if next(calls) == place:
+            export(paths[1:2], tmp_path / "out")
+        return history(table, limit)
+
+    monkeypatch.setattr(DeltaTable, "history", met)
+    export(paths[2:], tmp_path / "out")
+    assert next(calls) > place
+    assert offsets(tmp_path / "out") == sorted([*range(10)] * 3)
 
 
 def test_delta_table_has_the_exports_rows(tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ class SteppedPlace:
 class SteppedLog:
     """The table log with waiting reads and commits: a kseg.export.commit.table_log.TableLog."""
 
+    needs_conditions = True
+
     def __init__(self, log: TableLog, exporter: Exporter) -> None:
         self._log, self._exporter = log, exporter
 

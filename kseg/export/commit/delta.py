@@ -54,6 +54,7 @@ DAYS_AFTER = 7
 
 Delta's log forgets commits after 30 days.
 """
+_MOST_REOPENED = 100
 _LOOKED_BACK = (1, 32, 1024, None)
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
@@ -68,6 +69,8 @@ def open_commits(place: Destination, files: FileOptions, _: TableName, processes
 
 class DeltaLog:
     """The transaction log of a Delta table."""
+
+    needs_conditions = True
 
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
@@ -126,9 +129,8 @@ class DeltaLog:
 
     def progress(self) -> Manifest:
         """Return the progress from kseg's last commit, searching from the newest commit on."""
-        table = self._open()
-        number = 0 if table is None else self._number_in(table)
-        for entry in self._entries(table, number):
+        _, number, entries = self._open_with_entries(None)
+        for entry in entries:
             if APPLICATION in entry:
                 return parse_progress(_own_metadata(entry, self.location).get("progress"), number, self.location)
             if entry.get("operation") == "RESTORE":
@@ -138,6 +140,22 @@ class DeltaLog:
                 )
         why = "the Delta log no longer has the export's last commit, so the table's contents are unknown"
         raise KsegError(f"{why}; export with --overwrite, or choose another destination", self.location)
+
+    def _open_with_entries(self, number: int | None) -> tuple[Any, int, list[dict[str, Any]]]:
+        """Return the table, the number of a commit, and the newest commits down to it.
+
+        number: None for kseg's last commit. deltalake reads commits that are newer than the opened version too, and
+        takes their versions from it, so the table is opened until no other writer commits meanwhile. Raises KsegError
+        if they never pause.
+        """
+        for _ in range(_MOST_REOPENED):
+            table = self._open()
+            found = number if number is not None else 0 if table is None else self._number_in(table)
+            entries = self._entries(table, found)
+            again = self._open()
+            if (table and table.version()) == (again and again.version()):
+                return table, found, entries
+        raise KsegError("other writers keep committing; run the command again", self.location)
 
     def _entries(self, table: Any, number: int) -> list[dict[str, Any]]:
         """Return the newest commits down to kseg's of that number; if it is missing, only those of others."""
@@ -157,8 +175,7 @@ class DeltaLog:
 
     def is_buried(self) -> bool:
         """Return True if kseg's last commit is old, or many commits of others follow it."""
-        table = self._open()
-        entries = [] if table is None else self._entries(table, self._number_in(table))
+        _, _, entries = self._open_with_entries(None)
         if len(entries) < 2:
             return False
         age = datetime.now(UTC) - (_EPOCH + timedelta(milliseconds=entries[-1].get("timestamp", 0)))
@@ -176,8 +193,7 @@ class DeltaLog:
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """Return the contents of the commit's version according to the log; for new files, also to their footers."""
         with check_reopening(self.location):
-            table = self._open()
-            entries = [] if table is None else self._entries(table, manifest.number)
+            table, _, entries = self._open_with_entries(manifest.number)
             if not entries or APPLICATION not in entries[-1]:
                 return None
             with self._errors("read"):

@@ -83,6 +83,8 @@ def open_commits(place: Destination, files: FileOptions, table: TableName, proce
 class IcebergLog:
     """The metadata of an Iceberg table at an export destination."""
 
+    needs_conditions = False  # the catalog decides
+
     def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
         self._place, self._files, self._table = place, files, table
         is_local = "://" not in place.url

@@ -32,6 +32,7 @@ from kseg.export.commit.runs import (
     marker_name,
     new_run,
     read_markers,
+    refuse_concurrent,
     unmarked_on_error,
 )
 from kseg.export.destination import UNFINISHED, Destination
@@ -237,10 +238,7 @@ def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportR
     if latest_number(place) != run.base:
         place.delete(marker_name(run.id))
         return None
-    if not place.claims_safely:
-        for marker in read_markers(place, processes):
-            if marker.run_id != run.id and marker.is_left_alone(run.base):
-                raise KsegError(f"the destination accepts only one export at a time, and {marker}", place.url)
+    refuse_concurrent(run, place, processes)
     return run
 
 

@@ -122,6 +122,15 @@ def _read_marker(name: str, place: Destination, processes: Processes) -> Marker 
     return Marker(run_id, found["base"], process["host"], process["pid"], processes.is_over(process))
 
 
+def refuse_concurrent(run: ExportRun, place: Destination, processes: Processes) -> None:
+    """Raise KsegError if the store can't decide between concurrent claims, and another run may be running."""
+    if place.claims_safely:
+        return
+    for marker in read_markers(place, processes):
+        if marker.run_id != run.id and marker.is_left_alone(run.base):
+            raise KsegError(f"the destination accepts only one export at a time, and {marker}", place.url)
+
+
 @contextmanager
 def unmarked_on_error(run: ExportRun, place: Destination) -> Iterator[None]:
     """Remove a run marker if the context fails."""

@@ -10,7 +10,17 @@ from kseg.export.commit.check import TableContents, TableDiffersError, count_row
 from kseg.export.commit.manifest import FOLDER, Key, Manifest, latest_number
 from kseg.export.commit.merge import Joined, condense
 from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
-from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
+from kseg.export.commit.runs import (
+    JOBS,
+    ExportRun,
+    Marker,
+    OvertakenError,
+    mark,
+    marker_name,
+    new_run,
+    read_markers,
+    refuse_concurrent,
+)
 from kseg.export.commit.sources import by_partition
 from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.coverage import Coverage
@@ -74,6 +84,8 @@ class TableCommits:
         while not mark(run, self.place, self._processes):
             run = new_run(plan.previous.number)
         try:
+            if self._log.needs_conditions:
+                refuse_concurrent(run, self.place, self._processes)
             yield run
         except BaseException:
             with Uninterrupted(), suppress(KsegError, OSError):

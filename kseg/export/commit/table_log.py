@@ -56,6 +56,9 @@ class TableChange:
 class TableLog(Protocol):
     """A table log. All methods raise KsegError if it can't be read or written."""
 
+    needs_conditions: bool
+    """Whether only conditional writes of the destination keep two commits of the same number apart."""
+
     @property
     def location(self) -> str:
         """The location that readers open: the path or URL of the table, or of its newest metadata."""

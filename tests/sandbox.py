@@ -16,6 +16,7 @@ from kseg.reading.log_file import LogFile
 from tests import golden
 from tests.decode.schemas_topic import new_client, schema_records, write_topic
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.run import kseg
 
 JQ = """import json, re, sys
 path = re.fullmatch(r"\\.(\\w+)", sys.argv[-1])
@@ -72,6 +73,7 @@ def make_sandbox(root: Path) -> Path:
     (root / "kafka-logs/meta.properties").write_text("version=0\nbroker.id=1\n")
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     (root / "disk.img").write_bytes(bytes(1 << 20) + (orders / f"{LOG}.log").read_bytes())
+    kseg(["carve", "disk.img", "--to", "recovered"], root)
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")
     (root / "key.txt").write_text("for examples")

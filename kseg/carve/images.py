@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from kseg.errors import OpenError, UsageError
+from kseg.formats.disk_images import EXAMINED, obstacle_of
 from kseg.reading.blocks import BlockReader, UnreadableRange
 
 _APART = 1 << 20
@@ -94,6 +95,19 @@ class Images:
 
     def _image_at(self, position: int) -> Image:
         return next(image for image in reversed(self.images) if image.base <= max(position, 0))
+
+
+def check_obstacles(images: Images) -> Iterator[str]:
+    """Yield warnings about disks some of whose files can't be carved.
+
+    Raises UsageError for an image none of whose files can.
+    """
+    for image in images:
+        obstacle = obstacle_of(images.read(image.base, image.base + EXAMINED))
+        if obstacle is not None and obstacle.is_complete:
+            raise UsageError(f"{obstacle.text}, or carve it unchanged by --force", image.path)
+        if obstacle is not None:
+            yield f"{image.path}: {obstacle.text}"
 
 
 # --- the devices of images -------------------------------------------------------------------------------------------

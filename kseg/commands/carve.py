@@ -6,8 +6,9 @@ from typing import NamedTuple
 import click
 
 from kseg.carve.carving import CarveSettings, Carving, carve_images
+from kseg.carve.check import check_evidence
 from kseg.carve.evidence import Circumstances, WrittenSegment, total_of, write_evidence
-from kseg.carve.images import Images, check_other_device
+from kseg.carve.images import Images, check_obstacles, check_other_device
 from kseg.carve.segments import segments_of, write_segment
 from kseg.cluster.cluster import Cluster
 from kseg.commands.inputs import new_directory_of
@@ -16,7 +17,7 @@ from kseg.errors import OpenError
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
-from kseg.text.carve import partition_line, partition_object, total_lines
+from kseg.text.carve import checked_line, partition_line, partition_object, total_lines
 from kseg.times import iso_time, now_ms
 
 
@@ -33,6 +34,7 @@ class CarveOptions(NamedTuple):
     names: tuple[tuple[str, str], ...]
     no_hash: bool
     force: bool
+    check: Path | None
     dry_run: bool
     output: str
     talk: Talk
@@ -51,6 +53,7 @@ def carve(options: CarveOptions) -> None:
       kseg carve disk.img --to carved
       kseg carve disk.img --like broker2/ --to carved
       kseg carve disk.img --name carved-0001=orders-0 --to carved
+      kseg carve --check recovered/carve.jsonl
       kseg carve disk.img --from 1MiB --size 500GB --to carved
 
     First stop everything that writes to the disk, and don't run fstrim. Look for cheaper ways: while the broker runs,
@@ -68,14 +71,23 @@ def carve(options: CarveOptions) -> None:
     name that you found out. Directories of one name become one; if their offsets overlap, the smaller one gets a
     suffix, such as orders-0.2.
 
-    DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. The exit
-    status is 1 if pieces have no place or bytes can't be read, and 2 if there are no batches.
+    DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
+    compares all three again, with the images at IMAGES if they have moved. The exit status is 1 if pieces have no place
+    or bytes can't be read, and 2 if there are no batches.
     """
     talk = options.talk
+    if options.check is not None:
+        _check(options.check, options)
+        return
+    if not options.paths:
+        raise click.UsageError("missing argument 'IMAGE...'")
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=options.like)
     with Images(options.paths, options.start, options.size) as images:
-        if options.directory is not None and not options.force:
-            check_other_device(images, options.directory)
+        if not options.force:
+            for text in check_obstacles(images):
+                talk.warn(text)
+            if options.directory is not None:
+                check_other_device(images, options.directory)
         with target as unfinished, talk.bar() as bar:
             on_read = bar.counting("carve", sum(image.size for image in images))
             carving = carve_images(images, _settings(options, on_read), on_read)
@@ -86,6 +98,24 @@ def carve(options: CarveOptions) -> None:
             _write(carving, unfinished, form_named(options.output), talk)
         flush_stdout()
         talk.end_with(not carving.is_complete)
+
+
+def _check(path: Path, options: CarveOptions) -> None:
+    """Check the evidence of an earlier run."""
+    checked = check_evidence(path, options.paths)
+    form = form_named(options.output)
+    for each in checked.disagreements:
+        if form.has_objects:
+            form.write_object({"type": "disagreement", "file": each.file, "problem": each.problem})
+        else:
+            write_line(f"{each.file}: {each.problem}")
+    if not options.talk.is_quiet:
+        if form.has_objects:
+            form.write_object({"type": "checked", "fileCount": checked.files, "batches": checked.batches})
+        else:
+            write_line(checked_line(checked))
+    flush_stdout()
+    options.talk.end_with(bool(checked.disagreements))
 
 
 def _settings(options: CarveOptions, expected: Count) -> CarveSettings:

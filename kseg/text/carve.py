@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from kseg.carve.carving import Carving, UnplacedKind
 from kseg.carve.chains import CarvedPartition
+from kseg.carve.check import CheckedEvidence
 from kseg.carve.evidence import WrittenSegment, total_of
 from kseg.errors import plural
 
@@ -62,3 +63,9 @@ def total_lines(carving: Carving) -> Iterator[str]:
         size = sum(found.end - found.start for found in image.unreadable)
         if size:
             yield f"  {image.path}: {plural(size, 'byte')} can't be read"
+
+
+def checked_line(checked: CheckedEvidence) -> str:
+    """Return the result of a check of the evidence."""
+    compared = f"{plural(checked.files, 'log')} and {plural(checked.batches, 'batch', 'batches')} compared"
+    return f"{compared}: {plural(len(checked.disagreements), 'file differs', 'files differ')}"

@@ -106,8 +106,7 @@ def test_the_destination_may_be_an_option_and_the_source_the_current_directory(t
 def test_quiet_prints_errors_only_and_the_report_lies_in_the_destination(tmp_path: Path) -> None:
     ran = kseg("export", "damaged/210-wiped-batch", tmp_path / "out", "-q")
     assert (ran.status, ran.stdout) == (1, b"")
-    told = f"damage in 1 partition costs 1 offset; see {tmp_path}/out/_kseg/damages.csv
-"
+    told = f"damage in 1 partition costs 1 offset; see {tmp_path}/out/_kseg/damages.csv\n"
     assert ran.stderr.decode() == f"kseg: 210-wiped-batch: {told}"
     assert not json.loads((tmp_path / "out" / "_kseg" / "report.json").read_bytes())["isWhole"]
     ran = kseg("export", "damaged/210-wiped-batch", "logs/nowhere", tmp_path / "two", "-q")

@@ -147,7 +147,7 @@ test-hours: $(DEVELOPMENT) ## Export a busy broker's disks HOURS=200 times, ever
 
 KILLS := 200
 test-restore: $(DEVELOPMENT) ## Restore while runs, brokers and connections end KILLS=200 times; SEED=…; needs Java and Maven
-	EXAMPLES=1500 $(PYTEST) $(PATIENT) tests/restore
+	EXAMPLES=1500 $(PYTEST) $(PATIENT) --hypothesis-profile=search tests/restore
 	KILLS=$(KILLS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_restore.py tests/live/test_restore_kills.py
 
 UNWRAP :=# other options of tests/export/unwrap_runs.py

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kseg.client.brokers import Brokers
@@ -122,7 +122,7 @@ FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTIO
 """The broker refuses the first batch, and would take the second one."""
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=EXAMPLES)
 @given(SCHEDULES)
 @example(FIRST_IS_REFUSED)
 def test_each_record_arrives_once(sources: Sources, schedule: Schedule) -> None:

@@ -123,7 +123,7 @@ def _accounts(plan: ExportPlan, now: Iterable[PartitionReport]) -> Accounts:
 def _record(
     plan: ExportPlan, accounts: Accounts, read: Iterable[Result], joined: Joined, reading: Reading
 ) -> RunRecord | None:
-    """Return the numbers of the run by topic, if somebody wants them."""
+    """Return the numbers of the run by topic, if they are wanted."""
     export = reading.export
     if export.start is None:
         return None

@@ -92,6 +92,9 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
 	$(watched) -m pytest -n auto --dist worksteal tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
+test-carve: $(DEVELOPMENT) ## Carve large made images of 10 to 200 partitions, and print what came back
+	$(VENV_PYTHON) -m tests.carve.table
+
 INSTALLS :=# other options of tools/try_installs.py
 test-install: $(DIST) ## Build twice, then install into empty environments of each Python here, and test there; needs the network
 	$(VENV_PYTHON) tools/try_installs.py $(INSTALLS)

@@ -40,6 +40,7 @@ def test_source_distribution_holds_the_kernels_sources_man_pages_and_schemas_and
     parts.discard(MADE_AT_BUILD)
     others = {
         "kseg/kernel/fast.pyx",
+        "kseg/kernel/carve.h",
         "kseg/kernel/crc.h",
         "kseg/kernel/escape.h",
         "kseg/kernel/keyed.h",

@@ -1,0 +1,71 @@
+"""Large made images, carved: `python -m tests.carve.table` prints what came back, and fails if anything is wrong."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.carve.made_images import MadeImage, lockstep_logs, scatter
+from tests.carve.test_names import write_copy
+from tests.commands.test_carve import carved_logs, evidence
+from tests.run import kseg
+
+CASES = (
+    (10, 4_000_000, 16, 0.0),
+    (50, 1_000_000, 2, 0.0),
+    (50, 1_000_000, 4, 0.2),
+    (200, 500_000, 8, 0.0),
+)
+"""Partitions, bytes of each, blocks of a piece on average, and the share of lost pieces."""
+
+
+def judge(image: MadeImage, directory: Path) -> tuple[int, int, int]:
+    """Return the batches that came back, the logs that are in no original, and those with a wrong name."""
+    back, wrong_logs, wrong_names = set(), 0, 0
+    for name, content in carved_logs(directory).items():
+        log = next((log for log in image.logs if content in log.content), None)
+        if log is None:
+            wrong_logs += 1
+            continue
+        folder = name.split("/")[0]
+        wrong_names += not folder.startswith("carved-") and folder.split(".")[0] != f"{log.name}-0"
+        start = log.content.index(content)
+        end = start + len(content)
+        back |= {(log.name, at) for _, at, size in log.batches if start <= at and at + size <= end}
+    return len(back), wrong_logs, wrong_names
+
+
+def rows() -> Iterator[tuple[object, ...]]:
+    """Carve each image; yield its row of the table."""
+    for seed, (count, size, mean_blocks, lost) in enumerate(CASES):
+        logs = list(lockstep_logs(count, size, seed))
+        image = scatter(logs, seed=seed, mean_blocks=mean_blocks, lost=lost)
+        with TemporaryDirectory() as folder:
+            directory = Path(folder)
+            (directory / "disk.img").write_bytes(image.content)
+            for log in logs[::3]:
+                write_copy(directory / "copies", log, 0, len(log.batches) // 4)
+            began = time.monotonic()
+            kseg(["carve", "disk.img", "--like", "copies", "--to", "carved"], directory)
+            seconds = time.monotonic() - began
+            back, wrong_logs, wrong_names = judge(image, directory)
+            unplaced = sum(line["type"] == "unplaced" for line in evidence(directory))
+        intact = image.intact_batches()
+        yield count, len(image.pieces), lost, intact, f"{back / intact:.2%}", wrong_logs, wrong_names, unplaced, seconds
+
+
+def main() -> int:
+    """Print the table."""
+    titles = ("partitions", "pieces", "lost", "intact", "back", "wrong logs", "wrong names", "unplaced", "seconds")
+    sys.stdout.write("  ".join(titles) + "\n")
+    is_wrong = False
+    for row in rows():
+        shown = [f"{each:.1f}" if isinstance(each, float) else str(each) for each in row]
+        sys.stdout.write("  ".join(f"{text:>{len(title)}}" for title, text in zip(titles, shown, strict=True)) + "\n")
+        is_wrong |= bool(row[5] or row[6])
+    return int(is_wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

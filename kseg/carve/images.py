@@ -1,4 +1,4 @@
-"""Images to carve: disks and files opened read-only, as one space of positions, and the devices that they are on."""
+"""Images to carve: disks and files opened read-only, as one space of positions, and obstacles to carving them."""
 
 import os
 import stat
@@ -10,6 +10,7 @@ from types import TracebackType
 from kseg.errors import OpenError, UsageError
 from kseg.formats.disk_images import EXAMINED, obstacle_of
 from kseg.reading.blocks import BlockReader, UnreadableRange
+from kseg.system.devices import devices_below
 
 _APART = 1 << 20
 """Images begin at multiples of this in their common space, with at least as many bytes between them."""
@@ -110,16 +111,13 @@ def check_obstacles(images: Images) -> Iterator[str]:
             yield f"{image.path}: {obstacle.text}"
 
 
-# --- the devices of images -------------------------------------------------------------------------------------------
-
-
 def check_other_device(images: Images, directory: Path) -> None:
     """Raise UsageError if a new directory would be on a device that is carved: writing there destroys what is left.
 
     Knows partitions of a disk, LVM, RAID and encrypted devices by Linux's /sys, and loop devices by their files.
     """
     parent = next(each for each in directory.absolute().parents if each.exists())
-    used = set(_devices_below(parent))
+    used = set(devices_below(parent))
     for image in images:
         status = os.fstat(image.descriptor)
         own = status.st_rdev if stat.S_ISBLK(status.st_mode) else (status.st_dev, status.st_ino)
@@ -127,50 +125,3 @@ def check_other_device(images: Images, directory: Path) -> None:
             raise UsageError(
                 f"is on {image.path}, which is carved; specify a directory on another disk, or --force", directory
             )
-
-
-def _devices_below(path: Path) -> Iterator[int | tuple[int, int]]:
-    """Yield the block devices that hold a path, and device and inode of the files behind loop devices."""
-    waiting = [os.stat(path).st_dev, *_mounted_devices(path)]  # noqa: PTH116
-    known: set[int] = set()
-    while waiting:
-        device = waiting.pop()
-        if device in known:
-            continue
-        known.add(device)
-        yield device
-        folder = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-        if not folder.exists():
-            continue
-        real = folder.resolve()
-        above = [real.parent] if (real / "partition").exists() else []
-        slaves = [each.resolve() for each in sorted((real / "slaves").glob("*"))]
-        waiting += [_device_in(each) for each in (*above, *slaves)]
-        backing = real / "loop" / "backing_file"
-        if backing.exists():
-            file = Path(backing.read_text(encoding="utf-8").rstrip("\n"))
-            if file.exists():
-                status = file.stat()
-                yield status.st_dev, status.st_ino
-
-
-def _device_in(folder: Path) -> int:
-    major, _, minor = (folder / "dev").read_text(encoding="ascii").strip().partition(":")
-    return os.makedev(int(major), int(minor))
-
-
-def _mounted_devices(path: Path) -> Iterator[int]:
-    """Yield the device in the table of mounts: files on btrfs have another number than their device."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return
-    points = {}
-    for line in lines:
-        mount, _, rest = line.partition(" - ")
-        point = mount.split()[4].encode("ascii", "surrogateescape").decode("unicode_escape", "surrogateescape")
-        points[point] = rest.split()[1]
-    real = path.resolve()
-    source = next((points[str(each)] for each in (real, *real.parents) if str(each) in points), "")
-    if source.startswith("/dev/") and Path(source).exists():
-        yield Path(source).stat().st_rdev

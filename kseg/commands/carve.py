@@ -57,8 +57,8 @@ def carve(options: CarveOptions) -> None:
       kseg carve disk.img --from 1MiB --size 500GB --to carved
 
     First stop everything that writes to the disk, and don't run fstrim. Look for cheaper ways: while the broker runs,
-    /proc/PID/fd has its deleted segments; directories that end in -delete stay for a minute; other brokers and remote
-    tiers may have the data. See docs/how-to/deleted-topic.md.
+    /proc has its deleted segments, in PID/fd; directories that end in -delete stay for a minute; other brokers and
+    remote tiers may have the data. See docs/how-to/deleted-topic.md.
 
     IMAGES are block devices, or raw copies of them. `carve` reads them once and needs no file system. It finds batches
     of format 2, also compressed ones; it can't find them on encrypted disks or in file systems that compress files.

@@ -117,6 +117,8 @@ def restore(options: RestoreOptions) -> None:
     docs/how-to/restore.md.
     """
     talk, request = options.talk, options.request
+    if options.mapping is not None and options.mapping.is_dir():
+        raise UsageError(f"--mapping {options.mapping}: it is a directory; specify a file")
     client = NO_SETTINGS if options.command_config is None else read_client_settings(options.command_config)
     talk.note(*client.notes)
     if not (options.yes or options.dry_run or options.forget or sys.stdin.isatty()):

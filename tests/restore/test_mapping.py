@@ -93,3 +93,8 @@ def test_offsets_outside_of_records_become_the_next_record_or_the_end(tmp_path: 
         found = offset_map.translate(commit._replace(offset=offset))
         assert found == commit._replace(topic="u", offset=expected), offset
     assert offset_map.translate(commit._replace(partition=1)) is None
+
+
+def test_a_directory_is_no_map(cluster: Path) -> None:
+    ran = run.kseg(["restore", "disk", "--bootstrap", "127.0.0.1:1", "--dry-run", "--mapping", "."], cluster)
+    assert (ran.status, ran.stderr) == (2, b"kseg: --mapping .: it is a directory; specify a file\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.restore.fake_broker import FakeLog
 from tests.restore.strict_broker import StrictBroker
 from tests.restore.test_sender import write_partition
 
@@ -59,3 +60,19 @@ def test_acls_quotas_and_users_are_left_to_their_commands(broker: StrictBroker, 
         f"ACLs, quotas and users aren't restored; this prints the commands for them: {command}\n" in ran.stdout.decode()
     )
     assert run.kseg(command.split()[1:], tmp_path).stdout.count(b"kafka-acls.sh") > 0
+
+
+def test_a_topic_with_another_number_of_partitions_is_refused(broker: StrictBroker, tmp_path: Path) -> None:
+    broker.logs["t"] = [FakeLog(), FakeLog()]
+    ran = restore(broker, tmp_path)
+    problem = b"topic t of the target has 2 partitions, the source's has 1, and keys would move; delete it, or use"
+    assert (ran.status, problem in ran.stderr) == (2, True)
+    assert [log.end for log in broker.logs["t"]] == [0, 0]
+
+
+def test_a_topic_with_other_records_is_refused(broker: StrictBroker, tmp_path: Path) -> None:
+    broker.logs["t"] = [FakeLog(end=5)]
+    ran = restore(broker, tmp_path)
+    problem = b"topic t of the target isn't empty, and no restore kseg-restore-j has begun there; delete the topic, or"
+    assert (ran.status, problem in ran.stderr) == (2, True)
+    assert broker.logs["t"][0].batches == []

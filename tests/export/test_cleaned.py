@@ -13,6 +13,7 @@ from kseg.export.report import Report
 from kseg.export.settings import MIB, Isolation
 from tests.export import exports
 from tests.export.changing_log import ChangingLog, Row
+from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.loops import for_each, some
 
 
@@ -113,6 +114,18 @@ def test_records_stay_exported_when_their_log_is_damaged_later(segment: int, log
     part = exports.of_partition(report, "orders")
     assert (part.lost, part.damages, report.is_whole, report.status) == (0, [], True, 0)
     export(tmp_path, before)
+
+
+def test_records_below_an_open_transaction_stay_exported_when_they_are_damaged_later(
+    log: ChangingLog, tmp_path: Path
+) -> None:
+    path, begun = log.path / f"{log.bases()[-1]:020}.log", max(offset for _, offset, _ in log.rows()) + 1
+    before = log.rows()
+    transaction = NewBatch([NewRecord(b"k", b"open")], begun, 7, 0, is_transactional=True)
+    path.write_bytes(path.read_bytes() + batch_bytes(transaction))
+    export(tmp_path, before, isolation=Isolation.READ_COMMITTED)
+    damage(log, -1, 2)
+    export(tmp_path, before, isolation=Isolation.READ_COMMITTED)
 
 
 def test_only_records_that_were_damaged_before_any_run_are_lost(log: ChangingLog, tmp_path: Path) -> None:

@@ -596,7 +596,9 @@ def _has_read(header: BatchHeader, tally: Tally) -> bool:
     first, end = tally.epochs[0][1], tally.next_offset or 0
     if header.last_offset < first:
         return True  # the order began after it
-    if header.first_offset >= end or tally.lost_offsets.meets(OffsetRange(header.first_offset, header.last_offset + 1)):
+    if header.first_offset >= end:
+        return tally.open_from is not None  # the order ended before it, at an open transaction
+    if tally.lost_offsets.meets(OffsetRange(header.first_offset, header.last_offset + 1)):
         return False
     epochs = {_epoch_of(max(header.first_offset, first), tally), _epoch_of(min(header.last_offset, end - 1), tally)}
     return epochs == {header.partition_leader_epoch}

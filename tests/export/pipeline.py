@@ -113,9 +113,7 @@ class Pipeline:
         if night == DAMAGED:
             self._damage_new_records()
         if night == DECAYED:
-            for name in ("clicks", "orders", "payments", "trips", "profiles", "transfers"):
-                log = self.topics[name].logs[0]
-                log.flip_bit(0, log.places)
+            self._damage_exported_records()
 
     def _existing(self, night: int) -> Iterator[Topic]:
         return (topic for topic in self.topics.values() if night >= topic.first)
@@ -133,6 +131,14 @@ class Pipeline:
         os.truncate(cut, cut.stat().st_size * 2 // 3)
         zeroed = whole.places[1] / cut.name
         zeroed.write_bytes(zeroed.read_bytes() + bytes(4096))
+
+    def _damage_exported_records(self) -> None:
+        """Damage a batch that is in the table, on both brokers."""
+        for name in ("clicks", "orders", "payments", "trips", "profiles", "transfers"):
+            log, rows = self.topics[name].logs[0], self.wanted[name]
+            keys = [(log.topic_id, log.number, batch.base_offset) for batch in log.active]
+            for place in [place for place, key in enumerate(keys) if key in rows][:1]:
+                log.flip_bit(place, log.places)
 
     # --- nights ---
 

@@ -79,7 +79,7 @@ class Log:
         offsets = self.open.pop(producer)
         self.aborted.update(() if is_commit else offsets)
         last = self.active[-1]._replace(producer_id=producer, producer_epoch=0)
-        self._add(marker(COMMIT if is_commit else ABORT, last))
+        self._add(marker(COMMIT if is_commit else ABORT, last)._replace(partition_leader_epoch=self.epoch))
 
     def _add(self, batch: NewBatch) -> None:
         self.active.append(batch)

@@ -154,7 +154,7 @@ test-restore: $(DEVELOPMENT) ## Restore while runs, brokers and connections end 
 	KILLS=$(KILLS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_restore.py tests/live/test_restore_kills.py
 
 UNWRAP :=# other options of tests/export/unwrap_runs.py
-test-unwrap: $(DEVELOPMENT) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database
+test-unwrap: $(DEVELOPMENT) $(OLDER_SPARK) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database; needs Maven
 	$(VENV_PYTHON) -m tests.export.unwrap_runs $(UNWRAP)
 
 PIPELINE :=# other options of tests/export/pipeline.py

@@ -1,7 +1,4 @@
-"""Tables of hostile records, made in every way. The program makes them with Spark, and reads all in one session.
-
-Spark's connectors of Delta and Iceberg lag behind Spark: the program runs with an older Spark that they support.
-"""
+"""Tables of hostile records, made in every way. The program makes them with Spark, and reads all in one session."""
 
 import json
 import shutil
@@ -23,24 +20,11 @@ from tests.export import exports
 from tests.export.test_hostile_records import SCHEMA, avro_bytes, avro_long, avro_map
 from tests.export.test_hostile_values import TIMES
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.spark.connectors import SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CONNECTORS = (
-    "io.delta:delta-spark_4.1_2.13:4.4.0",
-    "io.delta:delta-storage:4.4.0",
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-)
-SETTINGS = {
-    "spark.driver.memory": "1g",
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
-"""Settings of Spark; the last three speed up wide tables with few rows."""
 LONGS = (-(1 << 63), (1 << 63) - 1)
 FIRST, LAST = exports.YEARS_1_TO_9999[0] * 1000, exports.YEARS_1_TO_9999[-1] * 1000 + 999
 """Bounds of a table's timestamps in microseconds."""

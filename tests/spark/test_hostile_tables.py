@@ -1,13 +1,9 @@
 """Tables of hostile records: all readers find every row and every value, whatever made the tables."""
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,16 +14,12 @@ import pytest
 
 from kseg.export.commit.order import execute_here
 from kseg.export.commit.protocol import NO_TABLE
-from tests import golden
 from tests.export.test_tables import catalog
-from tests.spark.hostile_tables import CONNECTORS, EXPORT, WAYS, Table, counting, make, rows_of, tables
-
-sys.path.insert(0, str(golden.ROOT.parent / "tools"))
-import peer_spark
+from tests.spark.connectors import run_with_connectors
+from tests.spark.hostile_tables import EXPORT, WAYS, Table, counting, make, rows_of, tables
 
 pytestmark = pytest.mark.spark
 
-SPARK = Path(sys.prefix) / "spark-4.1"
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestamp", "key", "value")
 OTHERS = ("timestampType", "headers", "valueDecoded")
 
@@ -36,12 +28,9 @@ OTHERS = ("timestampType", "headers", "valueDecoded")
 def made_tables(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """Return the tables of `export` and `spark-export`, which one session of Spark has read."""
     place = tmp_path_factory.mktemp("tables")
-    assert SPARK.is_dir(), f"{SPARK} is missing: make .venv/spark-4.1/installed"
     for way in WAYS:
         make(way, place / EXPORT / way.name, execute_here)
-    jars = ",".join(map(str, peer_spark.fetched_jars(CONNECTORS, tmp_path_factory.mktemp("jars"))))
-    command = [sys.executable, "-m", "tests.spark.hostile_tables", str(place), jars]
-    subprocess.run(command, cwd=golden.ROOT.parent, env={**os.environ, "PYTHONPATH": str(SPARK)}, check=True)
+    run_with_connectors("tests.spark.hostile_tables", [str(place)], tmp_path_factory.mktemp("jars"))
     return list(tables(place))
 
 

@@ -17,7 +17,7 @@ class StrictBroker(FakeBroker):
         self.refused = refused
         self.searches = 0
 
-    def _answer(self, key: int, body: Fields) -> Fields | None:
+    def _answer(self, key: int, body: Fields, node: int) -> Fields | None:
         topic = ErrorCode.TOPIC_AUTHORIZATION_FAILED if key in self.refused else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if key == apis.FIND_COORDINATOR.key and self.searches:
             self.searches -= 1
@@ -39,4 +39,4 @@ class StrictBroker(FakeBroker):
             return {"responses": [{"topic": each["topic"], "partitions": parts} for each in body["topics"]]}
         if key == apis.INIT_PRODUCER_ID.key and key in self.refused:
             return {"errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "producerId": -1, "producerEpoch": -1}
-        return super()._answer(key, body)
+        return super()._answer(key, body, node)

@@ -16,6 +16,7 @@ SITE := $(VENV)/site# a file: libraries that make the site are installed
 SPARK := $(VENV)/spark# a file: Spark and the libraries for its tests are installed
 OLDER_SPARK := $(VENV)/spark-4.1/installed# a file: a Spark for the connectors of Delta and Iceberg
 EMULATORS := $(VENV)/emulators# a file: the emulator of Azure's store is installed
+CATALOGS := $(VENV)/catalogs# a file: pyiceberg's libraries for catalogs are installed
 RELEASE := 4.3.1
 TESTS :=
 FUZZ :=# other options of tests/fuzz
@@ -178,8 +179,8 @@ test-spark: $(SPARK) $(OLDER_SPARK) ## Run the tests of Spark's data source, and
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
 
-test-stores: $(EMULATORS) ## Run commands over object stores on this machine, in all configurations; needs Node.js
-	$(PYTEST) -n auto --dist worksteal tests/stores -m 'stores$(if $(wildcard $(SPARK)),, and not spark)' $(TESTS)
+test-stores: $(EMULATORS) $(CATALOGS) $(OLDER_SPARK) ## Run commands over object stores and catalogs here; needs Node.js, Maven, PostgreSQL
+	$(PYTEST) -n auto --dist worksteal tests/stores tests/catalogs -m 'stores$(if $(wildcard $(SPARK)),, and not spark)' $(TESTS)
 
 REPEAT := 3
 bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
@@ -289,6 +290,11 @@ $(OLDER_SPARK): $(DEVELOPMENT)
 $(EMULATORS): $(DEVELOPMENT)
 	@echo "Installing Microsoft's emulator of Azure's store: some 200 MB"
 	@npm install --silent --no-fund --no-audit --no-save --prefix $(VENV)/azurite azurite@3.35.0
+	@touch $@
+
+$(CATALOGS): $(DEVELOPMENT)
+	@echo "Installing pyiceberg's libraries for catalogs"
+	@$(INSTALL) --group catalogs
 	@touch $@
 
 # An interpreter: its version and its place, which are the same in its environments.

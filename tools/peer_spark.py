@@ -88,13 +88,16 @@ def connector_jars(work: Path) -> list[Path]:
 
 
 def fetched_jars(artifacts: Iterable[str], work: Path) -> list[Path]:
-    """Return jars (GROUP:NAME:VERSION) fetched by Maven, without their dependencies."""
-    dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><exclusions><exclusion>"
-        "<groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>".format(
-            *artifact.split(":")
-        )
+    """Return jars (GROUP:NAME:VERSION, perhaps :CLASSIFIER) fetched by Maven, without their dependencies."""
+    names = ("groupId", "artifactId", "version", "classifier")
+    members = (
+        "".join(f"<{name}>{part}</{name}>" for name, part in zip(names, artifact.split(":"), strict=False))
         for artifact in artifacts
+    )
+    dependencies = "".join(
+        f"<dependency>{each}<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+        "</exclusions></dependency>"
+        for each in members
     )
     work.mkdir(parents=True, exist_ok=True)
     (work / "pom.xml").write_text(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 PATIENCE = 400
 POLL_SECONDS = 0.1
@@ -36,13 +37,15 @@ def wait_until(condition: Callable[[], object], what: str, process: "subprocess.
 
 @contextmanager
 def running(
-    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None, **options: Any
 ) -> "Iterator[subprocess.Popen[bytes]]":
-    """Yield a process with its output in a file; terminate it, and kill it if it doesn't end."""
+    """Yield a process with its output in a file; terminate it, and kill it if it doesn't end.
+
+    options: of subprocess.Popen.
+    """
+    own = {**os.environ, **(environment or {})}
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
-        )
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=own, **options)
     try:
         yield process
     finally:

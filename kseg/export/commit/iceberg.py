@@ -5,7 +5,9 @@ files. Each commit makes a snapshot whose summary has the number too, so that a 
 a commit once: only the run can judge a conflict.
 """
 
+import logging
 import re
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -64,6 +66,9 @@ PROPERTIES = {
 """Properties of a new table. Each metadata file has the progress, so only a few files are kept."""
 _NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
+_METADATA = "metadata"
+_SECOND_METADATA = f"{_METADATA}/00001-"
+"""The beginning of the metadata of a table's first commit. Creating a table writes only the metadata before it."""
 _FIRST_PARTITION_FIELD = 1000
 _PARTITION = 3
 """The place of the partition in an entry of pyiceberg."""
@@ -71,6 +76,16 @@ _MOST_OVERTAKEN = 3
 """The number of commits by others for which kseg checks whether its own commit succeeded."""
 _MOST_DIGITS = 18
 """The most digits of a commit's number, which may be anybody's: Python rejects thousands of digits."""
+_CLIENT_ERRORS = (
+    ("sqlalchemy.exc", "SQLAlchemyError"),
+    ("thrift.Thrift", "TException"),
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+)
+"""Errors of the libraries by which pyiceberg reaches catalogs: their modules and names. REST's are OSErrors."""
+_CLIENT_LOGS = ("pyiceberg", "thrift")
+"""Loggers that would print lines of their own next to kseg's."""
+_NOWHERE = logging.NullHandler()
 _ASIDE = re.compile(r"\s*\[type=.*\]$")
 _LINKS = ("For further information", "(Background on this error")
 
@@ -99,17 +114,11 @@ class IcebergLog:
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        from pyiceberg import exceptions
-        from sqlalchemy.exc import SQLAlchemyError
-
-        known = vars(exceptions).values()
-        kinds: Any = tuple(kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # warnings about deletions that match nothing
                 yield
-        except (*kinds, SQLAlchemyError, OSError, ValueError, AttributeError, LookupError, TypeError) as error:
-            # pyiceberg raises the last three for metadata of unexpected types
+        except _library_errors() as error:
             raise KsegError(
                 f"the Iceberg table {self._table.name} can't be {what}: {_line(error)}", self._url
             ) from error
@@ -123,6 +132,8 @@ class IcebergLog:
 
         with self._errors("found"):
             if self._table.catalog is not None:
+                for name in _CLIENT_LOGS:
+                    logging.getLogger(name).addHandler(_NOWHERE)
                 catalog = load_catalog(self._table.catalog)
                 is_stored = is_remote(self._place.url) and parse_url(self._place.url).has_buckets
                 return with_files_of(self._place, self._url, catalog) if is_stored else _without_code(catalog)
@@ -186,8 +197,13 @@ class IcebergLog:
         return "" if table is None else str(table.metadata_location).removeprefix("file://")
 
     def number(self) -> int | None:
-        """Return the number in the table's property."""
+        """Return the number in the table's property. Raises UsageError if the files are those of another table."""
         table = self._open()
+        if table is None and any(name.startswith(_SECOND_METADATA) for name in self._place.names(_METADATA)):
+            table = self._open()  # another run may just have created it
+            if table is None:
+                why = f"the destination has another table than {self._table.name}, or it is in another catalog"
+                raise UsageError(f"{why}; correct --table or --catalog, or choose another destination", self._url)
         return None if table is None else self._number_in(table)
 
     def _number_in(self, table: Any) -> int:
@@ -497,6 +513,16 @@ class IcebergLog:
         writing = schema_of_files(read, self._files), self._files
         copied = copy_rows(self._place, names, target, writing, without(gone, None))
         return None if copied is None else f"{self._url}/{target}"
+
+
+def _library_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of pyiceberg and of the libraries that it has imported for a catalog."""
+    from pyiceberg import exceptions
+
+    known = [kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    clients = [getattr(sys.modules[module], name) for module, name in _CLIENT_ERRORS if module in sys.modules]
+    # pyiceberg raises the last three for metadata of unexpected types
+    return (*known, *clients, OSError, ValueError, AttributeError, LookupError, TypeError)
 
 
 def _line(error: Exception) -> str:

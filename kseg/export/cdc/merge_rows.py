@@ -135,7 +135,8 @@ def _truncation(changes: pa.Table, before: Unwrapping) -> tuple[pa.Table, bool]:
 
 def _after_truncation(changes: pa.Table, truncation: pa.Table) -> tuple[pa.Table, int]:
     """Return the changes of rows, without those before the change that removes all rows, and the undecided ones."""
-    rows = changes.filter(pc.not_equal(changes.column(OP.name), TRUNCATE)).combine_chunks()
+    is_row = pc.not_equal(changes.column(OP.name), TRUNCATE)
+    rows = (changes if pc.all(is_row).as_py() else changes.filter(is_row)).combine_chunks()
     if not truncation.num_rows or not rows.num_rows:
         return rows, 0
     is_earlier, is_undecided = compare(rows, _repeat(truncation, rows.num_rows))
@@ -150,7 +151,15 @@ def _count(rows: pa.Table, other: str) -> int:
 def _are(places: Sequence[pa.Array], count: int) -> pa.Array:
     """Return a mask of some places."""
     joined = pa.concat_arrays(places) if places else pa.array([], pa.int64())
-    return pc.is_in(row_numbers(count), value_set=joined)
+    return pc.is_valid(_numbers_at(joined, count))
+
+
+def _numbers_at(places: pa.Array, count: int) -> pa.Array:
+    """Return for each of some rows the number of its entry in `places`, or null.
+
+    A hash table of the places would take many times as long. The row after the last one means none.
+    """
+    return pc.inverse_permutation(places, max_index=count).slice(0, count)
 
 
 def _sort_by_key(rows: pa.Table, keys: tuple[str, ...]) -> pa.Table:
@@ -283,8 +292,7 @@ def _rewrite(found: Mapping[str, _Matches], wanted: _Wanted, target: Target, fil
     for name, matches in found.items():
         if not is_wider and not pc.any(matches.is_beaten).as_py():
             continue
-        changed = pc.index_in(row_numbers(matches.row_count), value_set=matches.beaten)
-        changed = matches.winners.take(changed)
+        changed = matches.winners.take(_numbers_at(matches.beaten, matches.row_count))
         with target.place.open(name) as source:
             file = pq.ParquetFile(source)
             counts = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]

@@ -55,6 +55,7 @@ DAYS_AFTER = 7
 Delta's log forgets commits after 30 days.
 """
 _MOST_REOPENED = 100
+"""The most attempts to read the log while others commit."""
 _LOOKED_BACK = (1, 32, 1024, None)
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)

@@ -13,13 +13,14 @@ from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.restore.fake_broker import FakeBroker
+from tests.restore.strict_broker import StrictBroker
 from tests.restore.test_sender import write_partition
 from tests.run import Run, kseg
 
 
 @pytest.fixture
 def broker() -> Iterator[FakeBroker]:
-    with FakeBroker().running() as running:
+    with StrictBroker(set()).running() as running:
         yield running
 
 

@@ -106,7 +106,7 @@ def restore(options: RestoreOptions) -> None:
     If a run is interrupted, start it again with the same options: it continues after the last record. A group in the
     target, kseg-restore-NAME, has the state. Once everything is restored, another run only compares.
 
-    If the target needs TLS or a log-in, --command-config takes the properties file of Kafka's Java client. Keys and
+    If the target needs TLS or a log-in, --command-config takes the properties file of a Java client. Keys and
     certificates must be PEM files. kseg checks your rights in the target before it writes anything.
 
     Topics of the target must not exist, or be empty. While kseg sends, retention and cleaner are off there. At the end,

@@ -19,8 +19,8 @@ from tests.run import kseg
 ROWS = [row for _, rows in OPTIONS for row in rows]
 HEADINGS = ["Input", "Selection", "Output", "Behaviour", "Decoding", "Security", "Other"]
 LONGEST_LINE = 60
-TWO_TYPES = {"--compression", "--to"}
-"""Flags whose values differ by command: a codec's level, URLs."""
+TWO_TYPES = {"--check", "--command-config", "--compression", "--like", "--to"}
+"""Flags whose values differ by command: a codec's level, URLs, files that are only named, evidence, copies."""
 
 
 def parameters_of(name: str) -> list[click.Parameter]:

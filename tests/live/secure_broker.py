@@ -116,6 +116,25 @@ def allow(secure: SecureBroker, kind: str, name: str, *operations: str) -> None:
         future.result(PATIENCE)
 
 
+def forbid_all(secure: SecureBroker) -> None:
+    """Remove all that the user is allowed."""
+    from confluent_kafka.admin import (
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        ResourcePatternType,
+        ResourceType,
+    )
+
+    admin = secure.admin
+    any_pattern = ResourceType.ANY, None, ResourcePatternType.ANY
+    rules = AclBindingFilter(*any_pattern, f"User:{USER}", None, AclOperation.ANY, AclPermissionType.ANY)
+    for future in admin.delete_acls([rules]).values():
+        future.result(PATIENCE)
+    while admin.describe_acls(rules).result(PATIENCE):  # the broker learns it from its controller
+        pass
+
+
 def unsecured_token() -> str:
     """Return a token of the user that the broker accepts without a signature."""
     now = int(time.time())

@@ -17,6 +17,7 @@ from tests.live.secure_broker import (
     USER,
     SecureBroker,
     allow,
+    forbid_all,
     make_users,
     new_secure_broker,
     unsecured_token,
@@ -40,11 +41,18 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     broker = new_secure_broker(tmp_path_factory)
     with broker.broker.running("secure"):
         make_users(broker)
         yield broker
+
+
+@pytest.fixture
+def secure(running: SecureBroker) -> Iterator[SecureBroker]:
+    """A broker that allows the user nothing yet."""
+    yield running
+    forbid_all(running)
 
 
 def password_settings(mechanism: str, password: str = PASSWORD) -> dict[str, object]:

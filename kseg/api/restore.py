@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from kseg.api.tables import warn
 from kseg.errors import ClusterError, DamagedError, OpenError, UsageError, plural
 from kseg.log.selection import PartitionChoice, Time
+from kseg.system.addresses import parse_address
 from kseg.times import milliseconds_of, parse_zone
 
 if TYPE_CHECKING:
@@ -113,11 +113,10 @@ def _parse_bootstrap(text: str) -> "tuple[Address, ...]":
     """Parse addresses, separated by commas. Raises UsageError."""
     found = []
     for each in text.split(","):
-        host, _, port = each.strip().rpartition(":")
-        with suppress(ValueError):
-            found.append((host.removeprefix("[").removesuffix("]"), int(port)))
-            continue
-        raise UsageError(f"{each!r} isn't HOST:PORT, such as broker:9092")
+        address = parse_address(each.strip())
+        if address is None:
+            raise UsageError(f"{each!r} isn't HOST:PORT, such as broker:9092")
+        found.append(address)
     return tuple(found)
 
 

@@ -46,8 +46,9 @@ def test_wrong_options_from_python_are_refused(broker: StrictBroker, written: ob
     ):
         with pytest.raises(kseg.UsageError, match=problem):
             cluster.restore(bootstrap(broker), **options)  # type: ignore[arg-type]
-    with pytest.raises(kseg.UsageError, match="'broker' isn't HOST:PORT"):
-        cluster.restore("broker")
+    for address in ("broker", "broker:99999", "::1:9092"):
+        with pytest.raises(kseg.UsageError, match=f"'{address}' isn't HOST:PORT"):
+            cluster.restore(address)
     assert broker.logs == {}
 
 

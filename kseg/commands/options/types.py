@@ -187,17 +187,12 @@ class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
         """Return host and port; fail if one is missing or invalid."""
         if isinstance(value, tuple):
             return value
-        host, _, port = str(value).rpartition(":")
-        is_bracketed = host.startswith("[") and host.endswith("]")
-        host = host[1:-1] if is_bracketed else host
-        is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _LARGEST_PORT
-        if not is_port or not _HOST.fullmatch(host) or is_bracketed != (":" in host):
+        from kseg.system.addresses import parse_address
+
+        address = parse_address(str(value))
+        if address is None:
             self.fail(f"{value!r} isn't HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092", param, ctx)
-        return host, int(port)
-
-
-_HOST = re.compile(r"[0-9A-Za-z._:%-]{1,255}")
-_LARGEST_PORT, _PORT_DIGITS = 65535, 5
+        return address
 
 
 class NewPath(click.Path):

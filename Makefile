@@ -152,7 +152,8 @@ test-hours: $(DEVELOPMENT) ## Export a busy broker's disks HOURS=200 times, ever
 KILLS := 200
 test-restore: $(DEVELOPMENT) ## Restore while runs, brokers and connections end KILLS=200 times; SEED=…; needs Java and Maven
 	EXAMPLES=1500 $(PYTEST) $(PATIENT) --hypothesis-profile=search tests/restore
-	KILLS=$(KILLS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_restore.py tests/live/test_restore_kills.py
+	KILLS=$(KILLS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_restore.py tests/live/test_restore_kills.py \
+	    tests/live/test_restore_cluster.py
 
 UNWRAP :=# other options of tests/export/unwrap_runs.py
 test-unwrap: $(DEVELOPMENT) $(OLDER_SPARK) ## Apply 100,000 change events in 50 runs, 10 of them killed, and compare with the database; needs Maven

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, TypedDict
 from kseg.api.tables import warn
 from kseg.errors import ClusterError, DamagedError, OpenError, UsageError, plural
 from kseg.log.selection import PartitionChoice, Time
-from kseg.system.addresses import parse_address
+from kseg.system.addresses import parse_addresses
 from kseg.times import milliseconds_of, parse_zone
 
 if TYPE_CHECKING:
-    from kseg.client.connection import Address
     from kseg.cluster.cluster import Cluster
     from kseg.restore.plan import Plan, RestoreRequest
     from kseg.restore.run import RestoreReport, Step
@@ -55,7 +54,7 @@ def restore_cluster(
     from kseg.restore.rights import lacking_rights
     from kseg.restore.run import job_name, run_restore
 
-    addresses, request = _parse_bootstrap(bootstrap), _request_of(options)
+    addresses, request = parse_addresses(bootstrap), _request_of(options)
     config = options.get("command_config")
     client = NO_SETTINGS if config is None else read_client_settings(Path(config))
     plan = _plan_of(cluster, paths, request)
@@ -107,17 +106,6 @@ def _request_of(options: RestoreOptions) -> "RestoreRequest":
         job=options.get("job"),
         rate=options.get("rate"),
     )
-
-
-def _parse_bootstrap(text: str) -> "tuple[Address, ...]":
-    """Parse addresses, separated by commas. Raises UsageError."""
-    found = []
-    for each in text.split(","):
-        address = parse_address(each.strip())
-        if address is None:
-            raise UsageError(f"{each!r} isn't HOST:PORT, such as broker:9092")
-        found.append(address)
-    return tuple(found)
 
 
 def _without_bar(_: "Step") -> "OnSent":

@@ -8,7 +8,6 @@ from kseg.client.connection import (
     FIND_COORDINATOR,
     LIST_OFFSETS,
     METADATA,
-    Address,
     Api,
     Connection,
     ConnectionLostError,
@@ -17,6 +16,7 @@ from kseg.client.security import PLAINTEXT, ClientSecurity
 from kseg.errors import ClusterError
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
+from kseg.system.addresses import Address
 
 Place = tuple[str, int]
 """A partition: topic and number."""

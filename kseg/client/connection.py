@@ -16,6 +16,7 @@ from kseg.formats.messages import Fields, MessageError, write_in_steps
 from kseg.formats.schemas import REQUESTS, message_schema, version_range
 from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import SIZE_BYTES, api_name, read_response, request_header_version
+from kseg.system.addresses import Address, address_text
 from kseg.system.tls import tls_reason
 
 CLIENT_ID = "kseg"
@@ -27,9 +28,6 @@ TLS_ALERT = 0x150303
 """The first bytes of the answer of TLS to a request that isn't encrypted: alert, version 3.3."""
 ANSWER_SECONDS = 60.0
 """The longest wait for an answer."""
-
-Address = tuple[str, int]
-"""Host and port."""
 
 
 class Api(NamedTuple):
@@ -113,7 +111,7 @@ class Connection:
         if answer["errorCode"]:
             offered = ", ".join(answer["mechanisms"])
             step = f"set sasl.mechanism to one of {offered}" if offered else "set security.protocol without SASL"
-            raise ClusterError(f"broker {_shown(self.address)} has no log-in by {login.mechanism}; {step}")
+            raise ClusterError(f"broker {address_text(self.address)} has no log-in by {login.mechanism}; {step}")
         tokens, answered = login.tokens(), None
         while True:
             try:
@@ -124,7 +122,7 @@ class Connection:
             if answer["errorCode"]:
                 user = f" of {login.user}" if login.user else ""
                 problem = answer["errorMessage"] or ErrorCode(answer["errorCode"]).name
-                raise ClusterError(f"broker {_shown(self.address)} refuses the log-in{user}: {problem}")
+                raise ClusterError(f"broker {address_text(self.address)} refuses the log-in{user}: {problem}")
             answered = answer["authBytes"]
 
     @property
@@ -152,7 +150,7 @@ class Connection:
         theirs, ours = self._versions.get(api.key, range(0)), version_range(REQUESTS[api.key].versions)
         newest = min(api.newest, theirs.stop - 1, ours.last)
         if newest < max(theirs.start, ours.first):
-            raise ClusterError(f"broker {_shown(self.address)} has no {api_name(api.key)} that kseg can send")
+            raise ClusterError(f"broker {address_text(self.address)} has no {api_name(api.key)} that kseg can send")
         return newest
 
     def knows(self, api: Api) -> bool:
@@ -199,12 +197,16 @@ class Connection:
         awaited = self._awaited.popleft()
         size = int.from_bytes(self._read(SIZE_BYTES), "big", signed=True)
         if size >> 8 == TLS_ALERT:
-            raise ClusterError(f"broker {_shown(self.address)} wants TLS; set security.protocol in --command-config")
+            raise ClusterError(
+                f"broker {address_text(self.address)} wants TLS; set security.protocol in --command-config"
+            )
         if not SIZE_BYTES <= size <= LARGEST_RESPONSE:
-            raise ClusterError(f"{_shown(self.address)} isn't a Kafka broker: it sent the size {size}")
+            raise ClusterError(f"{address_text(self.address)} isn't a Kafka broker: it sent the size {size}")
         answer = read_response(self._read(size), awaited.api.key, awaited.version)
         if answer.correlation_id != awaited.correlation_id or answer.body is None:
-            raise ClusterError(f"{_shown(self.address)} gave no valid answer: {answer.problem or 'another number'}")
+            raise ClusterError(
+                f"{address_text(self.address)} gave no valid answer: {answer.problem or 'another number'}"
+            )
         return answer.body
 
     def _read(self, size: int) -> bytes:
@@ -219,13 +221,9 @@ class Connection:
             if not count:
                 is_first = self._next_id <= FIRST_IDS
                 hint = "; if its listener needs TLS or a log-in, specify --command-config" if is_first else ""
-                raise ConnectionLostError(f"broker {_shown(self.address)} has closed the connection{hint}")
+                raise ConnectionLostError(f"broker {address_text(self.address)} has closed the connection{hint}")
             left = left[count:]
         return bytes(content)
-
-
-def _shown(address: Address) -> str:
-    return f"{address[0]}:{address[1]}"
 
 
 def _connect(address: Address, security: ClientSecurity) -> socket.socket:
@@ -245,10 +243,10 @@ def _failure(address: Address, error: OSError) -> ClusterError:
     """Return the error of a connection; only one of the network may pass."""
     if isinstance(error, ssl.SSLCertVerificationError):
         problem = f"its certificate isn't accepted: {error.verify_message}; check ssl.truststore.location"
-        return ClusterError(f"broker {_shown(address)}: {problem}")
+        return ClusterError(f"broker {address_text(address)}: {problem}")
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return ClusterError(f"broker {_shown(address)}: TLS fails: {tls_reason(error)}; check --command-config")
-    return ConnectionLostError(f"broker {_shown(address)} can't be reached: {error.strerror or reason(error)}")
+        return ClusterError(f"broker {address_text(address)}: TLS fails: {tls_reason(error)}; check --command-config")
+    return ConnectionLostError(f"broker {address_text(address)} can't be reached: {error.strerror or reason(error)}")
 
 
 def await_answers(connections: Sequence[Connection], seconds: float) -> Sequence[Connection]:

@@ -12,6 +12,7 @@ from kseg.errors import UsageError, plural
 from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
+from kseg.system.addresses import address_text
 from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
 
@@ -82,8 +83,7 @@ class RunOptions(NamedTuple):
         """The Kafka server by which lineage events name the read topics, as HOST:PORT."""
         if self.openlineage_kafka is None:
             return None
-        host, port = self.openlineage_kafka
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return address_text(self.openlineage_kafka)
 
 
 class ExportOptions(NamedTuple):

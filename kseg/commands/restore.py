@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from kseg.client.brokers import FIRST_PATIENCE, Brokers
-from kseg.client.connection import Address, ConnectionLostError
+from kseg.client.connection import ConnectionLostError
 from kseg.client.settings import NO_SETTINGS, ClientSettings, read_client_settings
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.recreate_script import Target
@@ -23,6 +23,7 @@ from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
 from kseg.restore.rights import lacking_rights
 from kseg.restore.run import Step, forget, job_name, run_restore
 from kseg.restore.send import OnSent
+from kseg.system.addresses import Address, address_text
 from kseg.system.new_directory import WriteError
 from kseg.text.restore import lack_lines, mapping_lines, plan_lines, plan_objects, report_lines, report_objects
 from kseg.times import parse_zone, time_or_none
@@ -66,7 +67,7 @@ class RestoreOptions(NamedTuple):
     @property
     def target(self) -> Target:
         """The target as printed commands address it."""
-        addresses = ",".join(f"{host}:{port}" for host, port in self.bootstrap)
+        addresses = ",".join(map(address_text, self.bootstrap))
         return Target(addresses, None if self.command_config is None else str(self.command_config))
 
     @property

@@ -25,11 +25,10 @@ from kseg.serve.values import (
     LARGEST_REQUEST,
     SMALL_ANSWER,
     SMALL_REQUEST,
-    Address,
-    address_text,
     open_same,
     stored_log,
 )
+from kseg.system.addresses import Address, address_text
 from kseg.system.placed_path import RangedBytes
 from kseg.system.tls import tls_reason
 

@@ -18,7 +18,8 @@ from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
 from kseg.serve.partition import ServedPartition
 from kseg.serve.turns import Room, Turns
-from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Address, Limits
+from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Limits
+from kseg.system.addresses import Address
 from kseg.system.tls import load_certificate, load_roots
 
 _MOST_UNHEARD = 1 << 20

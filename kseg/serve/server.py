@@ -28,11 +28,10 @@ from kseg.serve.values import (
     RECEIVED_AT_ONCE,
     SWITCH_SECONDS,
     WORKERS,
-    Address,
     Limits,
-    address_text,
     is_loopback,
 )
+from kseg.system.addresses import Address, address_text
 from kseg.system.new_directory import scratch_directory
 from kseg.system.signals import ENDING
 

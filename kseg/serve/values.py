@@ -115,16 +115,6 @@ class Limits:
     held_seconds: float = 2.0
 
 
-Address = tuple[str, int]
-"""Host and port."""
-
-
-def address_text(address: Address) -> str:
-    """Return HOST:PORT, with an IPv6 address in brackets."""
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def is_loopback(host: str) -> bool:
     """Return True if only this machine can reach an address."""
     try:

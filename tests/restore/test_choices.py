@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,3 +77,16 @@ def test_a_topic_with_other_records_is_refused(broker: StrictBroker, tmp_path: P
     problem = b"topic t of the target isn't empty, and no restore kseg-restore-j has begun there; delete the topic, or"
     assert (ran.status, problem in ran.stderr) == (2, True)
     assert broker.logs["t"][0].batches == []
+
+
+def test_one_broker_of_those_that_are_named_is_enough(broker: StrictBroker, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        closed = listening.getsockname()[1]
+    addresses = f"127.0.0.1:{closed}, {bootstrap(broker)}"
+    ran = run.kseg(["restore", "disk", "--bootstrap", addresses, "--job", "j", "--yes"], tmp_path)
+    assert (ran.status, bool(broker.logs["t"][0].records())) == (0, True), ran.stderr
+
+
+def test_a_wrong_address_among_them_is_named(broker: StrictBroker, tmp_path: Path) -> None:
+    ran = run.kseg(["restore", "disk", "--bootstrap", f"{bootstrap(broker)},broker", "--dry-run"], tmp_path)
+    assert (ran.status, b"'broker' isn't HOST:PORT, such as broker:9092" in ran.stderr) == (2, True)

@@ -16,7 +16,7 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
-from kseg.serve.values import address_text
+from kseg.system.addresses import address_text
 from kseg.system.placed_path import as_path
 
 PATIENCE = 120

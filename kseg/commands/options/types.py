@@ -195,6 +195,23 @@ class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # 
         return address
 
 
+class HostsAndPorts(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Addresses, separated by commas."""
+
+    name = "HOST:PORT,…"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[tuple[str, int], ...]:
+        """Return hosts and ports; fail if one is missing or invalid."""
+        from kseg.system.addresses import parse_addresses
+
+        try:
+            return parse_addresses(str(value))
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
 class NewPath(click.Path):
     """A path to write to, which isn't `-`. Source: click."""
 

@@ -1,106 +1,29 @@
-"""Damage: its reports, reading after it, and a complete account of every byte of a file."""
+"""Damage: its reports, and reading after it."""
 
 import gzip
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
-from zlib import crc32
 
 import pytest
-from crc32c import crc32c
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 import kseg
-from kseg.formats.file_names import parse_file_name
-from tests import golden
+from tests.damaged_logs import (
+    ATTRIBUTES_AT,
+    BODY_AT,
+    COMPRESSED,
+    LEAST_SIZE_FIELD,
+    MAGIC_AT,
+    NAME,
+    RECORDS,
+    SINGLES,
+    Log,
+    dumped_content,
+    log,
+    place,
+    scanned_content,
+    the_damage,
+)
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.run import kseg as run_kseg
-
-NAME = f"{1000:020}.log"
-SINGLES = ("classes-2.0.1/singles-v0", "classes-3.9.1/singles-v1", "classes-2.0.1/singles-v2")
-"""Sixty batches or entries of one record each, in each format; the first offset is 1000."""
-COMPRESSED = (
-    "classes-2.0.1/v0-gzip",
-    "classes-2.0.1/v0-snappy",
-    "classes-2.0.1/v0-lz4",
-    "classes-2.0.1/v1-gzip-create",
-    "classes-2.0.1/v1-snappy-create",
-    "classes-2.0.1/v1-lz4-create",
-    "classes-4.3.1/v2-gzip-create",
-    "classes-4.3.1/v2-snappy-create",
-    "classes-4.3.1/v2-lz4-create",
-    "classes-4.3.1/v2-zstd-create",
-)
-"""Three batches or wrappers each."""
-MIXED = "classes-3.9.1/mixed"
-"""All three formats and five codecs in one file."""
-MAGIC_AT = 16
-ATTRIBUTES_AT = {0: 17, 1: 17, 2: 22}
-BODY_AT = {0: 26, 1: 34, 2: 61}
-"""Position of the body in a wrapper or a compressed batch; wrappers have no key."""
-LEAST_SIZE_FIELD = {0: 14, 1: 22, 2: 49}
-MANY = settings(max_examples=50)
-
-
-@dataclass(frozen=True)
-class Log:
-    """A healthy log to be damaged."""
-
-    content: bytes
-    name: str = NAME
-
-    @property
-    def starts(self) -> list[int]:
-        """Positions of its batches, and its end."""
-        starts = [0]
-        while starts[-1] < len(self.content):
-            at = starts[-1] + 8
-            starts.append(at + 4 + int.from_bytes(self.content[at : at + 4], "big"))
-        return starts
-
-    @property
-    def magic(self) -> int:
-        return self.content[MAGIC_AT]
-
-    def offset(self, number: int) -> int:
-        """Return the value of a batch's first field."""
-        at = self.starts[number]
-        return int.from_bytes(self.content[at : at + 8], "big")
-
-    def extent(self, number: int) -> tuple[int, int]:
-        """Return position and size of a batch."""
-        start, end = self.starts[number : number + 2]
-        return start, end - start
-
-    def change_bytes(self, number: int, at: int, new: bytes) -> bytes:
-        """Return the log with other bytes in a batch, `at` bytes from its start."""
-        at += self.starts[number]
-        return self.content[:at] + new + self.content[at + len(new) :]
-
-    def replace_batch(self, number: int, new: bytes) -> bytes:
-        """Return the log with other bytes instead of a batch."""
-        start, end = self.starts[number : number + 2]
-        return self.content[:start] + new + self.content[end:]
-
-    def changed_with_right_crc(self, number: int, at: int, new: bytes) -> bytes:
-        """Return the same as `change_bytes`, but with a right CRC: only reading the records finds that damage."""
-        start, end = self.starts[number : number + 2]
-        return self.replace_batch(number, with_right_crc(self.change_bytes(number, at, new)[start:end]))
-
-
-def with_right_crc(content: bytes) -> bytes:
-    if content[MAGIC_AT] == 2:
-        return content[:17] + crc32c(content[21:]).to_bytes(4, "big") + content[21:]
-    return content[:12] + crc32(content[MAGIC_AT:]).to_bytes(4, "big") + content[MAGIC_AT:]
-
-
-def log(case: str) -> Log:
-    (path,) = (golden.ROOT / "logs" / case).glob("*.log")
-    return Log(path.read_bytes(), path.name)
 
 
 @pytest.fixture(params=SINGLES)
@@ -113,74 +36,6 @@ def singles(request: pytest.FixtureRequest) -> Log:
 def compressed_log(request: pytest.FixtureRequest) -> Log:
     """Return a log of three compressed batches, of each format and codec."""
     return log(request.param)
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-Items = list[kseg.Batch | kseg.Damage]
-
-
-def scan_items(path: Path) -> Items:
-    """Return the items of a scan, which must account for each byte."""
-    with kseg.open_segment(path) as segment:
-        items = list(segment.scan())
-    position = 0
-    for item in items:
-        assert item.position == position
-        position += item.size
-    assert position == path.stat().st_size
-    return items
-
-
-def scanned_content(content: bytes, directory: Path, name: str = NAME) -> Items:
-    path = directory / name
-    path.write_bytes(content)
-    return scan_items(path)
-
-
-def the_damage(items: Items) -> kseg.Damage:
-    (damage,) = (item for item in items if isinstance(item, kseg.Damage))
-    return damage
-
-
-def place(damage: kseg.Damage) -> tuple[str, int, int, int | None]:
-    return damage.kind, damage.position, damage.size, damage.next_offset
-
-
-def intact(items: Items) -> set[tuple[int, int]]:
-    """Return position and size of each valid batch."""
-    return {(item.position, item.size) for item in items if isinstance(item, kseg.Batch) and item.is_valid}
-
-
-@dataclass(frozen=True)
-class Dumped:
-    """The content of a JSON dump, and its exit status."""
-
-    status: int
-    objects: list[dict[str, Any]]
-    stderr: bytes
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [item for item in self.objects if item["type"] == kind]
-
-    @property
-    def damage(self) -> dict[str, Any]:
-        (found,) = self.of("damage")
-        return found
-
-
-def dump_items(path: Path, *options: str) -> Dumped:
-    """Return a log's JSON; the sizes of its batches and damages must add up."""
-    ran = run_kseg(["dump", "-o", "json", *options, path.name], path.parent)
-    result = Dumped(ran.status, [json.loads(line) for line in ran.stdout.splitlines()], ran.stderr)
-    assert sum(item["size"] for item in result.of("batch") + result.of("damage")) == path.stat().st_size
-    return result
-
-
-def dumped_content(content: bytes, directory: Path, *options: str) -> Dumped:
-    path = directory / NAME
-    path.write_bytes(content)
-    return dump_items(path, *options)
 
 
 # --- tails -----------------------------------------------------------------------------------------------------------
@@ -397,7 +252,6 @@ def v2_body(*records: Record) -> bytes:
     return b"".join(record.encode() for record in records)
 
 
-RECORDS = [Record(value=b"first"), Record(value=b"second", offset_delta=1), Record(value=b"third", offset_delta=2)]
 SECOND_AT = len(RECORDS[0].encode())
 
 
@@ -488,148 +342,3 @@ def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: b
     ran = run_kseg(["dump", NAME], tmp_path)
     assert ran.stdout.decode().endswith(f"\nFound {len(tail)} invalid bytes at the end of {NAME}\n")
     assert ran.status == int(any(tail))
-
-
-# --- any damage ------------------------------------------------------------------------------------------------------
-
-SMALL = Log(
-    batch(BatchHeader(1000), RECORDS)
-    + Message(value=b"old", offset=1003, magic=0).encode()
-    + batch(BatchHeader(1004), RECORDS[:2])
-    + Message(key=b"k", value=b"newer", offset=1006, magic=1).encode()
-    + batch(BatchHeader(1007), RECORDS[:1])
-)
-
-
-def untouched_batches(whole: Log, first: int, last: int, shift: int = 0) -> set[tuple[int, int]]:
-    """Return the batches outside bytes first … last - 1 of a log; those after them are moved by `shift` bytes."""
-    extents = [whole.extent(number) for number in range(len(whole.starts) - 1)]
-    before = {(start, size) for start, size in extents if start + size <= first}
-    return before | {(start + shift, size) for start, size in extents if start >= last}
-
-
-@pytest.mark.usefixtures("kernel")
-def test_no_flipped_byte_costs_another_batch(tmp_path: Path) -> None:
-    for at in range(len(SMALL.content)):
-        content = bytearray(SMALL.content)
-        content[at] ^= (0x01, 0x80, 0xFF)[at % 3]
-        assert untouched_batches(SMALL, at, at + 1) <= intact(scanned_content(bytes(content), tmp_path)), f"byte {at}"
-
-
-@pytest.mark.usefixtures("kernel")
-def test_no_cut_costs_a_batch_in_front_of_it(tmp_path: Path) -> None:
-    for end in range(len(SMALL.content)):
-        assert untouched_batches(SMALL, end, len(SMALL.content)) == intact(
-            scanned_content(SMALL.content[:end], tmp_path)
-        )
-
-
-@pytest.mark.usefixtures("kernel")
-def test_no_inserted_byte_costs_another_batch(tmp_path: Path) -> None:
-    for at in range(len(SMALL.content) + 1):
-        new = (b"\0", b"\xff", b"\x02" * 30)[at % 3]
-        content = SMALL.content[:at] + new + SMALL.content[at:]
-        assert untouched_batches(SMALL, at, at, len(new)) <= intact(scanned_content(content, tmp_path)), f"at {at}"
-
-
-@pytest.mark.usefixtures("kernel")
-def test_no_missing_byte_costs_more_than_its_batch(tmp_path: Path) -> None:
-    for at in range(len(SMALL.content)):
-        items = scanned_content(SMALL.content[:at] + SMALL.content[at + 1 :], tmp_path)
-        assert sum(isinstance(item, kseg.Batch) and item.is_valid for item in items) >= len(SMALL.starts) - 2, (
-            f"at {at}"
-        )
-
-
-@pytest.mark.usefixtures("kernel")
-def test_flipped_length_that_ends_where_another_batch_begins_costs_none_between(tmp_path: Path) -> None:
-    whole = log(SINGLES[2])
-    (_, first), (second_at, second) = whole.extent(0), whole.extent(1)
-    content = whole.change_bytes(0, 8, (first + second - 12).to_bytes(4, "big"))
-    assert (second_at, second) in intact(scanned_content(content, tmp_path))
-
-
-@pytest.mark.usefixtures("kernel")
-def test_flipped_length_that_ends_at_the_files_end_costs_no_batch_behind(tmp_path: Path) -> None:
-    whole = log(SINGLES[2])
-    content = whole.change_bytes(20, 8, (len(whole.content) - whole.starts[20] - 12).to_bytes(4, "big"))
-    assert untouched_batches(whole, whole.starts[20], whole.starts[21]) <= intact(scanned_content(content, tmp_path))
-
-
-Edit = Callable[[bytes], bytes]
-BYTES = st.one_of(st.binary(min_size=1, max_size=40), st.integers(1, 200).map(bytes))
-SHARES = st.floats(0, 1, exclude_max=True)
-
-
-def overwrite(share: float, new: bytes) -> Edit:
-    return lambda content: content[: int(share * len(content))] + new + content[int(share * len(content)) + len(new) :]
-
-
-def insert(share: float, new: bytes) -> Edit:
-    return lambda content: content[: int(share * len(content))] + new + content[int(share * len(content)) :]
-
-
-def omit(share: float, size: int) -> Edit:
-    return lambda content: content[: int(share * len(content))] + content[int(share * len(content)) + size :]
-
-
-def cut(share: float) -> Edit:
-    return lambda content: content[: int(share * len(content))]
-
-
-EDITS = st.lists(
-    st.one_of(
-        st.builds(overwrite, SHARES, BYTES),
-        st.builds(insert, SHARES, BYTES),
-        st.builds(omit, SHARES, st.integers(1, 300)),
-        st.builds(cut, SHARES),
-    ),
-    min_size=1,
-    max_size=4,
-)
-
-
-@pytest.mark.usefixtures("kernel")
-@MANY
-@given(content=st.one_of(st.binary(max_size=200), st.integers(0, 100).map(bytes)))
-@example(content=b"\0" * 8 + b"\0\0\0\x0e" + b"\0" * 14)
-def test_any_bytes_are_accounted_for(content: bytes) -> None:
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / NAME
-        path.write_bytes(content)
-        assert dump_items(path).status in (0, 1)
-        scan_items(path)
-
-
-@pytest.mark.usefixtures("kernel")
-@MANY
-@given(edits=EDITS)
-def test_any_damage_is_accounted_for(edits: list[Edit]) -> None:
-    content, name = log(MIXED).content, log(MIXED).name
-    for edit in edits:
-        content = edit(content)
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / name
-        path.write_bytes(content)
-        assert dump_items(path).status in (0, 1)
-        items = scan_items(path)
-        with kseg.open_segment(path) as segment:
-            records = list(segment.records(control=None, on_damage="skip"))
-    batches = [item for item in items if isinstance(item, kseg.Batch) and item.is_valid]
-    assert [record for one in batches for record in one.records(on_damage="skip")] == records
-
-
-@pytest.mark.usefixtures("kernel")
-@MANY
-@given(share=SHARES, new=BYTES)
-def test_damage_of_one_place_costs_no_other_batch(share: float, new: bytes) -> None:
-    whole = log(MIXED)
-    at = int(share * len(whole.content))
-    with TemporaryDirectory() as directory:
-        found = scanned_content(overwrite(share, new)(whole.content)[: len(whole.content)], Path(directory), whole.name)
-    assert untouched_batches(whole, at, at + len(new)) <= intact(found)
-
-
-def test_names_of_golden_files_give_the_offsets_that_the_search_relies_on() -> None:
-    logs = [log(case) for case in (*SINGLES, *COMPRESSED)]
-    assert all((parse_file_name(one.name).base_offset or 0) <= one.offset(0) for one in logs)

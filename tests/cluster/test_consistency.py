@@ -38,8 +38,8 @@ from tests.cluster.questions import (
     lines,
     of_rows,
 )
+from tests.commands.made_transactions import coordinator_records
 from tests.commands.test_plan_move import frame_record
-from tests.commands.test_txns import coordinator_records
 from tests.coordinators.coordinators import commit
 from tests.export.object_store import redirect_to, serving
 from tests.log.edits import write_bytes

@@ -17,7 +17,7 @@ from kseg.doctor.check_up import disk_troubles
 from kseg.doctor.examination import Disk
 from kseg.doctor.kinds import CARE, KINDS, OWN, Place
 from tests import golden
-from tests.commands.test_txns import COMPLETE_ABORT, write_coordinator, write_two
+from tests.commands.made_transactions import COMPLETE_ABORT, write_coordinator, write_two
 from tests.coordinators.coordinators import commit
 from tests.log import edits
 from tests.log_files import NewBatch, NewRecord, write_segment

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_txns import LOGS, objects, write_two
+from tests.commands.made_transactions import LOGS, objects, write_two
 from tests.export.exports import write_indexes
 from tests.log.edits import v2_batches
 from tests.log_files import ABORT, NewBatch, NewRecord, marker, write_segment

@@ -261,7 +261,7 @@ def test_records_of_a_frame_end_where_their_text_is_too_much(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit applies to all partitions of the frame, however few bytes the records were compressed to."""
-    monkeypatch.setattr("kseg.dump.protocol.MOST_TEXT", 1000)
+    monkeypatch.setattr("kseg.dump.frame_lines.MOST_TEXT", 1000)
     builder = RecordsBuilder(codec=Codec.ZSTD)
     builder.append(0, None, b"v" * 2000)
     partition = {"index": 0, "records": builder.build().raw}

@@ -187,7 +187,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it isn't a frame"),
         Bound("elements of a message", "kseg.protocol.messages:MOST_ELEMENTS", "it can't be read", count),
         Bound("a decompressed batch in a frame", "kseg.protocol.messages:LARGEST_BODY", "its records aren't read"),
-        Bound("text of the records of a frame", "kseg.dump.protocol:MOST_TEXT", "further batches aren't read"),
+        Bound("text of the records of a frame", "kseg.dump.frame_lines:MOST_TEXT", "further batches aren't read"),
         Bound(
             "out-of-order bytes of a connection",
             "kseg.protocol.capture:MOST_HELD_BYTES",

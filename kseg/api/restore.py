@@ -23,8 +23,8 @@ class RestoreOptions(TypedDict, total=False):
 
     topic, partition: one or several, names may be patterns. topic_map: names in the target by names in the source.
     group: a pattern of groups; no_groups: restore no offsets. tz: the zone of to_time. offsets: `auto`, `keep` or
-    `translate`. final_settings: `safe` or `source`; keep_settings: topics keep the settings of the restore. rate:
-    bytes per second. command_config: a properties file of a Java client.
+    `translate`. append: topics may have records already. final_settings: `safe` or `source`; keep_settings: topics keep
+    the settings of the restore. rate: bytes per second. command_config: a properties file of a Java client.
     """
 
     topic: str | Iterable[str]
@@ -35,6 +35,7 @@ class RestoreOptions(TypedDict, total=False):
     to_time: Time | None
     tz: str
     offsets: str
+    append: bool
     replication_factor: int | None
     final_settings: str
     keep_settings: bool
@@ -52,7 +53,7 @@ def restore_cluster(
     from kseg.client.settings import NO_SETTINGS, read_client_settings
     from kseg.restore.job import JobRecord
     from kseg.restore.rights import lacking_rights
-    from kseg.restore.run import job_name, run_restore
+    from kseg.restore.run import append_plan, job_name, run_restore
 
     addresses, request = parse_addresses(bootstrap), _request_of(options)
     config = options.get("command_config")
@@ -69,6 +70,8 @@ def restore_cluster(
         if lacking:
             texts = (f"{', '.join(each.operations)} on {' '.join(each.resource).strip()}" for each in lacking)
             raise ClusterError(f"the target refuses {'; '.join(texts)}")
+        if request.appends:
+            plan = append_plan(brokers, plan, request)
         return run_restore(brokers, plan, request, _without_bar)
 
 
@@ -101,6 +104,7 @@ def _request_of(options: RestoreOptions) -> "RestoreRequest":
         None if options.get("no_groups") else options.get("group", "*"),
         None if to_time is None else milliseconds_of(to_time, parse_zone(options.get("tz", "UTC"))),
         keeps_offsets=options.get("offsets") == "keep",
+        appends=options.get("append", False),
         replication_factor=options.get("replication_factor") or -1,
         final_settings=FinalSettings.NONE if options.get("keep_settings") else FinalSettings(final),
         job=options.get("job"),

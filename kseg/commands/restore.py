@@ -20,8 +20,8 @@ from kseg.output.streams import flush_stdout, write_lines
 from kseg.restore.job import JobRecord
 from kseg.restore.mapping import offset_ranges
 from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
-from kseg.restore.rights import lacking_rights
-from kseg.restore.run import Step, forget, job_name, run_restore
+from kseg.restore.rights import Lack, lacking_rights
+from kseg.restore.run import Step, append_plan, forget, job_name, run_restore
 from kseg.restore.send import OnSent
 from kseg.system.addresses import Address, address_text
 from kseg.system.new_directory import WriteError
@@ -51,6 +51,7 @@ class RestoreOptions(NamedTuple):
     to_time: str | None
     zone: str
     offsets: str
+    append: bool
     replication_factor: int | None
     final_settings: str
     keep_settings: bool
@@ -79,6 +80,7 @@ class RestoreOptions(NamedTuple):
             None if self.groups.no_groups else self.groups.pattern,
             time_or_none(self.to_time, parse_zone(self.zone)),
             keeps_offsets=self.offsets == "keep",
+            appends=self.append,
             replication_factor=self.replication_factor or DEFAULT_FACTOR,
             final_settings=FinalSettings.NONE if self.keep_settings else FinalSettings(self.final_settings),
             job=self.job,
@@ -110,9 +112,9 @@ def restore(options: RestoreOptions) -> None:
     If the target needs TLS or a log-in, --command-config takes the properties file of a Java client. Keys and
     certificates must be PEM files. kseg checks your rights in the target before it writes anything.
 
-    Topics of the target must not exist, or be empty. While kseg sends, retention and cleaner are off there. At the end,
-    topics get their settings of the source, without a retention that would delete the restored records: the report has
-    the commands for it.
+    Topics of the target must not exist, or be empty, unless --append adds the records to theirs. While kseg sends,
+    retention and cleaner are off there. At the end, topics get their settings of the source, without a retention that
+    would delete the restored records: the report has the commands for it.
 
     The exit status is 1 if something isn't restored: damage, a missing partition, or a group with members. See
     docs/how-to/restore.md.
@@ -128,42 +130,45 @@ def restore(options: RestoreOptions) -> None:
     if plan is None:
         return
     is_unlisted = bool(talk.status)
-    if options.forget:
-        with Brokers(options.bootstrap, security=client.security) as brokers:
-            _forget(options, brokers, job_name(plan, request))
-        return
-    _print_plan(options, plan)
-    if options.mapping is not None:
-        _write_mapping(options.mapping, plan)
     first_patience = 0 if options.dry_run else FIRST_PATIENCE
     with Brokers(options.bootstrap, security=client.security, first_patience=first_patience) as brokers:
-        is_allowed = _check_rights(options, brokers, plan, client)
+        if options.forget:
+            _forget(options, brokers, job_name(plan, request))
+            return
+        lacking = _lacking_rights(options, brokers, plan)
+        if request.appends and not lacking:
+            plan = append_plan(brokers, plan, request)
+        _print_plan(options, plan)
+        if options.mapping is not None:
+            _write_mapping(options.mapping, plan)
+        _print_lacking(options, lacking, client)
         if is_unlisted:
             talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
         elif plan.has_damage and not options.skip_damage:
             talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
-        elif is_allowed and not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
+        elif not lacking and not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
             _run(options, brokers, plan, request)
 
 
-def _check_rights(options: RestoreOptions, brokers: Brokers, plan: Plan, client: ClientSettings) -> bool:
-    """Print the rights that the target doesn't grant; return whether it grants all.
+def _lacking_rights(options: RestoreOptions, brokers: Brokers, plan: Plan) -> list[Lack]:
+    """Return the rights that the target doesn't grant.
 
-    A plan alone needs no target. Raises ClusterError if the target doesn't answer.
+    A plan alone needs no target, unless records are appended. Raises ClusterError if the target doesn't answer.
     """
-    talk = options.talk
     try:
-        lacking = lacking_rights(brokers, plan, JobRecord(brokers, job_name(plan, options.request)).group)
+        return lacking_rights(brokers, plan, JobRecord(brokers, job_name(plan, options.request)).group)
     except ConnectionLostError as error:
-        if not options.dry_run:
+        if options.append or not options.dry_run:
             raise
-        talk.note(f"the target's rights aren't checked: {error}")
-        return True
+        options.talk.note(f"the target's rights aren't checked: {error}")
+        return []
+
+
+def _print_lacking(options: RestoreOptions, lacking: list[Lack], client: ClientSettings) -> None:
     login, admin = client.security.login, options.target._replace(command_config=None)
     for line in lack_lines(lacking, admin, login.user if login is not None else ""):
-        talk.warn(line)
-        talk.end_with(ClusterError.status)
-    return not lacking
+        options.talk.warn(line)
+        options.talk.end_with(ClusterError.status)
 
 
 def _print_plan(options: RestoreOptions, plan: Plan) -> None:

@@ -35,6 +35,11 @@ class Producer(NamedTuple):
     id: int
     epoch: int
 
+    def has_sent(self, header: BatchHeader) -> bool:
+        """Return whether it has sent a batch of the target to where it is: the sequence is the offset."""
+        sequence = header.first_offset % LARGEST_SEQUENCE
+        return (header.producer_id, header.producer_epoch, header.base_sequence) == (*self, sequence)
+
 
 class StoredPart(NamedTuple):
     """A stored batch that can be sent with another header. raw: its bytes, valid until the next part is taken."""

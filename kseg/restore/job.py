@@ -1,12 +1,12 @@
 """The record of a restore in its target: who writes, and what. Several runs of one restore share it."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kseg.client.brokers import BrokerError, Brokers, attempts, error_codes
+from kseg.client.brokers import BrokerError, Brokers, Place, attempts, error_codes
 from kseg.client.connection import (
     DELETE_GROUPS,
     INIT_PRODUCER_ID,
@@ -31,15 +31,20 @@ SESSION_MS = 10_000
 
 @dataclass(frozen=True)
 class Job:
-    """A restore: its producer, the digests of its sources and options, and whether it has ended."""
+    """A restore: its producer, the digests of its sources and options, and whether it has ended.
+
+    bases: the target's offset of each partition's first record. settings: of topics that had records before, by topic.
+    """
 
     producer: Producer
     source: str
     options: str
     is_done: bool = False
+    bases: Mapping[Place, int] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def text(self) -> str:
-        """Return the record's text."""
+    def text(self, topic: str) -> str:
+        """Return the record's text at a topic."""
         values = {
             "version": VERSION,
             "producerId": self.producer.id,
@@ -47,20 +52,18 @@ class Job:
             "source": self.source,
             "options": self.options,
             "done": self.is_done,
+            "settings": self.settings.get(topic),
         }
         return json.dumps(values, separators=(",", ":"))
 
 
-def parse_job(text: str) -> Job | None:
+def _parse_text(text: str) -> dict[str, Any] | None:
     """Parse a record's text; None if it isn't one of this version."""
     try:
         values = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(values, dict) or values.get("version") != VERSION:
-        return None
-    producer = Producer(int(values["producerId"]), int(values["producerEpoch"]))
-    return Job(producer, str(values["source"]), str(values["options"]), bool(values["done"]))
+    return values if isinstance(values, dict) and values.get("version") == VERSION else None
 
 
 def digest(values: object) -> str:
@@ -69,7 +72,11 @@ def digest(values: object) -> str:
 
 
 class JobRecord:
-    """The record of a restore, kept as the commit of a group that nobody else uses."""
+    """The record of a restore, kept as the commits of a group that nobody else uses.
+
+    Each partition's commit is its base. The first commit of each topic has the text, since a broker removes the commits
+    of deleted topics.
+    """
 
     def __init__(self, brokers: Brokers, name: str) -> None:
         """Take the cluster, and the restore's name."""
@@ -78,30 +85,38 @@ class JobRecord:
 
     def read(self) -> Job | None:
         """Return the stored record; None without one. Raises ClusterError, also for a record that isn't kseg's."""
-        texts = [text for text in self._commits().values() if text]
-        if not texts:
+        commits = self._commits()
+        values, settings = None, {}
+        for (topic, _), (_, text) in commits.items():
+            if not text:
+                continue
+            values = _parse_text(text)
+            if values is None:
+                raise ClusterError(f"group {self.group} isn't a record of this version of kseg; specify another --job")
+            if (earlier := values.get("settings")) is not None:
+                settings[topic] = earlier
+        if values is None:
             return None
-        job = parse_job(texts[0])
-        if job is None:
-            raise ClusterError(f"group {self.group} isn't a record of this version of kseg; specify another --job")
-        return job
+        producer = Producer(values["producerId"], values["producerEpoch"])
+        bases = {place: offset for place, (offset, _) in commits.items()}
+        return Job(producer, values["source"], values["options"], values["done"], bases, settings)
 
-    def _commits(self) -> Mapping[tuple[str, int], str]:
+    def _commits(self) -> Mapping[Place, tuple[int, str]]:
         answer = self._brokers.ask_coordinator(self.group, OFFSET_FETCH, {"groupId": self.group, "topics": None})
         if answer.get("errorCode"):
             raise BrokerError(f"group {self.group}", answer["errorCode"])
         return {
-            (topic["name"], each["partitionIndex"]): each["metadata"] or ""
+            (topic["name"], each["partitionIndex"]): (each["committedOffset"], each["metadata"] or "")
             for topic in answer["topics"]
             for each in topic["partitions"]
             if each["committedOffset"] >= 0
         }
 
-    def claim(self, topic: str, source: str, options: str) -> Job:
-        """Return the record, or write it with a new producer; of several runs at once only one writes it.
+    def claim(self, new: Callable[[Producer], Job]) -> Job:
+        """Return the record, or write a new one with a new producer; of several runs at once only one writes it.
 
-        topic: any topic of the target. A run writes as the only member of the group, so that no other run can have
-        written since it read. Raises ClusterError.
+        A run writes as the only member of the group, so that no other run can have written since it read. Raises
+        ClusterError.
         """
         for _ in attempts():
             member = self._join()
@@ -110,8 +125,8 @@ class JobRecord:
                 if found is not None:
                     return found
                 if member.is_leader:
-                    job = Job(self._new_producer(), source, options)
-                    self._commit(topic, job, member)
+                    job = new(self._new_producer())
+                    self._commit(job, member)
                     return job
             except BrokerError as error:
                 if error.code not in OVERTAKEN:
@@ -120,12 +135,12 @@ class JobRecord:
                 self._leave(member)
         raise ClusterError(f"other runs keep group {self.group}; end them, then run the command again")
 
-    def write(self, topic: str, job: Job) -> None:
+    def write(self, job: Job) -> None:
         """Write the record again, since offsets expire, once no other run is a member. Raises ClusterError."""
         problem: BrokerError | None = None
         for _ in attempts():
             try:
-                self._commit(topic, job, NOBODY)
+                self._commit(job, NOBODY)
                 return
             except BrokerError as error:
                 if error.code not in OVERTAKEN:
@@ -134,11 +149,9 @@ class JobRecord:
         assert problem is not None
         raise problem
 
-    def finish(self, topic: str, job: Job) -> Job:
-        """Mark the restore as done, and return the record."""
-        done = replace(job, is_done=True)
-        self.write(topic, done)
-        return done
+    def finish(self, job: Job) -> None:
+        """Mark the restore as done. Raises ClusterError."""
+        self.write(replace(job, is_done=True))
 
     def forget(self) -> bool:
         """Remove the record; return whether there was one. Raises ClusterError."""
@@ -172,13 +185,17 @@ class JobRecord:
     def _of(self, member: "_Member") -> Fields:
         return {"groupId": self.group, "generationId": member.generation, "memberId": member.id}
 
-    def _commit(self, topic: str, job: Job, member: "_Member") -> None:
-        part = {"partitionIndex": 0, "committedOffset": 0, "committedLeaderEpoch": -1, "committedMetadata": job.text()}
+    def _commit(self, job: Job, member: "_Member") -> None:
+        topics: dict[str, list[Fields]] = {}
+        for (topic, number), base in sorted(job.bases.items()):
+            text = "" if topic in topics else job.text(topic)
+            part = {"partitionIndex": number, "committedOffset": base, "committedMetadata": text}
+            topics.setdefault(topic, []).append({**part, "committedLeaderEpoch": -1})
         body = {
             "groupId": self.group,
             "generationIdOrMemberEpoch": member.generation,
             "memberId": member.id,
-            "topics": [{"name": topic, "partitions": [part]}],
+            "topics": [{"name": topic, "partitions": parts} for topic, parts in topics.items()],
         }
         self._check(self._brokers.ask_coordinator(self.group, OFFSET_COMMIT, body))
 

@@ -22,7 +22,7 @@ def offset_ranges(plan: Plan) -> Iterator[OffsetRange]:
     """Yield the ranges of all partitions; the logs are read again. Raises OpenError."""
     for planned in plan.partitions:
         source, (topic, _) = planned.source, planned.place
-        target = 0
+        target = planned.base
         for run in _join_runs(_runs(planned)):
             yield OffsetRange(source.topic, source.partition, run.first, run.end, topic, target)
             target += run.end - run.first

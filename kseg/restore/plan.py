@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -39,7 +39,8 @@ class RestoreRequest:
     """A wanted restore.
 
     topic_map: names in the target by names in the source. group: a glob, None for no groups. end_ms: the first unwanted
-    timestamp. job: the name of its record in the target. rate: bytes per second.
+    timestamp. appends: topics may have records already. job: the name of its record in the target. rate: bytes per
+    second.
     """
 
     choice: PartitionChoice
@@ -47,6 +48,7 @@ class RestoreRequest:
     group: str | None = "*"
     end_ms: int | None = None
     keeps_offsets: bool = False
+    appends: bool = False
     replication_factor: int = -1
     final_settings: FinalSettings = FinalSettings.SAFE
     job: str | None = None
@@ -70,11 +72,25 @@ class PlannedTopic(NamedTuple):
 
 
 class PlannedPartition(NamedTuple):
-    """A partition's place in the target, its source, and the contents of that."""
+    """A partition's place in the target, its source, and the contents of that.
+
+    base: the target's offset of its first record.
+    """
 
     place: Place
     source: SourcePartition
     survey: Survey
+    base: int = 0
+
+    @property
+    def end(self) -> int:
+        """The target's offset after its last record."""
+        return self.base + self.survey.records
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """True if each record has the same offset in the target."""
+        return not self.base and self.survey.keeps_offsets
 
 
 class GroupOffset(NamedTuple):
@@ -111,6 +127,25 @@ class Plan:
     has_others: bool = False
 
     @property
+    def bases(self) -> dict[Place, int]:
+        """The target's offset of each partition's first record."""
+        return {each.place: each.base for each in self.partitions}
+
+    def move_to(self, bases: Mapping[Place, int]) -> "Plan":
+        """Return a plan whose partitions begin at other offsets of the target than 0."""
+        partitions = tuple(each._replace(base=bases.get(each.place, 0)) for each in self.partitions)
+        groups = tuple(
+            each._replace(
+                offsets=tuple(
+                    own._replace(target_offset=own.target_offset + bases.get((own.topic, own.partition), 0))
+                    for own in each.offsets
+                )
+            )
+            for each in self.groups
+        )
+        return replace(self, partitions=partitions, groups=groups)
+
+    @property
     def records(self) -> int:
         """The number of all records."""
         return sum(each.survey.records for each in self.partitions)
@@ -143,7 +178,7 @@ class Plan:
 
 def options_digest(request: RestoreRequest) -> str:
     """Return a digest of the options that decide which record gets which offset."""
-    return digest([sorted(request.topic_map.items()), request.end_ms])
+    return digest([sorted(request.topic_map.items()), request.end_ms, request.appends])
 
 
 class Planning:
@@ -153,7 +188,9 @@ class Planning:
     """
 
     def __init__(self, cluster: Cluster, request: RestoreRequest, paths: Sequence[Path], refuse: Refuse) -> None:
-        """List the partitions. Raises UsageError if a name is wrong."""
+        """List the partitions. Raises UsageError if a name is wrong, or options exclude each other."""
+        if request.appends and request.keeps_offsets:
+            raise UsageError("--append gives records new offsets; leave out --offsets keep")
         self._cluster, self._request, self._paths, self._refuse = cluster, request, paths, refuse
         replicas = [
             each

@@ -1,17 +1,25 @@
 """A run of a restore: it creates topics, sends records, reads them back, commits groups, and applies settings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from kseg.client.brokers import Brokers
-from kseg.errors import UsageError
+from kseg.client.brokers import Brokers, Place
+from kseg.errors import ClusterError, KsegError, UsageError
 from kseg.restore.check import DifferentError, check_partition
 from kseg.restore.groups import GroupOutcome, GroupState, commit_group, group_states
 from kseg.restore.job import Job, JobRecord
 from kseg.restore.plan import Plan, RestoreRequest, options_digest
 from kseg.restore.send import OnSent, Prepared, Sender
-from kseg.restore.topics import SettingOutcome, SettingState, check_existing, create_topic, finish_topic, make_safe
+from kseg.restore.topics import (
+    SettingOutcome,
+    SettingState,
+    changed_settings,
+    check_existing,
+    create_topic,
+    finish_topic,
+    make_safe,
+)
 
 
 class Step(Enum):
@@ -64,12 +72,11 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
         OpenError: a source's log can't be read.
     """
     record = JobRecord(brokers, job_name(plan, request))
-    any_topic = plan.topics[0].target
     job = _begin(brokers, plan, request, record)
     counted = _Counted()
-    prepared = _prepare(plan)
+    prepared = _prepare(plan, job)
     if not job.is_done:
-        record.write(any_topic, job)
+        record.write(job)
         for each in plan.topics:
             make_safe(brokers, each)
         on_sent = counted.with_bar(on_step(Step.SEND))
@@ -79,8 +86,13 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
         return RestoreReport(plan, True, 0, (), (), shortened)
     states = group_states(brokers)
     groups = tuple(commit_group(brokers, each, states.get(each.name, "")) for each in plan.groups if each.offsets)
-    settings = [finish_topic(brokers, each, request.final_settings) for each in plan.topics]
-    record.finish(any_topic, job)
+    settings = [
+        finish_topic(
+            brokers, each._replace(settings=job.settings.get(each.target, each.settings)), request.final_settings
+        )
+        for each in plan.topics
+    ]
+    record.finish(job)
     return RestoreReport(
         plan, False, counted.records, groups, tuple(each for own in settings for each in own), shortened
     )
@@ -110,13 +122,11 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
     topics = brokers.topics({each.target for each in plan.topics})
     check_existing(topics, plan.topics)
     job = record.read()
-    if job is None and (name := _topic_with_records(brokers, plan, [*topics])) is not None:
+    ends = {} if job is not None else _ends_of(brokers, plan, topics)
+    if any(ends[place] != base for place, base in plan.bases.items() if place in ends):
         job = record.read()  # another run may have written it, and records, since
         if job is None:
-            raise UsageError(
-                f"topic {name} of the target isn't empty, and no restore {record.group} has begun there; delete the"
-                " topic, or specify another name by --topic-map"
-            )
+            raise _not_empty(plan, request, record, ends)
     if job is not None:
         _check_same(job, plan, request, record)
     for each in plan.topics:
@@ -124,17 +134,36 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
             create_topic(brokers, each, request.replication_factor)
     brokers.leaders([each.place for each in plan.partitions])
     if job is None:
-        job = record.claim(plan.topics[0].target, plan.source_digest, options_digest(request))
+        with_records = {topic for (topic, _), base in plan.bases.items() if base}
+        settings = changed_settings(brokers, with_records)
+        job = record.claim(
+            lambda producer: Job(
+                producer, plan.source_digest, options_digest(request), bases=plan.bases, settings=settings
+            )
+        )
         _check_same(job, plan, request, record)
-    if job.is_done and _lacks_records(brokers, plan):
-        return replace(job, is_done=False)
-    return job
+    is_done = job.is_done and not _lacks_records(brokers, plan)
+    return replace(job, is_done=is_done, bases=plan.bases)  # a broker removes those of deleted topics
+
+
+def _not_empty(plan: Plan, request: RestoreRequest, record: JobRecord, ends: Mapping[Place, int]) -> KsegError:
+    """Return the error for a topic of the target that has records, or more than in the plan."""
+    (topic, number), end = next((place, end) for place, end in ends.items() if end != plan.bases[place])
+    if request.appends:
+        return ClusterError(
+            f"{topic}-{number}: another program writes to it: its log ended at offset {plan.bases[topic, number]}, and"
+            f" ends at {end} now; stop that program, then run the command again"
+        )
+    return UsageError(
+        f"topic {topic} of the target isn't empty, and no restore {record.group} has begun there; delete the topic,"
+        " specify another name by --topic-map, or add the records by --append"
+    )
 
 
 def _lacks_records(brokers: Brokers, plan: Plan) -> bool:
     """Return whether a log of the target ends too early: its topic was deleted since, or its brokers lost records."""
     ends = brokers.end_offsets([each.place for each in plan.partitions])
-    return any(ends[each.place] < each.survey.records for each in plan.partitions)
+    return any(ends[each.place] < each.end for each in plan.partitions)
 
 
 def forget(brokers: Brokers, name: str) -> bool:
@@ -158,16 +187,40 @@ class _Counted:
         return count
 
 
-def _prepare(plan: Plan) -> list[Prepared]:
+def _prepare(plan: Plan, job: Job) -> list[Prepared]:
     largest = {each.target: each.most_bytes for each in plan.topics}
-    return [Prepared(each.place, each.source, each.survey, largest[each.place[0]]) for each in plan.partitions]
+    return [
+        Prepared(
+            each.place,
+            each.source,
+            each.survey,
+            largest[each.place[0]],
+            base=each.base,
+            is_appended=each.place[0] in job.settings,
+        )
+        for each in plan.partitions
+    ]
 
 
-def _topic_with_records(brokers: Brokers, plan: Plan, names: list[str]) -> str | None:
-    """Return a topic of the target that has records; None if there is none."""
-    places = [each.place for each in plan.partitions if each.place[0] in names]
-    ends = brokers.end_offsets(places) if places else {}
-    return next((topic for (topic, _), end in ends.items() if end), None)
+def _ends_of(brokers: Brokers, plan: Plan, topics: Collection[str]) -> dict[Place, int]:
+    """Return the ends of the target's logs in some topics."""
+    places = [each.place for each in plan.partitions if each.place[0] in topics]
+    return brokers.end_offsets(places) if places else {}
+
+
+def append_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
+    """Return the plan of a restore that appends: partitions begin where the target's logs end, or an earlier run began.
+
+    Raises:
+        UsageError: a topic of the target has another number of partitions.
+        ClusterError: brokers don't answer, or a topic was deleted since the earlier run.
+    """
+    job = JobRecord(brokers, job_name(plan, request)).read()
+    topics = brokers.topics({each.target for each in plan.topics})
+    check_existing(topics, plan.topics)
+    if job is None:
+        return plan.move_to(_ends_of(brokers, plan, topics))
+    return plan.move_to(job.bases)
 
 
 def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord) -> None:
@@ -178,3 +231,5 @@ def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord
             f"the restore {record.group} in the target was begun with other {what}; use the same, or"
             " specify another --job"
         )
+    if any(job.bases.get(place, 0) != base for place, base in plan.bases.items()):
+        raise ClusterError(f"another run of restore {record.group} has begun since the plan; run the command again")

@@ -13,6 +13,7 @@ from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
 from kseg.restore.batches import Producer, TargetBatch, parts_of, target_batches
 from kseg.restore.source import SourcePartition, Survey
+from kseg.restore.target_log import fetch_batches
 
 MOST_UNDER_WAY = 5
 """The most requests under way at a broker: it knows a producer's last five batches of each partition."""
@@ -42,17 +43,34 @@ class OnSent(Protocol):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A partition to send: its place in the target, its source, and what is in there. largest: bytes of a batch."""
+    """A partition to send: its place in the target, its source, and what is in there.
+
+    largest: bytes of a batch. base: the target's offset of its first record. is_appended: the topic had records before.
+    """
 
     place: Place
     source: SourcePartition
     survey: Survey
     largest: int
+    base: int = 0
+    is_appended: bool = False
 
     @property
     def name(self) -> str:
         """The name of the target's partition."""
         return f"{self.place[0]}-{self.place[1]}"
+
+    @property
+    def end(self) -> int:
+        """The target's offset after its last record."""
+        return self.base + self.survey.records
+
+    @property
+    def remedy(self) -> str:
+        """The next step of a user if the target has other records than expected."""
+        if self.is_appended:
+            return "restore the partition to a new topic, with --topic-map and another --job"
+        return "delete the topic and run the command again"
 
 
 @dataclass
@@ -142,17 +160,37 @@ class Sender:
             end = ends[each.place]
             if (pause := self._pauses.get(each.place)) is not None and pause.end != end:
                 self._pauses[each.place] = _Pause(end)
-            if end > each.survey.records:
+            if end > each.end or not self._has_sent_until(each, end):
                 raise self._foreign(each, end)
-            if end < each.survey.records:
-                parts = parts_of(each.source, each.survey, end)
+            if end < each.end:
+                parts = parts_of(each.source, each.survey, end - each.base)
                 batches = target_batches(parts, end, self._producer, each.largest)
                 self._sending[each.place] = _Sending(each, batches, leaders[each.place])
+
+    def _has_sent_until(self, prepared: Prepared, end: int) -> bool:
+        """Return whether the last batch of the target's log is the restore's, and where it belongs.
+
+        Then all are, since a broker takes them only in order. Raises ClusterError if the log ends before the first one.
+        """
+        if end < prepared.base:
+            raise ClusterError(
+                f"{prepared.name}: the target's log ends at offset {end}, and the restore began at {prepared.base}: its"
+                f" brokers have lost records; {prepared.remedy}"
+            )
+        if end in (prepared.base, prepared.end):
+            return True  # complete logs are compared later
+        try:
+            last = next(fetch_batches(self._brokers, prepared.place, end - 1, end), None)
+        except BrokerError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            return True  # the log has changed since: the broker refuses the next batch
+        return last is None or self._producer.has_sent(last.header)
 
     def _foreign(self, prepared: Prepared, offset: int) -> ClusterError:
         return ClusterError(
             f"{prepared.name}: another program writes to it: the log has offset {offset}, and the restore ends at"
-            f" {prepared.survey.records}; stop that program, delete the topic, then run the command again"
+            f" {prepared.end}; stop that program, then {prepared.remedy}"
         )
 
     def _fill(self, node: int) -> None:
@@ -267,23 +305,21 @@ class Sender:
                 continue
             if sending.problem is not None:
                 del self._sending[place]
-                self._pause(sending.prepared.place, sending.problem)
+                self._pause(sending.prepared, sending.problem)
                 self._begin([sending.prepared])
             elif sending.is_exhausted:
                 del self._sending[place]
 
-    def _pause(self, place: Place, problem: ClusterError) -> None:
+    def _pause(self, prepared: Prepared, problem: ClusterError) -> None:
         """Wait before another attempt. Raises the problem if it lasts."""
-        last = self._pauses.get(place) or _Pause()
+        last = self._pauses.get(prepared.place) or _Pause()
         if time.monotonic() - last.since > PATIENCE:
             if isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER:
-                raise ClusterError(
-                    f"{problem}, since another program has written to the topic; delete the topic, then run the command"
-                    " again"
-                )
+                reason = "since another program has written to the topic"
+                raise ClusterError(f"{problem}, {reason}; {prepared.remedy}")
             raise problem
         time.sleep(last.seconds)
-        self._pauses[place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
+        self._pauses[prepared.place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
 
 
 def _body_of(request: _Request) -> Fields:

@@ -1,11 +1,11 @@
 """Topics of the target: created with settings under which nothing is lost, and given the source's at the end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 from kseg.client.brokers import PASSING, BrokerError, Brokers, TargetTopic, attempts
-from kseg.client.connection import CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS
+from kseg.client.connection import CREATE_TOPICS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from kseg.errors import ClusterError, UsageError
 from kseg.protocol.error_codes import ErrorCode
 from kseg.restore.plan import FinalSettings, PlannedTopic
@@ -32,6 +32,10 @@ TIME_BOUNDS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.m
 EARLIER_TIME_BOUND = "message.timestamp.difference.max.ms"
 """The same before 3.6."""
 LARGEST = "max.message.bytes"
+CHANGED = frozenset({*dict(SAFE_SETTINGS), *TIME_BOUNDS, EARLIER_TIME_BOUND, LARGEST})
+"""Settings that topics get while records are sent."""
+OF_TOPIC = 1
+"""The source of a setting that the topic itself has."""
 FOREIGN_PREFIXES = ("remote.", "local.", "leader.replication.", "follower.replication.", "confluent.")
 """Beginnings of settings that depend on the source's brokers, so that the target doesn't get them."""
 
@@ -121,6 +125,18 @@ def make_safe(brokers: Brokers, planned: PlannedTopic) -> None:
         if problem is None:
             return
     raise ClusterError(f"topic {planned.target}: its settings can't be changed: {problem}")
+
+
+def changed_settings(brokers: Brokers, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return topics' own values of the settings that a restore changes. Raises ClusterError."""
+    resources = [{"resourceType": TOPIC, "resourceName": each, "configurationKeys": sorted(CHANGED)} for each in topics]
+    found = {}
+    for result in brokers.ask(DESCRIBE_CONFIGS, {"resources": resources})["results"] if resources else ():
+        if result["errorCode"]:
+            raise BrokerError(f"topic {result['resourceName']}", result["errorCode"], result["errorMessage"])
+        own = (each for each in result["configs"] if each["configSource"] == OF_TOPIC)
+        found[result["resourceName"]] = {each["name"]: each["value"] for each in own}
+    return found
 
 
 def finish_topic(brokers: Brokers, planned: PlannedTopic, wanted: FinalSettings) -> list[SettingOutcome]:

@@ -59,7 +59,9 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         own = [each for each in plan.partitions if each.place[0] == topic.target]
         records, size = sum(each.survey.records for each in own), sum(each.survey.size for each in own)
         renamed = "" if topic.target == topic.source else f" as {topic.target}"
-        kept = "offsets stay" if all(each.survey.keeps_offsets for each in own) else "offsets become dense"
+        kept = "offsets stay" if all(each.keeps_offsets for each in own) else "offsets become dense"
+        if any(each.base for each in own):
+            kept = "appended to the target's records"
         counts = f"{plural(topic.partitions, 'partition')}, {plural(records, 'record')}, {human_size(size)}"
         yield f"  {topic.source}{renamed}: {counts}, {kept}"
     groups = [f"  group {_group_text(each)}" for each in plan.groups]
@@ -206,7 +208,8 @@ def _partition_object(topic: PlannedTopic, partition: PlannedPartition) -> dict[
         "bytes": survey.size,
         "firstOffset": survey.first_offset,
         "endOffset": survey.end_offset,
-        "keepsOffsets": survey.keeps_offsets,
+        "keepsOffsets": partition.keeps_offsets,
+        "firstTargetOffset": partition.base,
         "leftOutRecords": {reason.value: count for reason, count in survey.left_out.items() if count},
         "damages": [
             {"file": str(path), "position": damage.position, "kind": str(damage.kind), "detail": damage.detail}

@@ -430,11 +430,36 @@ def command_line(pair: Pair, large: Path, name: str) -> list[str]:
     return [*kseg, "--yes", "-q", "--topic-map", f"large={name}", "--job", name, "--rate", "1MiB"]
 
 
-def assert_all_arrived(pair: Pair, name: str) -> None:
+def assert_all_arrived(port: int, name: str, earlier: int = 0) -> None:
+    """Check that a topic has each record once, after some earlier ones."""
     for partition in range(3):
-        found = read_all(pair.target.port, name, partition)
-        assert [each.key for each in found] == [b"%d" % number for number in range(30_000)]
-        assert all(each.timestamp == each.offset for each in found)
+        found = read_all(port, name, partition)[earlier:]
+        assert [each.key for each in found] == [b"%d" % number for number in range(30_000)], name
+        assert all(each.timestamp == each.offset - earlier for each in found)
+
+
+def make_topic_with_records(bootstrap: str, name: str) -> None:
+    """Create a topic of three partitions with ten records each."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, 3)]).values():
+        future.result(PATIENCE)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(30):
+        producer.produce(name, b"earlier", b"%d" % number, number % 3)
+    assert producer.flush(PATIENCE) == 0
+
+
+def test_appended_records_follow_earlier_ones(pair: Pair, large: Path) -> None:
+    make_topic_with_records(server(pair.target.port), "appended")
+    for _ in range(2):
+        ran = subprocess.run(
+            [*command_line(pair, large, "appended"), "--append"], capture_output=True, check=False, timeout=PATIENCE
+        )
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert_all_arrived(pair.target.port, "appended", 10)
 
 
 def test_killed_runs_lose_and_double_nothing(pair: Pair, large: Path) -> None:
@@ -450,7 +475,7 @@ def test_killed_runs_lose_and_double_nothing(pair: Pair, large: Path) -> None:
     ran = subprocess.run(command_line(pair, large, "killed"), capture_output=True, check=False, timeout=PATIENCE)
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert kills > 2
-    assert_all_arrived(pair, "killed")
+    assert_all_arrived(pair.target.port, "killed")
 
 
 def test_runs_at_once_lose_and_double_nothing(pair: Pair, large: Path) -> None:
@@ -460,4 +485,4 @@ def test_runs_at_once_lose_and_double_nothing(pair: Pair, large: Path) -> None:
     ]
     ends = [(each.communicate(timeout=PATIENCE * 2)[1], each.returncode) for each in runs]
     assert ends == [(b"", 0)] * 3
-    assert_all_arrived(pair, "together")
+    assert_all_arrived(pair.target.port, "together")

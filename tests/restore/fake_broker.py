@@ -183,6 +183,7 @@ class FakeBroker:
             apis.METADATA.key: self._metadata,
             apis.CREATE_TOPICS.key: self._create_topics,
             apis.INCREMENTAL_ALTER_CONFIGS.key: self._alter_configs,
+            apis.DESCRIBE_CONFIGS.key: self._describe_configs,
             apis.LIST_OFFSETS.key: lambda body: self._list_offsets(body, node),
             apis.PRODUCE.key: lambda body: self._produce(body, node),
             apis.FETCH.key: lambda body: self._fetch(body, node),
@@ -246,6 +247,22 @@ class FakeBroker:
                 own[each["name"]] = each["value"]
         answer = {"errorCode": 0, "errorMessage": None, "resourceType": 2, "resourceName": resource["resourceName"]}
         return {"responses": [answer]}
+
+    def _describe_configs(self, body: Fields) -> Fields:
+        """Answer with the topics' own settings, and a default."""
+        results = []
+        for resource in body["resources"]:
+            own = self.settings.get(resource["resourceName"], {})
+            configs = [{"name": name, "value": value, "configSource": 1} for name, value in own.items()]
+            default = {"name": "compression.type", "value": "producer", "configSource": 5}
+            configs = [
+                {**each, "readOnly": False, "isSensitive": False, "synonyms": []}
+                for each in (*configs, default)
+                if each["name"] in resource["configurationKeys"]
+            ]
+            answer = {"errorCode": 0, "errorMessage": None, "resourceType": 2, **resource}
+            results.append({**answer, "configs": configs})
+        return {"results": results}
 
     def _list_offsets(self, body: Fields, node: int) -> Fields:
         def part(topic: str, number: int) -> Fields:

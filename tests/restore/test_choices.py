@@ -74,7 +74,7 @@ def test_a_topic_with_another_number_of_partitions_is_refused(broker: StrictBrok
 def test_a_topic_with_other_records_is_refused(broker: StrictBroker, tmp_path: Path) -> None:
     broker.logs["t"] = [FakeLog(end=5)]
     ran = restore(broker, tmp_path)
-    problem = b"topic t of the target isn't empty, and no restore kseg-restore-j has begun there; delete the topic, or"
+    problem = b"topic t of the target isn't empty, and no restore kseg-restore-j has begun there; delete the topic,"
     assert (ran.status, problem in ran.stderr) == (2, True)
     assert broker.logs["t"][0].batches == []
 

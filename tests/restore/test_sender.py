@@ -2,7 +2,9 @@
 
 import os
 import random
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from kseg.log.segments import RollSettings
 from kseg.log.selection import EVERY_PARTITION
 from kseg.log.writer import PartitionSettings, PartitionWriter
 from kseg.restore.plan import Plan, Planning, RestoreRequest
-from kseg.restore.run import RestoreReport, Step, run_restore
+from kseg.restore.run import RestoreReport, Step, append_plan, run_restore
 from kseg.writer.batches import RecordsBuilder
 from tests.restore.fake_broker import FakeBroker, FakeLog
 from tests.restore.fake_network import ADDRESSES, Event, FakeNetwork, Schedule
@@ -101,17 +103,21 @@ def assert_all_once(broker: FakeBroker, written: list[list[Contents]]) -> None:
         assert broker.logs["t"][number].records() == expected
 
 
-def restore_by(plan: Plan) -> None:
+def restore_by(plan: Plan, request: RestoreRequest = REQUEST) -> None:
     with Brokers([*ADDRESSES.values()]) as brokers:
-        run_restore(brokers, plan, REQUEST, lambda _: lambda records, size: None)
+        placed = append_plan(brokers, plan, request) if request.appends else plan
+        run_restore(brokers, placed, request, lambda _: lambda records, size: None)
 
 
-def run_until_its_end(network: FakeNetwork, plan: Plan) -> bool:
+GAVE_UP = re.compile("check the broker.*run the command again$|since the plan; run the command again$")
+
+
+def run_until_its_end(network: FakeNetwork, plan: Plan, request: RestoreRequest) -> bool:
     """Run a restore; return whether it has done everything. It may give up, if it says what to do."""
     try:
-        return network.run(lambda: restore_by(plan))
+        return network.run(lambda: restore_by(plan, request))
     except ClusterError as error:
-        if "check the broker" not in str(error) or not str(error).endswith("run the command again"):
+        if not GAVE_UP.search(str(error)):
             raise
         return False
 
@@ -123,16 +129,23 @@ FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTIO
 
 
 @settings(max_examples=EXAMPLES)
-@given(SCHEDULES)
-@example(FIRST_IS_REFUSED)
-def test_each_record_arrives_once(sources: Sources, schedule: Schedule) -> None:
+@given(SCHEDULES, st.sampled_from([None, 5, 2**31 - 100]))
+@example(FIRST_IS_REFUSED, None)
+@example([(10, Event.OTHER_RUN)], 5)
+def test_each_record_arrives_once(sources: Sources, schedule: Schedule, base: int | None) -> None:
+    """base: where the target's logs end before, and records are appended."""
+    request = replace(REQUEST, appends=base is not None)
+
     def run_another(network: FakeNetwork) -> None:
         if network.runs < MOST_RUNS:
-            run_until_its_end(network, sources.plan)
+            run_until_its_end(network, sources.plan, request)
 
     network = FakeNetwork(schedule, run_another)
+    if base is not None:
+        network.broker.logs["t"] = [FakeLog(end=base), FakeLog(end=base + 1)]
+        network.broker.settings["t"] = {}
     with pytest.MonkeyPatch.context() as patch, network.connected(patch):
-        while not run_until_its_end(network, sources.plan) or network.has_lost_tail:
+        while not run_until_its_end(network, sources.plan, request) or network.has_lost_tail:
             assert network.clock.now < LONGEST, "it has no end"
         network.deliver_all()
     assert_all_once(network.broker, sources.written)
@@ -202,7 +215,7 @@ def test_another_programs_record_ends_the_run(sources: Sources) -> None:
 
 
 def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
-    """A request of an earlier run came after the topic was deleted and created again."""
+    """A request of an earlier run came after the topic was deleted and created again, and its record was deleted."""
     network = FakeNetwork((), lambda _: None)
     with pytest.MonkeyPatch.context() as patch, network.connected(patch):
         patch.setattr("kseg.restore.send.PATIENCE", 10)
@@ -210,7 +223,8 @@ def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
         (producer,) = network.broker.logs["t"][0].producers
         log = network.broker.logs["t"][0] = FakeLog()
         log.append(one_record(500, producer))
-        with pytest.raises(ClusterError, match=r"t-0: .*OUT_OF_ORDER_SEQUENCE_NUMBER, .*; delete the topic, then run"):
+        log.start = 1
+        with pytest.raises(ClusterError, match=r"t-0: .*OUT_OF_ORDER_SEQUENCE_NUMBER, .*; delete the topic and run"):
             network.run(lambda: restore_by(sources.plan))
         network.broker.logs["t"][0] = FakeLog()
         assert network.run(lambda: restore_by(sources.plan))

@@ -296,6 +296,7 @@ OUTPUT = (
     Option("--keep-settings", "restore", "Leave topics with the settings of the restore: nothing is deleted.", bool),
     Option("--offsets", "restore", "Keep offsets, translate them, or keep them where possible.",
         ("auto", "keep", "translate"), default="auto"),
+    Option("--append", "restore", "Add the records to topics that have some, with new offsets.", bool),
     Option("--mapping", "restore", "Write the map from old to new offsets to this CSV file.", _PATH, "FILE"),
     Option("--mapping", "groups", "Print new offsets, by this file of `restore --mapping`, with -o reset-csv.", _PATH,
         "FILE"),

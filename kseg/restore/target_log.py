@@ -1,0 +1,71 @@
+"""Batches of the target's logs, read by Fetch."""
+
+from collections.abc import Iterator
+
+from kseg.client.brokers import PASSING, BrokerError, Brokers, Place, attempts
+from kseg.client.connection import FETCH
+from kseg.formats.messages import Fields
+from kseg.index.header_scan import header_of
+from kseg.kernel.contract import ROW, SIZE, START
+from kseg.protocol.messages import record_slices
+from kseg.reading.batch import Batch
+from kseg.reading.blocks import Damage
+
+FETCH_SIZE = 8 << 20
+"""Bytes of a partition that are read back at once."""
+WAIT_MS = 1000
+
+
+def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Iterator[Batch]:
+    """Yield the batches of a partition of the target between two offsets. Raises ClusterError."""
+    offset, code = first, 0
+    while offset < end:
+        for _ in attempts():
+            leader = brokers.leaders([place])[place]
+            answer = brokers.ask(FETCH, _fetch_body(place, offset), leader)
+            found = answer["responses"][0]["partitions"][0]
+            code = answer.get("errorCode") or found["errorCode"]
+            if code not in PASSING and (code or found["records"]):
+                break
+        if code:
+            raise BrokerError(f"{place[0]}-{place[1]}", code, f"at offset {offset}")
+        begins = offset
+        for batch in _batches_in(found["records"] or b""):
+            yield batch
+            offset = batch.next_offset
+        if offset == begins:
+            return
+
+
+def _batches_in(records: bytes) -> Iterator[Batch]:
+    for piece in record_slices(records, deep=False):
+        if isinstance(piece, Damage):
+            return  # the last batch is cut
+        for row in range(piece.first, piece.last):
+            run = piece.run
+            start = run.rows[row * ROW + START]
+            header = header_of(run, row)
+            yield Batch(header, bytes(run.buffer[start : start + run.rows[row * ROW + SIZE]]))
+
+
+def _fetch_body(place: Place, offset: int) -> Fields:
+    part = {
+        "partition": place[1],
+        "currentLeaderEpoch": -1,
+        "fetchOffset": offset,
+        "lastFetchedEpoch": -1,
+        "logStartOffset": -1,
+        "partitionMaxBytes": FETCH_SIZE,
+    }
+    return {
+        "replicaId": -1,
+        "maxWaitMs": WAIT_MS,
+        "minBytes": 1,
+        "maxBytes": FETCH_SIZE,
+        "isolationLevel": 0,
+        "sessionId": 0,
+        "sessionEpoch": -1,
+        "topics": [{"topic": place[0], "partitions": [part]}],
+        "forgottenTopicsData": [],
+        "rackId": "",
+    }

@@ -25,14 +25,18 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[0-9;]+|48;[0-9;]+)m")
 
 
-def in_terminal(directory: Path, *arguments: str, columns: int = 100, **environment: str) -> str:
-    """Return the output on a terminal of some width; without a pager unless the environment names one."""
+def in_terminal(directory: Path, *arguments: str, columns: int = 100, typed: bytes = b"", **environment: str) -> str:
+    """Return the output on a terminal of some width; without a pager unless the environment names one.
+
+    typed: what the user types, before kseg asks.
+    """
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (40, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "PAGER")}
     environment = {**inherited, "TERM": "xterm-256color", "KSEG_PAGER": "cat", **environment}
     with fork_process(arguments, directory, (follower, follower, follower), environment=environment) as process:
         os.close(follower)
+        os.write(leader, typed)
         pieces = list(_pieces(leader))
         process.wait()
     os.close(leader)

@@ -53,7 +53,7 @@ def restore_cluster(
     from kseg.client.settings import NO_SETTINGS, read_client_settings
     from kseg.restore.job import JobRecord
     from kseg.restore.rights import lacking_rights
-    from kseg.restore.run import append_plan, job_name, run_restore
+    from kseg.restore.run import append_plan, fit_replicas, job_name, run_restore
 
     addresses, request = parse_addresses(bootstrap), _request_of(options)
     config = options.get("command_config")
@@ -70,6 +70,7 @@ def restore_cluster(
         if lacking:
             texts = (f"{', '.join(each.operations)} on {' '.join(each.resource).strip()}" for each in lacking)
             raise ClusterError(f"the target refuses {'; '.join(texts)}")
+        plan = fit_replicas(brokers, plan, request)
         if request.appends:
             plan = append_plan(brokers, plan, request)
         return run_restore(brokers, plan, request, _without_bar)
@@ -105,7 +106,7 @@ def _request_of(options: RestoreOptions) -> "RestoreRequest":
         None if to_time is None else milliseconds_of(to_time, parse_zone(options.get("tz", "UTC"))),
         keeps_offsets=options.get("offsets") == "keep",
         appends=options.get("append", False),
-        replication_factor=options.get("replication_factor") or -1,
+        replication_factor=options.get("replication_factor"),
         final_settings=FinalSettings.NONE if options.get("keep_settings") else FinalSettings(final),
         job=options.get("job"),
         rate=options.get("rate"),

@@ -21,15 +21,12 @@ from kseg.restore.job import JobRecord
 from kseg.restore.mapping import offset_ranges
 from kseg.restore.plan import FinalSettings, Plan, Planning, RestoreRequest
 from kseg.restore.rights import Lack, lacking_rights
-from kseg.restore.run import Step, append_plan, forget, job_name, run_restore
+from kseg.restore.run import Step, append_plan, fit_replicas, forget, is_restored, job_name, run_restore
 from kseg.restore.send import OnSent
 from kseg.system.addresses import Address, address_text
 from kseg.system.new_directory import WriteError
 from kseg.text.restore import lack_lines, mapping_lines, plan_lines, plan_objects, report_lines, report_objects
 from kseg.times import parse_zone, time_or_none
-
-DEFAULT_FACTOR = -1
-"""Stands for the target's own default."""
 
 
 class RestoredGroups(NamedTuple):
@@ -81,7 +78,7 @@ class RestoreOptions(NamedTuple):
             time_or_none(self.to_time, parse_zone(self.zone)),
             keeps_offsets=self.offsets == "keep",
             appends=self.append,
-            replication_factor=self.replication_factor or DEFAULT_FACTOR,
+            replication_factor=self.replication_factor,
             final_settings=FinalSettings.NONE if self.keep_settings else FinalSettings(self.final_settings),
             job=self.job,
             rate=self.rate,
@@ -136,8 +133,8 @@ def restore(options: RestoreOptions) -> None:
             _forget(options, brokers, job_name(plan, request))
             return
         lacking = _lacking_rights(options, brokers, plan)
-        if request.appends and not lacking:
-            plan = append_plan(brokers, plan, request)
+        if brokers.ids and not lacking:
+            plan = _fit_plan(brokers, plan, request)
         _print_plan(options, plan)
         if options.mapping is not None:
             _write_mapping(options.mapping, plan)
@@ -146,8 +143,18 @@ def restore(options: RestoreOptions) -> None:
             talk.warn("a path can't be read, so nothing is restored; specify paths that can be read")
         elif plan.has_damage and not options.skip_damage:
             talk.warn("the logs are damaged, so nothing is restored; specify other copies too, or --skip-damage")
-        elif not lacking and not options.dry_run and (options.yes or click.confirm("Restore this?", err=True)):
+        elif (
+            not lacking
+            and not options.dry_run
+            and (options.yes or is_restored(brokers, plan, request) or click.confirm("Restore this?", err=True))
+        ):
             _run(options, brokers, plan, request)
+
+
+def _fit_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
+    """Return the plan for this target."""
+    plan = fit_replicas(brokers, plan, request)
+    return append_plan(brokers, plan, request) if request.appends else plan
 
 
 def _lacking_rights(options: RestoreOptions, brokers: Brokers, plan: Plan) -> list[Lack]:

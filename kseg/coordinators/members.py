@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kseg.cluster.now import Now
 from kseg.cluster.partitions import AdjacentPartitions, LogEnd, UnknownEnd, UnreadableOffset
 from kseg.coordinators.departures import Departure
+from kseg.coordinators.share_progress import ShareBatch, first_unfinished
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
 from kseg.errors import FileError, plural
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
@@ -145,7 +146,8 @@ class GroupMember(NamedTuple):
 class SharePartition(NamedTuple):
     """A partition that a share group reads, and its progress.
 
-    `start_offset`: the first unfinished offset; `delivery_complete_count`: finished records above it (from 4.2 on);
+    `start_offset`: as stored, no record before it is unfinished; `delivery_complete_count`: finished records after it
+    (from 4.2 on); `first_unfinished`: the first record that the group delivers next, or again;
     `leader_epoch`: of the partition's leader at that write. None for unknown fields, and if nothing was read so far.
     `log_end` as in OffsetCommit.
     """
@@ -156,6 +158,7 @@ class SharePartition(NamedTuple):
     partition: int
     start_offset: int | None = None
     delivery_complete_count: int | None = None
+    first_unfinished: int | None = None
     leader_epoch: int | None = None
     log_end: LogEnd | UnknownEnd | None = None
     presence: Presence = Presence()
@@ -249,6 +252,7 @@ class ShareState(NamedTuple):
     start_offset: int
     delivery_complete_count: int
     leader_epoch: int
+    batches: tuple[ShareBatch, ...] = ()
 
     def apply_update(self, update: "ShareState") -> "ShareState":
         """Return the state after an update. Source: ShareCoordinatorShard.merge."""
@@ -256,6 +260,7 @@ class ShareState(NamedTuple):
             self.start_offset if update.start_offset == UNSET else update.start_offset,
             update.delivery_complete_count,
             self.leader_epoch if update.leader_epoch == UNSET else update.leader_epoch,
+            (*self.batches, *update.batches),
         )
 
 
@@ -280,6 +285,7 @@ class ShareStates:
         return partition._replace(
             start_offset=state.start_offset,
             delivery_complete_count=None if count == UNSET else count,
+            first_unfinished=first_unfinished(state.start_offset, state.batches),
             leader_epoch=state.leader_epoch,
         )
 
@@ -353,7 +359,12 @@ def _state_in(record: Record) -> ShareState:
     if len(value) < VERSION.size or VERSION.read(value) not in version_range(SHARE_STATE_VALUES[number].versions):
         raise MessageError("a state of unknown version")
     fields = _share_fields(number, value)
-    return ShareState(fields["startOffset"], fields.get("deliveryCompleteCount", UNSET), fields["leaderEpoch"])
+    return ShareState(
+        fields["startOffset"],
+        fields.get("deliveryCompleteCount", UNSET),
+        fields["leaderEpoch"],
+        tuple(map(ShareBatch.of, fields["stateBatches"])),
+    )
 
 
 def _type_of(record: Record) -> int:

@@ -15,7 +15,7 @@ from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.model import ClusterMetadata
 from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UsageError, plural
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.log.selection import PartitionChoice
 from kseg.restore.job import GROUP_PREFIX, digest
@@ -24,6 +24,8 @@ from kseg.restore.source import SourcePartition, Survey, Surveyor, open_source, 
 LEAST_LARGEST = 2 << 20
 """The least `max.message.bytes` of a topic while its records are sent."""
 SHARE = "share"
+TARGETS_DEFAULT = -1
+"""Instead of a number of replicas: the target's default. Source: CreateTopicsRequest.NO_REPLICATION_FACTOR."""
 
 
 class FinalSettings(Enum):
@@ -40,7 +42,7 @@ class RestoreRequest:
 
     topic_map: names in the target by names in the source. group: a glob, None for no groups. end_ms: the first unwanted
     timestamp. appends: topics may have records already. job: the name of its record in the target. rate: bytes per
-    second.
+    second. replication_factor: None for the source's.
     """
 
     choice: PartitionChoice
@@ -49,14 +51,17 @@ class RestoreRequest:
     end_ms: int | None = None
     keeps_offsets: bool = False
     appends: bool = False
-    replication_factor: int = -1
+    replication_factor: int | None = None
     final_settings: FinalSettings = FinalSettings.SAFE
     job: str | None = None
     rate: int | None = None
 
 
 class PlannedTopic(NamedTuple):
-    """A topic: its names in source and target, number of partitions, missing ones, own settings, largest batch."""
+    """A topic: its names in source and target, number of partitions, missing ones, own settings, largest batch.
+
+    replicas: of each partition in the target, TARGETS_DEFAULT if that decides.
+    """
 
     source: str
     target: str
@@ -64,6 +69,7 @@ class PlannedTopic(NamedTuple):
     missing: tuple[int, ...]
     settings: Mapping[str, str]
     largest: int
+    replicas: int
 
     @property
     def most_bytes(self) -> int:
@@ -116,7 +122,7 @@ class PlannedGroup(NamedTuple):
 class Plan:
     """The work of a restore. cluster_id: the source's; None if unknown. notes: unknown facts about the source.
 
-    has_others: the source has ACLs, quotas or users, which a restore doesn't bring.
+    has_others: the source has ACLs, quotas, users, or settings of brokers or groups, which a restore doesn't bring.
     """
 
     cluster_id: str | None
@@ -144,6 +150,14 @@ class Plan:
             for each in self.groups
         )
         return replace(self, partitions=partitions, groups=groups)
+
+    def limit_replicas(self, brokers: int) -> "Plan":
+        """Return a plan in which no topic has more replicas than the target has brokers."""
+        topics = tuple(each._replace(replicas=min(each.replicas, brokers)) for each in self.topics)
+        if topics == self.topics:
+            return self
+        note = f"the target has {plural(brokers, 'broker')}, so some topics get fewer replicas than in the source"
+        return replace(self, topics=topics, notes=(*self.notes, note))
 
     @property
     def records(self) -> int:
@@ -224,9 +238,12 @@ class Planning:
                     )
         notes = []
         if metadata is None:
-            notes.append("PATHS have no readable __cluster_metadata, so topics get no settings of the source")
+            notes.append(
+                "PATHS have no readable __cluster_metadata, so topics get no settings of the source, and the target's"
+                " number of replicas"
+            )
         groups = tuple(self._groups(notes))
-        has_others = metadata is not None and bool(metadata.acls or metadata.quotas or metadata.scram)
+        has_others = metadata is not None and _has_others(metadata)
         return Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes), has_others)
 
     def _topics(self, metadata: ClusterMetadata | None) -> Iterator[PlannedTopic]:
@@ -242,7 +259,8 @@ class Planning:
             count = max(partition_count(metadata, name, numbers) or 0, max(numbers) + 1)
             missing = tuple(sorted({*range(count)} - {*numbers}))
             largest = max(each.survey.largest for each in partitions)
-            yield PlannedTopic(name, partitions[0].place[0], count, missing, settings[name], largest)
+            replicas = self._request.replication_factor or _replicas_of(metadata, name)
+            yield PlannedTopic(name, partitions[0].place[0], count, missing, settings[name], largest, replicas)
 
     def _groups(self, notes: list[str]) -> Iterator[PlannedGroup]:
         pattern = self._request.group
@@ -262,9 +280,20 @@ class Planning:
                     yield planned
 
 
+def _has_others(metadata: ClusterMetadata) -> bool:
+    settings = any(each.resource_type != "topic" for each in metadata.configs)
+    return bool(settings or metadata.acls or metadata.quotas or metadata.scram)
+
+
+def _replicas_of(metadata: ClusterMetadata | None, topic: str) -> int:
+    """Return the most replicas that a partition of a topic has in the source."""
+    found = None if metadata is None else metadata.topic(topic)
+    return max((len(each.replicas) for each in found.partitions), default=TARGETS_DEFAULT) if found else TARGETS_DEFAULT
+
+
 def _planned_group(group: Group, places: Mapping[Place, PlannedPartition]) -> PlannedGroup:
     if group.type == SHARE:
-        stored = [(each.topic, each.partition, each.start_offset, "") for each in group.share_partitions]
+        stored = [(each.topic, each.partition, each.first_unfinished, "") for each in group.share_partitions]
     else:
         stored = [(each.topic, each.partition, each.offset, each.metadata) for each in group.commits]
     offsets, left_out = [], 0

@@ -19,6 +19,7 @@ from kseg.restore.topics import (
     create_topic,
     finish_topic,
     make_safe,
+    pending_settings,
 )
 
 
@@ -37,7 +38,8 @@ OnStep = Callable[[Step], OnSent]
 class RestoreReport:
     """The result of a run.
 
-    was_done: an earlier run had restored everything, and this one only checked it. shortened: names of partitions from
+    was_done: an earlier run had restored everything, and this one only checked it; settings are those that it left to
+    the user, and that still are as it left them. shortened: names of partitions from
     which the target has removed records since another run ended, so that only those before them were compared.
     """
 
@@ -82,20 +84,15 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
         on_sent = counted.with_bar(on_step(Step.SEND))
         Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
     shortened = tuple(_check(brokers, prepared, job, record, on_step(Step.CHECK)))
+    topics = tuple(each._replace(settings=job.settings.get(each.target, each.settings)) for each in plan.topics)
     if job.is_done:
-        return RestoreReport(plan, True, 0, (), (), shortened)
+        pending = tuple(pending_settings(brokers, topics, request.final_settings))
+        return RestoreReport(plan, True, 0, (), pending, shortened)
     states = group_states(brokers)
     groups = tuple(commit_group(brokers, each, states.get(each.name, "")) for each in plan.groups if each.offsets)
-    settings = [
-        finish_topic(
-            brokers, each._replace(settings=job.settings.get(each.target, each.settings)), request.final_settings
-        )
-        for each in plan.topics
-    ]
+    settings = tuple(own for each in topics for own in finish_topic(brokers, each, request.final_settings))
     record.finish(job)
-    return RestoreReport(
-        plan, False, counted.records, groups, tuple(each for own in settings for each in own), shortened
-    )
+    return RestoreReport(plan, False, counted.records, groups, settings, shortened)
 
 
 def _check(
@@ -131,7 +128,7 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
         _check_same(job, plan, request, record)
     for each in plan.topics:
         if each.target not in topics:
-            create_topic(brokers, each, request.replication_factor)
+            create_topic(brokers, each)
     brokers.leaders([each.place for each in plan.partitions])
     if job is None:
         with_records = {topic for (topic, _), base in plan.bases.items() if base}
@@ -144,6 +141,15 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
         _check_same(job, plan, request, record)
     is_done = job.is_done and not _lacks_records(brokers, plan)
     return replace(job, is_done=is_done, bases=plan.bases)  # a broker removes those of deleted topics
+
+
+def is_restored(brokers: Brokers, plan: Plan, request: RestoreRequest) -> bool:
+    """Return True if an earlier run has restored everything, so that another one only compares. Raises ClusterError."""
+    job = JobRecord(brokers, job_name(plan, request)).read()
+    names = {each.target for each in plan.topics}
+    return (
+        job is not None and job.is_done and names <= brokers.topics(names).keys() and not _lacks_records(brokers, plan)
+    )
 
 
 def _not_empty(plan: Plan, request: RestoreRequest, record: JobRecord, ends: Mapping[Place, int]) -> KsegError:
@@ -206,6 +212,11 @@ def _ends_of(brokers: Brokers, plan: Plan, topics: Collection[str]) -> dict[Plac
     """Return the ends of the target's logs in some topics."""
     places = [each.place for each in plan.partitions if each.place[0] in topics]
     return brokers.end_offsets(places) if places else {}
+
+
+def fit_replicas(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
+    """Return a plan without more replicas than brokers, unless the request has a number of replicas."""
+    return plan if request.replication_factor else plan.limit_replicas(len(brokers.ids))
 
 
 def append_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:

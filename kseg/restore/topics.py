@@ -82,7 +82,7 @@ def check_existing(topics: Mapping[str, TargetTopic], planned: tuple[PlannedTopi
             )
 
 
-def create_topic(brokers: Brokers, planned: PlannedTopic, replication_factor: int) -> None:
+def create_topic(brokers: Brokers, planned: PlannedTopic) -> None:
     """Create a topic with safe settings; another run may have created it. Raises ClusterError."""
     code, detail = 0, None
     bounds: tuple[str, ...] = TIME_BOUNDS
@@ -92,7 +92,7 @@ def create_topic(brokers: Brokers, planned: PlannedTopic, replication_factor: in
                 {
                     "name": planned.target,
                     "numPartitions": planned.partitions,
-                    "replicationFactor": replication_factor,
+                    "replicationFactor": planned.replicas,
                     "assignments": [],
                     "configs": [each._asdict() for each in safe_changes(planned, bounds)],
                 }
@@ -129,7 +129,12 @@ def make_safe(brokers: Brokers, planned: PlannedTopic) -> None:
 
 def changed_settings(brokers: Brokers, topics: Collection[str]) -> dict[str, dict[str, str]]:
     """Return topics' own values of the settings that a restore changes. Raises ClusterError."""
-    resources = [{"resourceType": TOPIC, "resourceName": each, "configurationKeys": sorted(CHANGED)} for each in topics]
+    return _own_settings(brokers, topics, sorted(CHANGED))
+
+
+def _own_settings(brokers: Brokers, topics: Collection[str], names: list[str] | None) -> dict[str, dict[str, str]]:
+    """Return topics' own values of some settings, None for all. Raises ClusterError."""
+    resources = [{"resourceType": TOPIC, "resourceName": each, "configurationKeys": names} for each in topics]
     found = {}
     for result in brokers.ask(DESCRIBE_CONFIGS, {"resources": resources})["results"] if resources else ():
         if result["errorCode"]:
@@ -141,6 +146,38 @@ def changed_settings(brokers: Brokers, topics: Collection[str]) -> dict[str, dic
 
 def finish_topic(brokers: Brokers, planned: PlannedTopic, wanted: FinalSettings) -> list[SettingOutcome]:
     """Give a topic its final settings, and return what became of each. Raises ClusterError."""
+    outcomes, applied = _divide_changes(planned, wanted)
+    if _alter(brokers, planned.target, applied) is None:
+        return [*outcomes, *(SettingOutcome(planned.target, *each, SettingState.APPLIED) for each in applied)]
+    for change in applied:
+        problem = _alter(brokers, planned.target, [change])
+        state = SettingState.APPLIED if problem is None else SettingState.REFUSED
+        outcomes.append(SettingOutcome(planned.target, *change, state, problem))
+    return outcomes
+
+
+def pending_settings(
+    brokers: Brokers, topics: Collection[PlannedTopic], wanted: FinalSettings
+) -> Iterator[SettingOutcome]:
+    """Yield the settings that an earlier run left to the user, and that still are as it left them.
+
+    Raises ClusterError.
+    """
+    present = _own_settings(brokers, [each.target for each in topics], None)
+    for each in topics:
+        own, safe = present.get(each.target, {}), {change.name: change.value for change in safe_changes(each)}
+        for outcome in _divide_changes(each, wanted)[0]:
+            value = own.get(outcome.name)
+            if (
+                outcome.state is not SettingState.LEFT_OUT
+                and value != outcome.value
+                and value == safe.get(outcome.name)
+            ):
+                yield outcome
+
+
+def _divide_changes(planned: PlannedTopic, wanted: FinalSettings) -> tuple[list[SettingOutcome], list[Change]]:
+    """Return the changes that are left out or left to the user, and those that are applied."""
     outcomes, applied = [], []
     for change in _final_changes(planned):
         if change.name.startswith(FOREIGN_PREFIXES):
@@ -151,13 +188,7 @@ def finish_topic(brokers: Brokers, planned: PlannedTopic, wanted: FinalSettings)
             outcomes.append(SettingOutcome(planned.target, *change, SettingState.HELD_BACK))
         else:
             applied.append(change)
-    if _alter(brokers, planned.target, applied) is None:
-        return [*outcomes, *(SettingOutcome(planned.target, *each, SettingState.APPLIED) for each in applied)]
-    for change in applied:
-        problem = _alter(brokers, planned.target, [change])
-        state = SettingState.APPLIED if problem is None else SettingState.REFUSED
-        outcomes.append(SettingOutcome(planned.target, *change, state, problem))
-    return outcomes
+    return outcomes, applied
 
 
 def _final_changes(planned: PlannedTopic) -> Iterator[Change]:

@@ -9,7 +9,7 @@ from kseg.cluster.recreate_script import Settings, Target
 from kseg.coordinators.offset_map import COLUMNS, OffsetRange
 from kseg.errors import plural
 from kseg.restore.groups import GroupOutcome, GroupState
-from kseg.restore.plan import Plan, PlannedGroup, PlannedPartition, PlannedTopic
+from kseg.restore.plan import TARGETS_DEFAULT, Plan, PlannedGroup, PlannedPartition, PlannedTopic
 from kseg.restore.rights import Lack
 from kseg.restore.run import RestoreReport
 from kseg.restore.source import LeftOut
@@ -62,7 +62,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         kept = "offsets stay" if all(each.keeps_offsets for each in own) else "offsets become dense"
         if any(each.base for each in own):
             kept = "appended to the target's records"
-        counts = f"{plural(topic.partitions, 'partition')}, {plural(records, 'record')}, {human_size(size)}"
+        replicas = "" if topic.replicas == TARGETS_DEFAULT else f"{plural(topic.replicas, 'replica')}, "
+        counts = f"{plural(topic.partitions, 'partition')}, {replicas}{plural(records, 'record')}, {human_size(size)}"
         yield f"  {topic.source}{renamed}: {counts}, {kept}"
     groups = [f"  group {_group_text(each)}" for each in plan.groups]
     yield from _Lines(groups).shown()
@@ -116,6 +117,7 @@ def report_lines(report: RestoreReport, target: Target, paths: Sequence[str]) ->
     if report.was_done:
         yield f"already restored: {plural(plan.records, 'record')}{compared}"
         yield from _shortened_lines(report)
+        yield from _setting_lines(report, target)
         return
     yield (
         f"restored {plural(plan.records, 'record')} in {plural(len(plan.partitions), 'partition')}"
@@ -130,11 +132,14 @@ def report_lines(report: RestoreReport, target: Target, paths: Sequence[str]) ->
     yield from _setting_lines(report, target)
     if plan.has_others:
         command = _others_command(paths, target)
-        yield f"  ACLs, quotas and users aren't restored; this prints the commands for them: {command}"
+        yield (
+            "  ACLs, quotas, users, and settings of brokers and groups aren't restored; this prints their commands:"
+            f" {command}"
+        )
 
 
 def _others_command(paths: Sequence[str], target: Target) -> str:
-    """Return the command that prints the commands for a cluster's ACLs, quotas and users."""
+    """Return the command that prints the commands for what a restore of topics and groups doesn't bring."""
     config = () if target.command_config is None else ("--command-config", target.command_config)
     words = ("metadata", *paths, "-o", "commands", "--bootstrap-server", target.bootstrap_server, *config)
     return " ".join(("kseg", *map(shlex.quote, words)))
@@ -208,6 +213,7 @@ def _partition_object(topic: PlannedTopic, partition: PlannedPartition) -> dict[
         "bytes": survey.size,
         "firstOffset": survey.first_offset,
         "endOffset": survey.end_offset,
+        "replicas": None if topic.replicas == TARGETS_DEFAULT else topic.replicas,
         "keepsOffsets": partition.keeps_offsets,
         "firstTargetOffset": partition.base,
         "leftOutRecords": {reason.value: count for reason, count in survey.left_out.items() if count},

@@ -76,10 +76,21 @@ SNAPSHOT, UPDATE = 0, 1
 
 
 def share_state(
-    number: int, partition: int, start_offset: int = -1, complete: int = -1, *, group: str = "g", timestamp: int = 1000
+    number: int,
+    partition: int,
+    start_offset: int = -1,
+    complete: int = -1,
+    *batches: tuple[int, int, int, int],
+    group: str = "g",
+    timestamp: int = 1000,
 ) -> NewRecord:
-    """Return a snapshot or an update of a share-partition of the topic `t`."""
-    fields = {"startOffset": start_offset, "deliveryCompleteCount": complete, "leaderEpoch": 3, "stateBatches": []}
+    """Return a snapshot or an update of a share-partition of the topic `t`.
+
+    batches: first and last offset, state and number of deliveries of each.
+    """
+    names = ("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
+    stored = [dict(zip(names, batch, strict=True)) for batch in batches]
+    fields = {"startOffset": start_offset, "deliveryCompleteCount": complete, "leaderEpoch": 3, "stateBatches": stored}
     value = b"\0\0" + build_message(SHARE_STATE_VALUES[number], 0, fields)
     return NewRecord(_share_key(number, partition, group), value, timestamp)
 

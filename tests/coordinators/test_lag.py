@@ -197,6 +197,34 @@ def test_share_groups_begin_where_their_last_snapshot_and_its_updates_say(tmp_pa
     ]
 
 
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        ((), 10),
+        ([(10, 14, ACKNOWLEDGED, 1)], 15),
+        ([(11, 14, ACKNOWLEDGED, 1)], 10),
+        ([(10, 14, AVAILABLE, 1)], 10),
+        ([(10, 12, ACKNOWLEDGED, 1), (13, 13, ARCHIVED, 5), (14, 20, ACKNOWLEDGED, 2)], 21),
+        ([(10, 12, ACKNOWLEDGED, 1), (14, 20, ACKNOWLEDGED, 1)], 13),
+        ([(10, 20, AVAILABLE, 1), (12, 20, ACKNOWLEDGED, 2), (10, 11, ARCHIVED, 2)], 21),
+        ([(10, 20, ACKNOWLEDGED, 1), (12, 13, AVAILABLE, 2)], 12),
+        ([(0, 30, ACKNOWLEDGED, 1)], 31),
+        ([(10, 14, 9, 1)], 10),
+    ],
+)
+def test_share_groups_continue_with_the_first_record_that_is_not_finished(
+    batches: list[tuple[int, int, int, int]], expected: int, tmp_path: Path
+) -> None:
+    half = len(batches) // 2
+    snapshot = share_state(SNAPSHOT, 0, 10, 0, *batches[:half])
+    states(tmp_path, snapshot, share_state(UPDATE, 0, -1, 0, *batches[half:]))
+    found = {each.partition: each for each in share_partitions(read_groups(tmp_path))}
+    assert (found[0].start_offset, found[0].first_unfinished) == (10, expected)
+
+
 def test_a_share_partition_that_nobody_read_has_no_start_offset(tmp_path: Path) -> None:
     assert states(tmp_path, share_state(SNAPSHOT, 0), share_state(SNAPSHOT, 1, 3, -1)) == [(None, None), (3, None)]
 

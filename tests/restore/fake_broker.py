@@ -114,6 +114,7 @@ class FakeBroker:
         """Take the addresses of several brokers by their ids, and the clock."""
         self.logs: dict[str, list[FakeLog]] = {}
         self.settings: dict[str, dict[str, str]] = {}
+        self.replicas: dict[str, int] = {}
         self.groups: dict[str, dict[Place, tuple[int, str]]] = {}
         self.active: set[str] = set()
         self.unanswered: set[int] = set()
@@ -234,6 +235,7 @@ class FakeBroker:
         if name not in self.logs:
             code = ErrorCode.NONE
             self.logs[name] = [FakeLog() for _ in range(topic["numPartitions"])]
+            self.replicas[name] = topic["replicationFactor"]
             self.settings[name] = {each["name"]: each["value"] for each in topic["configs"]}
         return {"topics": [{"name": name, "errorCode": code}]}
 
@@ -258,7 +260,7 @@ class FakeBroker:
             configs = [
                 {**each, "readOnly": False, "isSensitive": False, "synonyms": []}
                 for each in (*configs, default)
-                if each["name"] in resource["configurationKeys"]
+                if resource["configurationKeys"] is None or each["name"] in resource["configurationKeys"]
             ]
             answer = {"errorCode": 0, "errorMessage": None, "resourceType": 2, **resource}
             results.append({**answer, "configs": configs})

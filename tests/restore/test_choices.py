@@ -12,6 +12,7 @@ from tests import golden, run
 from tests.restore.fake_broker import FakeLog
 from tests.restore.strict_broker import StrictBroker
 from tests.restore.test_sender import write_partition
+from tests.terminal import in_terminal
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 
@@ -58,9 +59,45 @@ def test_acls_quotas_and_users_are_left_to_their_commands(broker: StrictBroker, 
     ran = restore(broker, tmp_path, "--topic", "zstd")
     command = f"kseg metadata disk -o commands --bootstrap-server {bootstrap(broker)}"
     assert (
-        f"ACLs, quotas and users aren't restored; this prints the commands for them: {command}\n" in ran.stdout.decode()
+        f"users, and settings of brokers and groups aren't restored; this prints their commands: {command}\n"
+        in ran.stdout.decode()
     )
     assert run.kseg(command.split()[1:], tmp_path).stdout.count(b"kafka-acls.sh") > 0
+
+
+def test_topics_get_as_many_replicas_as_in_the_source(broker: StrictBroker, tmp_path: Path) -> None:
+    shutil.copytree(LOGS / "__cluster_metadata-0", tmp_path / "disk" / "__cluster_metadata-0")
+    shutil.copytree(LOGS / "zstd-0", tmp_path / "disk" / "zstd-0")
+    write_partition(tmp_path / "disk" / "two-brokers-0", 5, random.Random(2))
+    ran = restore(broker, tmp_path)
+    assert broker.replicas == {"zstd": 1, "two-brokers": 1}
+    assert b"the target has 1 broker, so some topics get fewer replicas than in the source" in ran.stderr
+    assert b"zstd: 2 partitions, 1 replica, " in ran.stdout
+    options = ("--job", "k", "--topic", "zstd", "--topic-map", "zstd=three", "--replication-factor", "3")
+    assert restore(broker, tmp_path, *options).stderr.count(b"fewer") == 0
+    assert broker.replicas["three"] == 3
+
+
+def test_another_run_prints_the_commands_for_retention_until_they_were_run(
+    broker: StrictBroker, tmp_path: Path
+) -> None:
+    assert b"--delete-config retention.ms,retention.bytes" in restore(broker, tmp_path).stdout
+    again = restore(broker, tmp_path).stdout
+    assert b"already restored" in again
+    assert b"--delete-config retention.ms,retention.bytes" in again
+    broker.settings["t"] = {"retention.ms": "5"}
+    assert b"retention" not in restore(broker, tmp_path).stdout
+
+
+def test_a_run_that_only_compares_asks_nothing(broker: StrictBroker, tmp_path: Path) -> None:
+    words = ["restore", "disk", "--bootstrap", bootstrap(broker), "--job", "j"]
+    refused = in_terminal(tmp_path, *words, typed=b"n\n")
+    assert "Restore this?" in refused
+    assert broker.logs == {}
+    assert restore(broker, tmp_path).status == 0
+    compared = in_terminal(tmp_path, *words)
+    assert "already restored" in compared
+    assert "Restore this?" not in compared
 
 
 def test_a_topic_with_another_number_of_partitions_is_refused(broker: StrictBroker, tmp_path: Path) -> None:

@@ -289,7 +289,7 @@ OUTPUT = (
         "HOST:PORT,…", required=True),
     Option("--topic-map", "restore", "Give this topic another name in the target.", Setting(), "OLD=NEW",
         multiple=True),
-    Option("--replication-factor", "restore", "Create topics with N replicas. [default: the target's]",
+    Option("--replication-factor", "restore", "Create topics with N replicas. [default: as many as in PATHS]",
         Number(1, 32767), "N"),
     Option("--final-settings", "restore", "Give topics the source's settings, without retention, or all.",
         ("safe", "source"), default="safe"),

@@ -50,7 +50,8 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent, *,
     except BrokerError as error:
         if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise
-        if not may_be_shortened:
+        is_lost = brokers.end_offsets([prepared.place])[prepared.place] < expected.offset
+        if not (may_be_shortened or is_lost):
             raise DifferentError(prepared, expected.offset) from error
     is_whole = expected.offset >= prepared.end
     if not is_whole and not may_be_shortened:

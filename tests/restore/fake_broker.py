@@ -303,7 +303,7 @@ class FakeBroker:
             if base + batch.last_offset >= part["fetchOffset"] and len(found) < 1 << 16:
                 found += base.to_bytes(8, "big") + batch.raw[8:]
         code = 0 if log.leader == node else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if part["fetchOffset"] < log.start:
+        if not log.start <= part["fetchOffset"] <= log.end:
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         answer = {"partitionIndex": part["partition"], "errorCode": code, "highWatermark": log.end, "records": found}
         return {"responses": [{"topic": topic["topic"], "partitions": [answer]}]}

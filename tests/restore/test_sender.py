@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count, islice
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,22 @@ def test_a_lost_record_is_a_difference(sources: Sources) -> None:
 
     with FakeBroker().running() as broker, pytest.raises(ClusterError, match=r"t-1: the record at offset .* differs"):
         run_once(broker, sources.plan, on_checked=lambda _: lose(broker))
+
+
+def test_records_that_brokers_lose_meanwhile_are_no_difference(sources: Sources) -> None:
+    """The brokers have lost records that were already compared."""
+    checked = count(-len(sources.written[0]))
+
+    def lose(broker: FakeBroker, records: int) -> None:
+        if next(islice(checked, records - 1, None)) > 600:
+            while broker.logs["t"][1].end > 500:
+                broker.logs["t"][1].lose_tail()
+
+    with FakeBroker().running() as broker:
+        with pytest.raises(ClusterError, match=r"t-1: the target's log ends at .* its brokers have lost records"):
+            run_once(broker, sources.plan, on_checked=lambda records: lose(broker, records))
+        run_once(broker, sources.plan)
+        assert_all_once(broker, sources.written)
 
 
 def test_a_lost_record_is_no_difference_once_another_run_has_ended(sources: Sources) -> None:

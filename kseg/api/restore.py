@@ -65,7 +65,7 @@ def restore_cluster(
         found = sum(len(each.survey.damages) for each in plan.partitions)
         hint = "open other copies too, or use skip_damage=True"
         raise DamagedError(f"the logs have {plural(found, 'damage')}, so nothing is restored", hint=hint)
-    with Brokers(addresses, security=client.security) as brokers:
+    with Brokers(addresses, security=client.security, tell=warn) as brokers:
         lacking = lacking_rights(brokers, plan, JobRecord(brokers, job_name(plan, request)).group)
         if lacking:
             texts = (f"{', '.join(each.operations)} on {' '.join(each.resource).strip()}" for each in lacking)

@@ -1,7 +1,8 @@
 """The brokers of a running cluster: found from addresses, asked again until they answer."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kseg.client.connection import (
@@ -25,6 +26,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between two attempts; each pause is twice the one before."""
 PATIENCE, FIRST_PATIENCE = 120.0, 10.0
 """Seconds after which attempts without progress end; and before the first answer, since the address may be wrong."""
+QUIET_SECONDS = 3.0
+"""Seconds after which users are told the reason of a wait."""
+Tell = Callable[[str], None]
+"""Takes a note for users."""
 PASSING = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -53,12 +58,16 @@ LATEST = -1
 
 
 class BrokerError(ClusterError):
-    """An error that a broker answered. A passing one is raised only after attempts."""
+    """An error that a broker answered. A passing one is raised only after attempts.
+
+    problem: the message without the next step.
+    """
 
     def __init__(self, subject: str, code: int, detail: str | None = None) -> None:
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else f"error {code}"
-        answer = f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}"
-        super().__init__(f"{answer}; check the brokers, then run the command again" if code in PASSING else answer)
+        self.problem = f"{subject}: the broker answered {name}{f': {detail}' if detail else ''}"
+        step = "; check the brokers, then run the command again" if code in PASSING else ""
+        super().__init__(self.problem + step)
         self.code = code
 
 
@@ -69,13 +78,32 @@ class TargetTopic(NamedTuple):
     leaders: Mapping[int, int]
 
 
-def attempts(seconds: float = PATIENCE) -> Iterator[None]:
-    """Yield for each attempt, with growing pauses between them, until some seconds have passed."""
-    started, pause = time.monotonic(), FIRST_PAUSE
+def _silent(_: str) -> None:
+    """Tell users nothing."""
+
+
+@dataclass
+class Attempt:
+    """An attempt; the caller writes down why it failed. problem: a clause without a next step."""
+
+    problem: str = ""
+
+
+def attempts(seconds: float = PATIENCE, tell: Tell = _silent) -> Iterator[Attempt]:
+    """Yield for each attempt, with growing pauses between them, until some seconds have passed.
+
+    tell: gets the problem once, if it lasts.
+    """
+    started, pause, is_told = time.monotonic(), FIRST_PAUSE, False
     while True:
-        yield
-        if time.monotonic() - started > seconds:
+        attempt = Attempt()
+        yield attempt
+        passed = time.monotonic() - started
+        if passed > seconds:
             return
+        if attempt.problem and passed >= QUIET_SECONDS and not is_told:
+            tell(f"{attempt.problem}; kseg tries for another {seconds - passed:.0f} seconds")
+            is_told = True
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -89,8 +117,13 @@ class Brokers:
         patience: float = PATIENCE,
         security: ClientSecurity = PLAINTEXT,
         first_patience: float = FIRST_PATIENCE,
+        tell: Tell = _silent,
     ) -> None:
-        """Take the first addresses. patience: seconds after which attempts end; first_patience: before any answer."""
+        """Take the first addresses.
+
+        patience: seconds after which attempts end; first_patience: before any answer. tell: gets reasons of long waits.
+        """
+        self.tell = tell
         self._bootstrap, self._later_patience, self._security = tuple(bootstrap), patience, security
         self._first_patience = min(first_patience, patience)
         self._addresses: dict[int, Address] = {}
@@ -105,9 +138,9 @@ class Brokers:
         for each in self._connections.values():
             each.close()
 
-    @property
-    def _patience(self) -> float:
-        return self._later_patience if self._addresses else self._first_patience
+    def attempts(self) -> Iterator[Attempt]:
+        """Yield for each attempt, for a shorter time if no broker was ever reached."""
+        return attempts(self._later_patience if self._addresses else self._first_patience, self.tell)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -146,12 +179,13 @@ class Brokers:
     def ask(self, api: Api, body: Fields, node: int | None = None) -> Fields:
         """Return a broker's answer, after more attempts if the connection fails. Raises ClusterError."""
         failure: ConnectionLostError | None = None
-        for _ in attempts(self._patience):
+        for attempt in self.attempts():
             try:
                 return self._ask_once(api, body, node)
             except ConnectionLostError as error:
-                failure = error
-                self._refresh_quietly()
+                failure, attempt.problem = error, error.problem
+                if self._addresses:
+                    self._refresh_quietly()
         assert failure is not None
         raise failure
 
@@ -177,11 +211,12 @@ class Brokers:
     def ask_controller(self, api: Api, body: Fields) -> Fields:
         """Return the answer of the controller, or of a broker that passes requests on to it. Raises ClusterError."""
         answer: Fields = {}
-        for _ in attempts(self._patience):
+        for attempt in self.attempts():
             self._take(self.ask(METADATA, {"topics": [], "allowAutoTopicCreation": False}))
             answer = self.ask(api, body, self._controller)
             if ErrorCode.NOT_CONTROLLER not in error_codes(answer):
                 return answer
+            attempt.problem = "the cluster has no controller"
         return answer
 
     def topics(self, names: Collection[str] | None = None) -> dict[str, TargetTopic]:
@@ -202,7 +237,7 @@ class Brokers:
     def leaders(self, places: Collection[Place]) -> dict[Place, int]:
         """Return the leaders of partitions, after a wait until all have one. Raises ClusterError."""
         missing: list[Place] = []
-        for _ in attempts(self._patience):
+        for attempt in self.attempts():
             topics = self.topics({topic for topic, _ in places})
             found = {
                 (topic, number): topics[topic].leaders.get(number, -1) if topic in topics else -1
@@ -211,14 +246,15 @@ class Brokers:
             missing = [place for place, leader in found.items() if leader < 0]
             if not missing:
                 return found
-        topic, number = missing[0]
-        raise ClusterError(f"{topic}-{number} has no leader; start its brokers, then run the command again")
+            topic, number = missing[0]
+            attempt.problem = f"{topic}-{number} has no leader"
+        raise ClusterError(f"{attempt.problem}; start its brokers, then run the command again")
 
     def end_offsets(self, places: Collection[Place]) -> dict[Place, int]:
         """Return the log end offsets of partitions, as consumers see them. Raises ClusterError."""
         found: dict[Place, int] = {}
         code = 0
-        for _ in attempts(self._patience):
+        for attempt in self.attempts():
             by_leader: dict[int, list[Place]] = {}
             left = [place for place in places if place not in found]
             for place, leader in self.leaders(left).items():
@@ -231,8 +267,10 @@ class Brokers:
                         raise BrokerError(f"{place[0]}-{place[1]}", code)
             if len(found) == len(places):
                 return found
-        topic, number = next(place for place in places if place not in found)
-        raise BrokerError(f"{topic}-{number}", code)
+            topic, number = next(place for place in places if place not in found)
+            failure = BrokerError(f"{topic}-{number}", code)
+            attempt.problem = failure.problem
+        raise failure
 
     def _list_offsets(self, leader: int, places: Sequence[Place]) -> Iterator[tuple[Place, int, int]]:
         topics: dict[str, list[Fields]] = {}
@@ -254,7 +292,8 @@ class Brokers:
         Answers with a passing error, of the request or of any partition in it, are asked for again.
         """
         answer: Fields = {}
-        for _ in attempts(self._patience):
+        for attempt in self.attempts():
+            attempt.problem = f"group {group} has no coordinator"
             node = self._coordinator(group)
             if node is None:
                 continue
@@ -262,7 +301,7 @@ class Brokers:
             if not PASSING_OF_GROUPS.intersection(error_codes(answer)):
                 return answer
         if not answer:
-            raise ClusterError(f"group {group} has no coordinator; check __consumer_offsets of the cluster")
+            raise ClusterError(f"{attempt.problem}; check __consumer_offsets of the cluster")
         return answer
 
     def _coordinator(self, group: str) -> int | None:

@@ -26,8 +26,8 @@ FIRST_IDS = 2
 """The number of requests after which a broker has closed the connection if it wants something else."""
 TLS_ALERT = 0x150303
 """The first bytes of the answer of TLS to a request that isn't encrypted: alert, version 3.3."""
-ANSWER_SECONDS = 60.0
-"""The longest wait for an answer."""
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 60.0
+"""The longest waits for a connection with TLS, and for an answer."""
 
 
 class Api(NamedTuple):
@@ -64,9 +64,13 @@ FIRST_VERSIONS: Mapping[int, range] = MappingProxyType({API_VERSIONS.key: range(
 
 
 class ConnectionLostError(ClusterError):
-    """An error: a connection can't be made, has ended, or gives no answer. Another attempt may succeed."""
+    """An error: a connection can't be made, has ended, or gives no answer. Another attempt may succeed.
+
+    problem: the message without the next step.
+    """
 
     def __init__(self, problem: str) -> None:
+        self.problem = problem
         super().__init__(f"{problem}; check the broker, then run the command again")
 
 
@@ -202,7 +206,8 @@ class Connection:
                 f"broker {address_text(self.address)} wants TLS; set security.protocol in --command-config"
             )
         if not SIZE_BYTES <= size <= LARGEST_RESPONSE:
-            raise ClusterError(f"{address_text(self.address)} isn't a Kafka broker: it sent the size {size}")
+            problem = f"{address_text(self.address)} isn't a Kafka broker: it sent the size {size}"
+            raise ClusterError(f"{problem}; specify the address of a broker's listener by --bootstrap")
         answer = read_response(self._read(size), awaited.api.key, awaited.version)
         if answer.correlation_id != awaited.correlation_id or answer.body is None:
             raise ClusterError(
@@ -231,9 +236,12 @@ def _connect(address: Address, security: ClientSecurity) -> socket.socket:
     """Return a socket, after the start of TLS if it has it. Raises as `_failure` says."""
     connected = None
     try:
-        connected = socket.create_connection(address, ANSWER_SECONDS)
+        connected = socket.create_connection(address, CONNECT_SECONDS)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connected if security.tls is None else security.tls.wrap_socket(connected, server_hostname=address[0])
+        if security.tls is not None:
+            connected = security.tls.wrap_socket(connected, server_hostname=address[0])
+        connected.settimeout(ANSWER_SECONDS)
+        return connected
     except OSError as error:
         if connected is not None:
             connected.close()

@@ -34,6 +34,13 @@ PROTOCOLS = {
     "SASL_SSL": (True, True),
 }
 """Protocols: whether each has TLS and a log-in."""
+KERBEROS = "GSSAPI"
+"""The mechanism of SASL without a setting."""
+UNSUPPORTED = {
+    KERBEROS: "no log-in by Kerberos (GSSAPI)",
+    "AWS_MSK_IAM": "no log-in by AWS IAM (AWS_MSK_IAM)",
+}
+"""Mechanisms that need a library, and what kseg lacks for them."""
 _VARIABLE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _JAAS = re.compile(
     r"""\s*[\w.$]+\s+\w+((?:\s+[\w.]+\s*=\s*(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s;"']+))*)\s*;?\s*"""
@@ -169,9 +176,10 @@ def _require_pem(properties: _Properties, name: str, path: Path) -> None:
 
 
 def _login(properties: _Properties) -> Login:
-    mechanism = properties.get(MECHANISM) or "GSSAPI"
+    mechanism = properties.get(MECHANISM) or KERBEROS
     if mechanism not in EXCHANGES:
-        raise properties.error(MECHANISM, f"kseg has no {mechanism}; use {', '.join(EXCHANGES)}")
+        lack = UNSUPPORTED.get(mechanism, f"no {mechanism}")
+        raise properties.error(MECHANISM, f"kseg has {lack}; use a listener with {', '.join(EXCHANGES)}, or mutual TLS")
     if mechanism == "OAUTHBEARER":
         return Login(mechanism, "", _bearer_token(properties))
     options = _jaas_options(properties)

@@ -128,7 +128,7 @@ def restore(options: RestoreOptions) -> None:
         return
     is_unlisted = bool(talk.status)
     first_patience = 0 if options.dry_run else FIRST_PATIENCE
-    with Brokers(options.bootstrap, security=client.security, first_patience=first_patience) as brokers:
+    with Brokers(options.bootstrap, security=client.security, first_patience=first_patience, tell=talk.note) as brokers:
         if options.forget:
             _forget(options, brokers, job_name(plan, request))
             return

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from kseg.client.brokers import BrokerError, Brokers, Place, attempts, error_codes
+from kseg.client.brokers import BrokerError, Brokers, Place, error_codes
 from kseg.client.connection import (
     DELETE_GROUPS,
     INIT_PRODUCER_ID,
@@ -118,7 +118,8 @@ class JobRecord:
         A run writes as the only member of the group, so that no other run can have written since it read. Raises
         ClusterError.
         """
-        for _ in attempts():
+        for attempt in self._brokers.attempts():
+            attempt.problem = f"other runs keep group {self.group}"
             member = self._join()
             try:
                 found = self.read()
@@ -133,19 +134,19 @@ class JobRecord:
                     raise
             finally:
                 self._leave(member)
-        raise ClusterError(f"other runs keep group {self.group}; end them, then run the command again")
+        raise ClusterError(f"{attempt.problem}; end them, then run the command again")
 
     def write(self, job: Job) -> None:
         """Write the record again, since offsets expire, once no other run is a member. Raises ClusterError."""
         problem: BrokerError | None = None
-        for _ in attempts():
+        for attempt in self._brokers.attempts():
             try:
                 self._commit(job, NOBODY)
                 return
             except BrokerError as error:
                 if error.code not in OVERTAKEN:
                     raise
-                problem = error
+                problem, attempt.problem = error, error.problem
         assert problem is not None
         raise problem
 
@@ -209,13 +210,14 @@ class JobRecord:
         """Return a new producer id; a broker that has just started may need some time for it."""
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000, "producerId": -1, "producerEpoch": -1}
         code = 0
-        for _ in attempts():
+        for attempt in self._brokers.attempts():
             answer = self._brokers.ask(INIT_PRODUCER_ID, body)
             code = answer["errorCode"]
             if not code:
                 return Producer(answer["producerId"], answer["producerEpoch"])
             if code not in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 break
+            attempt.problem = "no broker gives a producer id"
         raise BrokerError("a new producer", code)
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kseg.client.brokers import FIRST_PAUSE, LONGEST_PAUSE, PASSING, PATIENCE, BrokerError, Brokers, Place
+from kseg.client.brokers import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    PASSING,
+    PATIENCE,
+    QUIET_SECONDS,
+    BrokerError,
+    Brokers,
+    Place,
+)
 from kseg.client.connection import ANSWER_SECONDS, PRODUCE, Connection, ConnectionLostError, await_answers
 from kseg.errors import ClusterError, RecordError
 from kseg.formats.messages import Fields
@@ -30,6 +39,7 @@ OUT_OF_ORDER = {
     ErrorCode.UNKNOWN_PRODUCER_ID,
 }
 """Errors of a batch that doesn't follow the producer's last one."""
+Problem = BrokerError | ConnectionLostError
 BEGIN_AGAIN = PASSING | OUT_OF_ORDER
 """Errors after which the end of the target's log is read again."""
 
@@ -88,7 +98,7 @@ class _Sending:
     under_way: int = 0
     is_in_order: bool = False
     is_exhausted: bool = False
-    problem: ClusterError | None = None
+    problem: Problem | None = None
 
 
 @dataclass
@@ -110,7 +120,7 @@ class _Pause:
 
     end: int = -1
     seconds: float = FIRST_PAUSE
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=lambda: time.monotonic())
 
 
 class Sender:
@@ -125,6 +135,10 @@ class Sender:
         self._connections: dict[int, Connection] = {}
         self._pauses: dict[Place, _Pause] = {}
         self._started, self._sent_size = time.monotonic(), 0
+        self._is_told = False
+        """True if users know the present problem."""
+        self._throttle_seconds = 0.0
+        """The longest wait for a quota that a broker has announced."""
 
     def send(self, partitions: Mapping[Place, Prepared]) -> None:
         """Send partitions until the target has all of their records.
@@ -248,7 +262,7 @@ class Sender:
     def _receive(self) -> None:
         """Take one answer from each broker that has some, and begin broken partitions again."""
         asked = [self._connections[node] for node, requests in self._requests.items() if requests]
-        ready = await_answers(asked, ANSWER_SECONDS)
+        ready = await_answers(asked, ANSWER_SECONDS + self._throttle_seconds)
         for node, connection in [*self._connections.items()]:
             if connection in ready:
                 self._take_answer(node, connection)
@@ -262,12 +276,19 @@ class Sender:
         except ConnectionLostError as error:
             self._lose(node, error)
             return
+        self._note_throttling(node, answer.get("throttleTimeMs", 0) / 1000)
         request = self._requests[node].popleft()
         for topic in answer["responses"]:
             for each in topic["partitionResponses"]:
                 place = (topic["name"], each["index"])
                 self._sending[place].under_way -= 1
                 self._judge(self._sending[place], request.batches[place], each)
+
+    def _note_throttling(self, node: int, seconds: float) -> None:
+        """Wait longer for a broker that delays this client's requests by a quota, and tell users once."""
+        if seconds and not self._throttle_seconds:
+            self._brokers.tell(f"broker {node} slows the restore down to a quota; raise producer_byte_rate for speed")
+        self._throttle_seconds = max(self._throttle_seconds, seconds)
 
     def _judge(self, sending: _Sending, batch: TargetBatch, answer: Fields) -> None:
         """Count an acknowledged batch; note why the partition must begin again."""
@@ -285,6 +306,7 @@ class Sender:
             # A log takes any sequence as a producer's first one (ProducerAppendInfo.checkSequence). So the first batch
             # goes alone: if it is refused, the second one mustn't take its place.
             sending.is_in_order = True
+            self._is_told = False
             self._pauses.pop(sending.prepared.place, None)
             self._on_sent(batch.record_count, len(batch.content))
 
@@ -310,14 +332,18 @@ class Sender:
             elif sending.is_exhausted:
                 del self._sending[place]
 
-    def _pause(self, prepared: Prepared, problem: ClusterError) -> None:
+    def _pause(self, prepared: Prepared, problem: Problem) -> None:
         """Wait before another attempt. Raises the problem if it lasts."""
         last = self._pauses.get(prepared.place) or _Pause()
-        if time.monotonic() - last.since > PATIENCE:
+        passed = time.monotonic() - last.since
+        if passed > PATIENCE:
             if isinstance(problem, BrokerError) and problem.code in OUT_OF_ORDER:
                 reason = "since another program has written to the topic"
                 raise ClusterError(f"{problem}, {reason}; {prepared.remedy}")
             raise problem
+        if passed >= QUIET_SECONDS and not self._is_told:
+            self._is_told = True
+            self._brokers.tell(f"{problem.problem}; kseg tries for another {PATIENCE - passed:.0f} seconds")
         time.sleep(last.seconds)
         self._pauses[prepared.place] = _Pause(last.end, min(2 * last.seconds, LONGEST_PAUSE), last.since)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kseg.client.brokers import PASSING, BrokerError, Brokers, Place, attempts
+from kseg.client.brokers import PASSING, BrokerError, Brokers, Place
 from kseg.client.connection import FETCH
 from kseg.formats.messages import Fields
 from kseg.index.header_scan import header_of
@@ -20,15 +20,17 @@ def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Itera
     """Yield the batches of a partition of the target between two offsets. Raises ClusterError."""
     offset, code = first, 0
     while offset < end:
-        for _ in attempts():
+        for attempt in brokers.attempts():
             leader = brokers.leaders([place])[place]
             answer = brokers.ask(FETCH, _fetch_body(place, offset), leader)
             found = answer["responses"][0]["partitions"][0]
             code = answer.get("errorCode") or found["errorCode"]
+            failure = BrokerError(f"{place[0]}-{place[1]}", code, f"at offset {offset}")
             if code not in PASSING and (code or found["records"]):
                 break
+            attempt.problem = failure.problem
         if code:
-            raise BrokerError(f"{place[0]}-{place[1]}", code, f"at offset {offset}")
+            raise failure
         begins = offset
         for batch in _batches_in(found["records"] or b""):
             yield batch

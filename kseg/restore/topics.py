@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kseg.client.brokers import PASSING, BrokerError, Brokers, TargetTopic, attempts
+from kseg.client.brokers import PASSING, BrokerError, Brokers, TargetTopic
 from kseg.client.connection import CREATE_TOPICS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from kseg.errors import ClusterError, UsageError
 from kseg.protocol.error_codes import ErrorCode
@@ -86,7 +86,7 @@ def create_topic(brokers: Brokers, planned: PlannedTopic) -> None:
     """Create a topic with safe settings; another run may have created it. Raises ClusterError."""
     code, detail = 0, None
     bounds: tuple[str, ...] = TIME_BOUNDS
-    for _ in attempts():
+    for attempt in brokers.attempts():
         body = {
             "topics": [
                 {
@@ -108,6 +108,7 @@ def create_topic(brokers: Brokers, planned: PlannedTopic) -> None:
             bounds = (EARLIER_TIME_BOUND,)
         elif code not in PASSING:
             break
+        attempt.problem = BrokerError(f"topic {planned.target}", code, detail).problem
     raise BrokerError(f"topic {planned.target}", code, detail)
 
 
@@ -219,9 +220,10 @@ def _alter(brokers: Brokers, topic: str, changes: list[Change]) -> str | None:
         "validateOnly": False,
     }
     code, detail = 0, None
-    for _ in attempts():
+    for attempt in brokers.attempts():
         answer = brokers.ask(INCREMENTAL_ALTER_CONFIGS, body)["responses"][0]
         code, detail = answer["errorCode"], answer["errorMessage"]
         if code not in PASSING:
             break
+        attempt.problem = BrokerError(f"topic {topic}", code, detail).problem
     return None if not code else detail or str(code)

@@ -1,5 +1,6 @@
 """The client of running brokers: versions, lost connections, leaders."""
 
+import re
 import socket
 from collections.abc import Iterator
 from threading import Thread
@@ -66,6 +67,52 @@ def test_an_address_without_a_broker_is_named() -> None:
         brokers.topics()
 
 
+class Clock:
+    """A clock that goes on when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    own = Clock()
+    monkeypatch.setattr("kseg.client.brokers.time", own)
+    return own
+
+
+def test_a_wrong_address_is_told_after_seconds_and_ends_soon(clock: Clock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()[:2]
+    told: list[tuple[float, str]] = []
+    with (
+        Brokers([address], tell=lambda text: told.append((clock.now, text))) as brokers,
+        pytest.raises(ConnectionLostError),
+    ):
+        brokers.topics()
+    ((when, text),) = told
+    assert re.fullmatch(rf"broker 127.0.0.1:{address[1]} can't be .*; kseg tries for another [67] seconds", text)
+    assert 3 <= when < 5
+    assert clock.now < 13
+
+
+def test_a_broker_that_was_reached_is_worth_waiting_for(broker: FakeBroker, clock: Clock) -> None:
+    told: list[str] = []
+    with Brokers([broker.address], tell=told.append) as brokers:
+        brokers.topics()
+        broker.elections = 20
+        assert brokers.leaders([("t", 1)]) == {("t", 1): NODE}
+    (text,) = told
+    assert re.fullmatch(r"t-1 has no leader; kseg tries for another 11\d seconds", text)
+    assert clock.now > 30
+
+
 def test_another_service_is_recognized() -> None:
     def answer(server: socket.socket) -> None:
         client, _ = server.accept()
@@ -75,7 +122,7 @@ def test_another_service_is_recognized() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=answer, args=(server,), daemon=True).start()
-        with pytest.raises(ClusterError, match="isn't a Kafka broker"):
+        with pytest.raises(ClusterError, match=r"isn't a Kafka broker: .*; specify the address of a broker's listener"):
             Connection.open(server.getsockname()[:2])
 
 

@@ -218,13 +218,24 @@ def test_key_stores_of_java_are_refused_with_the_command_that_converts_them(pems
     ("values", "problem"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: TLS isn't one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
-        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: kseg has no GSSAPI; use PLAIN, SCRAM-SHA-256, "),
-        ({"sasl.mechanism": None}, "sasl.mechanism: kseg has no GSSAPI"),
+        ({"sasl.mechanism": "NTLM"}, "sasl.mechanism: kseg has no NTLM; use a listener with PLAIN, SCRAM-SHA-256, "),
+        (
+            {"sasl.mechanism": "GSSAPI", "sasl.kerberos.service.name": "kafka"},
+            "sasl.mechanism: kseg has no log-in by Kerberos (GSSAPI); use a listener with PLAIN, ",
+        ),
+        ({"sasl.mechanism": None}, "sasl.mechanism: kseg has no log-in by Kerberos (GSSAPI)"),
+        (
+            {
+                "sasl.mechanism": "AWS_MSK_IAM",
+                "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+            },
+            "sasl.mechanism: kseg has no log-in by AWS IAM (AWS_MSK_IAM); use a listener with PLAIN, ",
+        ),
         ({"sasl.jaas.config": None}, "sasl.jaas.config: security.protocol SASL_SSL needs it"),
         ({"sasl.jaas.config": "L required username"}, "sasl.jaas.config: it isn't CLASS required username="),
         ({"sasl.jaas.config": "L required username=u;"}, "sasl.jaas.config: PLAIN needs a password"),
         ({"sasl.mechanism": "OAUTHBEARER"}, "token.endpoint.url: kseg asks no server for a token; write one to a file"),
-        ({"ssl.keystore.key": "k"}, "ssl.keystore.key: kseg reads keys only from files"),
+        ({"ssl.keystore.key": "k"}, "ssl.keystore.key: kseg reads keys only from files; write key and "),
         ({"ssl.truststore.location": "/none"}, "/none: can't be opened"),
         ({"ssl.truststore.location": None, "ssl.truststore.certificates": "x"}, "certificates: no certificates in PEM"),
     ],

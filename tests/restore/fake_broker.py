@@ -32,7 +32,8 @@ Place = tuple[str, int]
 class FakeLog:
     """A partition: its leader, its start, its batches, and what it knows of each producer: epoch, and its last batches.
 
-    lag: the number of ListOffsets answers whose high watermark is still before the last batch.
+    lag: the number of ListOffsets answers whose high watermark is still before the last batch. refusals: the number of
+    Produce answers for want of replicas.
     """
 
     leader: int = NODE
@@ -40,6 +41,7 @@ class FakeLog:
     batches: list[tuple[int, Batch]] = field(default_factory=list)
     end: int = 0
     lag: int = 0
+    refusals: int = 0
     producers: dict[int, tuple[int, deque[tuple[int, int, int]]]] = field(default_factory=dict)
 
     def append(self, raw: bytes) -> tuple[int, int]:
@@ -107,7 +109,8 @@ class FakeBroker:
     """A cluster of one broker, or of several that share their logs.
 
     unanswered: APIs whose next request ends the connection. elections: the number of Metadata answers in which
-    partitions have no leader. versions: the newest one of each API.
+    partitions have no leader. versions: the newest one of each API. throttle_ms: a wait that Produce answers
+    announce.
     """
 
     def __init__(self, addresses: dict[int, tuple[str, int]] | None = None, now: Callable[[], float] = time.monotonic):
@@ -119,6 +122,7 @@ class FakeBroker:
         self.active: set[str] = set()
         self.unanswered: set[int] = set()
         self.elections = 0
+        self.throttle_ms = 0
         self.versions = {each.key: each.newest for each in vars(apis).values() if isinstance(each, apis.Api)}
         self._next_producer = 1000
         self._memberships: dict[str, FakeGroup] = {}
@@ -288,11 +292,13 @@ class FakeBroker:
             for each in topic["partitionData"]:
                 log = self.logs[topic["name"]][each["index"]]
                 code, base = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
-                if log.leader == node:
+                if log.refusals:
+                    code, log.refusals = ErrorCode.NOT_ENOUGH_REPLICAS, log.refusals - 1
+                elif log.leader == node:
                     code, base = log.append(each["records"])
                 parts.append({"index": each["index"], "errorCode": code, "baseOffset": base})
             responses.append({"name": topic["name"], "partitionResponses": parts})
-        return {"responses": responses}
+        return {"responses": responses, "throttleTimeMs": self.throttle_ms}
 
     def _fetch(self, body: Fields, node: int) -> Fields:
         (topic,) = body["topics"]

@@ -104,8 +104,8 @@ def assert_all_once(broker: FakeBroker, written: list[list[Contents]]) -> None:
         assert broker.logs["t"][number].records() == expected
 
 
-def restore_by(plan: Plan, request: RestoreRequest = REQUEST) -> None:
-    with Brokers([*ADDRESSES.values()]) as brokers:
+def restore_by(plan: Plan, request: RestoreRequest = REQUEST, tell: Callable[[str], None] = lambda _: None) -> None:
+    with Brokers([*ADDRESSES.values()], tell=tell) as brokers:
         placed = append_plan(brokers, plan, request) if request.appends else plan
         run_restore(brokers, placed, request, lambda _: lambda records, size: None)
 
@@ -245,6 +245,19 @@ def test_a_log_that_takes_no_next_record_ends_the_run(sources: Sources) -> None:
             network.run(lambda: restore_by(sources.plan))
         network.broker.logs["t"][0] = FakeLog()
         assert network.run(lambda: restore_by(sources.plan))
+    assert_all_once(network.broker, sources.written)
+
+
+def test_a_long_wait_is_explained_once(sources: Sources) -> None:
+    network, told = FakeNetwork((), lambda _: None), list[str]()
+    network.broker.logs["t"] = [FakeLog(refusals=8), FakeLog(refusals=8)]
+    network.broker.settings["t"] = {}
+    network.broker.throttle_ms = 5000
+    with pytest.MonkeyPatch.context() as patch, network.connected(patch):
+        assert network.run(lambda: restore_by(sources.plan, tell=told.append))
+    assert len(told) == 2
+    assert re.fullmatch("broker [78] slows the restore down to a quota; raise producer_byte_rate for speed", told[0])
+    assert re.fullmatch("t-[01]: the broker answered NOT_ENOUGH_REPLICAS; kseg tries for another 1.. seconds", told[1])
     assert_all_once(network.broker, sources.written)
 
 

@@ -152,6 +152,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         _table_of(options),
         options.merge_files,
         reads_back=options.verify == "full",
+        keeps_file_size=is_given("target_file_size"),
         undecoded_limit=options.undecoded.max_undecoded,
         dead_letters=_dead_letters_of(options),
         runs_table=options.run.runs_table,

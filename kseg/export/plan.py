@@ -1,11 +1,12 @@
 """The plan of an export: work orders for partitions."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from heapq import heapify, heappop, heappush
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -32,6 +33,10 @@ from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path, wit
 SMALLEST_SPLIT = 8 * MIB
 """The smallest order, in bytes of log, that is made to keep all processors busy."""
 ORDERS_PER_PROCESSOR = 2
+TOLERANCE = 0.2
+"""The greatest deviation of a file's size from the target, as far as there are enough records."""
+MEASUREMENT_ERROR = 0.02
+"""The part of it that plans leave to the writer."""
 
 
 class ByteRange(NamedTuple):
@@ -50,6 +55,11 @@ class ByteRange(NamedTuple):
     read_to: int | None = None
     inode: int = 0
     directory: PlacedPath | None = None
+
+    @property
+    def wanted_size(self) -> int:
+        """Bytes to read."""
+        return self.end - self.start
 
     @property
     def place(self) -> StrPath:
@@ -98,7 +108,7 @@ class WorkOrder:
     @property
     def size(self) -> int:
         """Bytes to read."""
-        return sum(part.end - part.start for part in self.ranges)
+        return sum(part.wanted_size for part in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
         """Return the order as JSON's values."""
@@ -165,18 +175,39 @@ NOTHING_DONE = Done()
 class Splitting:
     """The size of orders. most: bytes of log. whole_partitions: whether each partition is one order, of any size.
 
-    disordered: partitions in which offsets don't rise; each is one order.
+    disordered: partitions in which offsets don't rise; each is one order. log_per_file: by topic, the bytes of log
+    in a file of the target size. The orders of these topics have complete files, even if processors are idle.
     """
 
     most: int
     parallelism: int = 1
     whole_partitions: bool = False
     disordered: frozenset[tuple[str, int | None]] = frozenset()
+    log_per_file: Mapping[str, int] = field(default_factory=dict)
 
     def size_of(self, total: int) -> int:
         """Return the bytes of one order for a total: fewer than the most if processors would be idle."""
         share = -(-total // (ORDERS_PER_PROCESSOR * self.parallelism)) if self.parallelism > 1 else total
         return max(min(self.most, share), min(SMALLEST_SPLIT, self.most), 1)
+
+    def cuts(self, topic: str, size: int, order_size: int) -> list[int]:
+        """Return where to cut `size` bytes of a partition into orders of about `order_size` bytes, or complete files.
+
+        An order of one file needs an exact measurement, while the writer of several can adapt. So orders have at least
+        two files, unless processors would be idle.
+        """
+        if self.whole_partitions:
+            return []
+        files = count = -(-size // order_size)
+        if topic in self.log_per_file:
+            files = count_files(size / self.log_per_file[topic], TOLERANCE - MEASUREMENT_ERROR)
+            count = min(count, max(files // 2, min(files, self.parallelism)))
+        return [size * (files * step // count) // files for step in range(1, count)]
+
+
+def count_files(size: float, tolerance: float) -> int:
+    """Return the number of equal files for a size in multiples of the target: of about one each, none much larger."""
+    return max(round(size), ceil(size / (1 + tolerance)), 1)
 
 
 def plan_orders(
@@ -201,7 +232,11 @@ def plan_orders(
         for key, replicas in sorted(copies.items(), key=lambda item: (item[0][0], item[0][1] or 0))
         if copy < len(replicas) and (replica := replicas[copy]) and (offsets := selection.range_of(*key)) is not None
     ]
-    split_size = splitting.size_of(sum(replica.size for replica, _ in chosen))
+    order_size = splitting.size_of(sum(replica.size for replica, _ in chosen))
+
+    def cut(topic: str, size: int) -> list[int]:
+        return splitting.cuts(topic, size, order_size)
+
     orders: list[WorkOrder] = []
     for replica, offsets in chosen:
         known = (done or {}).get((replica.topic, replica.partition), Done())
@@ -213,8 +248,7 @@ def plan_orders(
                 orders.append(_disordered_order(replica, part, known, len(orders)))
                 continue
             ends = _ends_of(replica, part, known)
-            size = replica.size + 1 if splitting.whole_partitions else split_size
-            orders += _orders(replica, part, known._replace(ends=ends), size, len(orders))
+            orders += _orders(replica, part, known._replace(ends=ends), cut, len(orders))
     orders = [
         replace(
             order,
@@ -293,20 +327,15 @@ def _offset_of_time(replica: PartitionCopy, time: int) -> int:
 
 
 def _orders(
-    replica: PartitionCopy, offsets: OffsetRange, known: Done, split_size: int, number: int
+    replica: PartitionCopy, offsets: OffsetRange, known: Done, cut: Callable[[str, int], list[int]], number: int
 ) -> Iterator[WorkOrder]:
-    """Cut a range of offsets into orders of about `split_size` bytes."""
-    segments = _segments_of(replica, offsets, known)
-    parts = [part for segment in segments for part in _cut(segment, offsets, known, split_size)]
+    """Cut a range of offsets into orders. cut: returns the places of the cuts in so many bytes of a topic."""
+    pairs = ((segment, _part_of(segment, offsets, known)) for segment in _segments_of(replica, offsets, known))
+    parts = [(segment, part) for segment, part in pairs if part is not None]
+    groups = _divide(parts, cut(replica.topic, sum(part.wanted_size for _, part in parts)))
     missed = _missed_count(replica, offsets, known)
-    groups: list[list[ByteRange]] = [[]] if missed and not parts else []
-    size = 0
-    for part in parts:
-        if not groups or size + part.end - part.start > split_size:
-            groups.append([])
-            size = 0
-        groups[-1].append(part)
-        size += part.end - part.start
+    if missed and not groups:
+        groups = [[]]
     for place, group in enumerate(groups):
         yield WorkOrder(
             number + place,
@@ -382,37 +411,57 @@ def _segments_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> S
     return segments[min([below[-1], *grown]) :] if below else segments
 
 
-def _cut(segment: SegmentSource, offsets: OffsetRange, known: Done, split_size: int) -> Iterator[ByteRange]:
-    """Yield the byte ranges of a segment that may hold the offsets, cut at batches in its index."""
+def _part_of(segment: SegmentSource, offsets: OffsetRange, known: Done) -> ByteRange | None:
+    """Return the bytes of a segment that may hold the offsets, by its index; None for an empty segment."""
+    if not segment.size:
+        return None
     starts_inside = offsets.first is not None and offsets.first > segment.base_offset
-    if segment.offset_index is None or not (starts_inside or offsets.end is not None or segment.size > split_size):
-        if segment.size:
-            yield _range(segment, 0, segment.size, known)
-        return
+    whole = _range(segment, 0, segment.size, known)
+    if segment.offset_index is None or not (starts_inside or offsets.end is not None):
+        return whole
     try:
-        yield from _cut_by_index(segment, segment.offset_index, offsets, known, split_size)
+        with _open_index(segment) as index:
+            start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
+            end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
     except UnreadableError:
-        yield _range(segment, 0, segment.size, known)
+        return whole
+    start = min(start, known.ends.get(segment.log, start))
+    return whole._replace(start=start, end=end) if 0 <= start < end else whole
 
 
-def _cut_by_index(
-    segment: SegmentSource, path: str, offsets: OffsetRange, known: Done, split_size: int
-) -> list[ByteRange]:
-    starts_inside = offsets.first is not None and offsets.first > segment.base_offset
-    parts = []
-    with _open_index(within(segment.directory, path), segment.base_offset) as index:
-        start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
-        end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
-        start = min(start, known.ends.get(segment.log, start))
-        if not 0 <= start < end:
-            start, end = 0, segment.size
-        count = -(-(end - start) // split_size)
-        for step in range(1, count):
-            entry = index.upper_bound(start + (end - start) * step // count, 0) if step else None
-            if entry is not None and start < entry.position < end:
-                parts.append(_range(segment, start, entry.position, known))
-                start = entry.position
-    return [*parts, _range(segment, start, end, known)]
+def _divide(parts: Iterable[tuple[SegmentSource, ByteRange]], cuts: Sequence[int]) -> list[list[ByteRange]]:
+    """Return the parts in groups, cut at batches near the given places in all of their bytes."""
+    groups: list[list[ByteRange]] = [[]]
+    before = 0
+    for segment, part in parts:
+        wanted = [part.start + cut - before for cut in cuts if before <= cut < before + part.wanted_size]
+        start = part.start
+        for place in _batches_near(wanted, segment, part) if wanted else ():
+            if start < place:
+                groups[-1].append(part._replace(start=start, end=place))
+                start = place
+            if groups[-1]:
+                groups.append([])
+        if start < part.end:
+            groups[-1].append(part._replace(start=start))
+        before += part.wanted_size
+    return [group for group in groups if group]
+
+
+def _batches_near(wanted: Sequence[int], segment: SegmentSource, part: ByteRange) -> list[int]:
+    """Return positions of batches near the wanted ones by the segment's index, or else the part's start or end."""
+    edges = [min((part.start, part.end), key=lambda edge: abs(edge - position)) for position in wanted]
+    if segment.offset_index is None:
+        return edges
+    try:
+        with _open_index(segment) as index:
+            found = [index.upper_bound(position, 0) for position in wanted]
+    except UnreadableError:
+        return edges
+    return [
+        entry.position if entry is not None and part.start < entry.position < part.end else edge
+        for entry, edge in zip(found, edges, strict=True)
+    ]
 
 
 def _position_above(index: OffsetIndex, offset: int) -> int:
@@ -441,10 +490,12 @@ def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_D
 
 
 @contextmanager
-def _open_index(path: StrPath, base_offset: int) -> Iterator[OffsetIndex]:
+def _open_index(segment: SegmentSource) -> Iterator[OffsetIndex]:
+    assert segment.offset_index is not None
+    path = within(segment.directory, segment.offset_index)
     if not isinstance(path, str) or not is_remote(path):
         try:
-            index = OffsetIndex(path, base_offset)
+            index = OffsetIndex(path, segment.base_offset)
         except OpenError as error:
             raise UnreadableError(error.message, error.path) from error
         with index:
@@ -453,7 +504,7 @@ def _open_index(path: StrPath, base_offset: int) -> Iterator[OffsetIndex]:
     with scratch_directory() as scratch:
         local = scratch / path.rpartition("/")[2]
         remote.copy_file(path, local)
-        with OffsetIndex(local, base_offset) as index:
+        with OffsetIndex(local, segment.base_offset) as index:
             yield index
 
 

@@ -28,6 +28,7 @@ from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.export.topic_runs import RunStart
 from kseg.export.undecoded import NONE_ACCEPTED, UndecodedLimit
 from kseg.export.write import parquet
+from kseg.export.write.file_sizes import measure_log_per_file
 from kseg.export.write.folders import folder_columns
 from kseg.export.write.sort_order import check_sort
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
@@ -68,10 +69,11 @@ class Export:
     joins small files, including those of earlier runs. adds_milliseconds: whether a new table gets the column
     `timestampMs`; an existing table stays unchanged. reads_back: reads all rows of the table before the export is
     reported as done. listing: an earlier listing of the sources, which several exports share. order_size: the most
-    bytes of log per order; None: enough for files of the target size. undecoded_limit: the most keys, and values, of a
-    topic that may not decode in a run; the report's status depends on it. dead_letters: the path or URL of copies of
-    records that don't decode. start: of the run, if its numbers by topic are wanted. runs_table: the
-    path or URL of the table of runs.
+    bytes of log per order; None: enough for files of the target size. keeps_file_size: cuts a large partition into
+    orders that fill files of the target size, even if processors are idle. undecoded_limit: the most keys, and values,
+    of a topic that may not decode in a run; the report's status depends on it. dead_letters: the path or URL of copies
+    of records that don't decode. start: of the run, if its numbers by topic are wanted. runs_table: the path or URL of
+    the table of runs.
     """
 
     sources: tuple[StrPath, ...]
@@ -87,6 +89,7 @@ class Export:
     adds_milliseconds: bool = True
     listing: Listing | None = None
     order_size: int | None = None
+    keeps_file_size: bool = False
     undecoded_limit: UndecodedLimit = NONE_ACCEPTED
     dead_letters: str | None = None
     start: RunStart | None = None
@@ -138,7 +141,8 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         there = set(place.names())
         absent_there = keep_complete(absent, there)
         kept = find_unchanged(keep_complete(present, there), previous.read, copies)
-    orders = plan_orders(copies, export.selection, export.splitting(), find_exported(kept))
+    splitting, done = export.splitting(), find_exported(kept)
+    orders = plan_orders(copies, export.selection, splitting, done)
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     parquet.check_topics(topics, export.files)
     has_columns = bool(kept or absent or (previous.results and form.has_log))
@@ -156,6 +160,10 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     else:
         require_one_topic(topics)
         read = replace(read, unwrap=previous.read.unwrap)
+    if export.keeps_file_size and has_files_of_any_record(read, export.files):
+        sizes = measure_log_per_file(copies, export.selection, orders, (read, export.files), done)
+        splitting = replace(splitting, log_per_file=sizes)
+        orders = plan_orders(copies, export.selection, splitting, done)
     return ExportPlan(
         tuple(orders),
         tuple(kept),
@@ -163,6 +171,7 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
         replace(previous, read=without_writers(read)),
         copies,
         read if read.unwrap is None else read.for_staging(),
+        splitting,
         overwrites=export.overwrite,
         refused=tuple(each for each in refused if is_meant(each, choice)),
         taken=taken_of([each for each in replicas if choice.takes(each.topic, each.partition)]),
@@ -191,13 +200,19 @@ def is_meant(error: OpenError, choice: PartitionChoice) -> bool:
     return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
 
 
+def has_files_of_any_record(read: ReadOptions, files: FileOptions) -> bool:
+    """Return True if each record of a partition goes to the same files, so that their size follows from the log's."""
+    is_all = read.selected.is_everything and not (read.control or read.undecoded_only) and read.latest_per_key is None
+    return is_all and read.unwrap is None and all(each.is_of_order for each in folder_columns(read, files))
+
+
 def resume_plan(plan: ExportPlan, taken: Iterable[Result], export: Export) -> ExportPlan:
     """Return the plan with the finished orders of ended runs removed, and their results kept."""
     taken = list(taken)
     if not taken:
         return plan
     kept = (*plan.kept, *taken)
-    orders = plan_orders(plan.copies, export.selection, export.splitting(), find_exported(kept))
+    orders = plan_orders(plan.copies, export.selection, plan.splitting, find_exported(kept))
     return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(len(result.files) for result in taken))
 
 

@@ -12,7 +12,7 @@ from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import ExportPlan
 from kseg.export.commit.sources import by_partition, find_exported, split_by_presence, with_known_ids
 from kseg.export.coverage import Coverage
-from kseg.export.plan import Done, WorkOrder, gapless_partitions, plan_orders
+from kseg.export.plan import Done, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.planning import Export
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
 from kseg.export.results import Result, Tally, find_explained, row_counts
@@ -52,7 +52,7 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
     export, outcome = reading.export, RunResults(list(plan.kept), [], row_counts(plan.kept))
     copies, orders = plan.copies, plan.orders
     for _ in range(MOST_LISTINGS):
-        outcome = _results_of_listing(copies, orders, outcome, reading)
+        outcome = _results_of_listing(copies, orders, outcome, reading, plan.splitting)
         changed = {(result.topic, result.partition) for result in outcome.new if result.has_changed}
         if not changed:
             return outcome
@@ -61,12 +61,12 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
         _require_changed(copies, listed.copies, changed)
         outcome = outcome._replace(new=[*new, *listed.missed])
         copies = listed.copies
-        orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
+        orders = tuple(plan_orders(copies, export.selection, plan.splitting, listed.done))
     raise KsegError("the logs change faster than kseg can read them; run the command again", export.destination)
 
 
 def _results_of_listing(
-    copies: Copies, orders: Sequence[WorkOrder], outcome: RunResults, reading: Reading
+    copies: Copies, orders: Sequence[WorkOrder], outcome: RunResults, reading: Reading, splitting: Splitting
 ) -> RunResults:
     """Return the results with those of orders: of the best copies, then of further copies for what these lack.
 
@@ -75,9 +75,7 @@ def _results_of_listing(
     export, (kept, new, rows) = reading.export, outcome
     for copy in range(max(map(len, copies.values()), default=0)):
         if copy:
-            orders = plan_orders(
-                copies, export.selection, export.splitting(), _known_parts(copies, [*kept, *new], copy), copy
-            )
+            orders = plan_orders(copies, export.selection, splitting, _known_parts(copies, [*kept, *new], copy), copy)
         found = _execute(orders, reading)
         rows = {**rows, **row_counts(found)}
         disordered = disordered_keys(found)
@@ -86,8 +84,8 @@ def _results_of_listing(
             if not copy:
                 kept, new = ([each for each in some if not _is_read_again(each, again)] for some in (kept, new))
             found = [result for result in found if (result.topic, result.partition) not in disordered]
-            splitting = replace(export.splitting(), disordered=disordered)
-            orders = plan_orders(again, export.selection, splitting, _known_parts(copies, [*kept, *new], copy), copy)
+            whole = replace(splitting, disordered=disordered)
+            orders = plan_orders(again, export.selection, whole, _known_parts(copies, [*kept, *new], copy), copy)
             read_again = _execute(orders, reading)
             rows = {**rows, **row_counts(read_again)}
             found += read_again

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from kseg.export import plan
 from tests import run
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -24,7 +25,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
             NewBatch([NewRecord(b"key", " ".join(choose.choices(WORDS, k=12)).encode()) for _ in range(200)], offset)
             for offset in range(first, first + 20_000, 200)
         ]
-        write_segment(directory, batches, first)
+        exports.write_indexes(write_segment(directory, batches, first))
     return directory
 
 
@@ -41,6 +42,19 @@ def test_files_have_the_target_size(target: int, table_format: str, log: Path, t
     sizes = [path.stat().st_size for path in files]
     assert len(sizes) > 2
     assert [size for size in sizes if not 0.8 * target <= size <= 1.2 * target] == []
+    assert sum(pq.read_metadata(path).num_rows for path in files) == 40_000
+
+
+@pytest.mark.parametrize("target", [55_000, 150_000, 300_000, 450_000])
+def test_files_have_the_target_size_if_several_processes_share_a_partition(
+    target: int, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "SMALLEST_SPLIT", 100_000)
+    options: dict[str, Any] = {"target_size": target, "row_group_size": 100_000}
+    single = export(log, tmp_path / "single", **options)
+    files = export(log, tmp_path / "shared", parallelism=3, keeps_file_size=True, **options)
+    assert [path.stat().st_size for path in files if not 0.8 * target <= path.stat().st_size <= 1.2 * target] == []
+    assert abs(len(files) - len(single)) <= 1
     assert sum(pq.read_metadata(path).num_rows for path in files) == 40_000
 
 

@@ -18,7 +18,7 @@ from kseg.export.commit.manifest import Key, Manifest
 from kseg.export.commit.merge import Joined
 from kseg.export.commit.runs import ExportRun, Marker
 from kseg.export.destination import Destination
-from kseg.export.plan import WorkOrder
+from kseg.export.plan import Splitting, WorkOrder
 from kseg.export.report import Report, compare_reports, reconcile
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
@@ -54,7 +54,8 @@ class State(NamedTuple):
 class ExportPlan:
     """A run's plan: orders for the best copies, results of earlier runs that stay, and the destination's state.
 
-    read: how records are read, with the typed columns that were found; its `schema()` is the table's. kept: results
+    read: how records are read, with the typed columns that were found; its `schema()` is the table's. splitting: the
+    sizes of the orders, also of later ones. kept: results
     that stay; absent: results of partitions that were deleted or recreated since. refused: sources that can't be opened
     or listed; the others are exported. taken_up: the number of files of interrupted runs, whose results are among those
     kept. taken: the chosen copies, and the omitted parts.
@@ -66,6 +67,7 @@ class ExportPlan:
     previous: Manifest
     copies: Copies
     read: ReadOptions
+    splitting: Splitting
     overwrites: bool = False
     refused: tuple[OpenError, ...] = ()
     taken_up: int = 0

@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from inspect import signature
 from itertools import count
-from math import ceil
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -22,7 +21,7 @@ from kseg.errors import KsegError, OpenError, UsageError, plural, quote
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.columns.flat_columns import is_decoded, with_all_columns
 from kseg.export.destination import Destination
-from kseg.export.plan import WorkOrder
+from kseg.export.plan import TOLERANCE, WorkOrder, count_files
 from kseg.export.read.batch_sizes import cut
 from kseg.export.results import ExportedFile
 from kseg.export.settings import MIB, REASON, SIDE, FileOptions, ReadOptions
@@ -100,8 +99,6 @@ ATTEMPT = re.compile(
     rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
 )
 """Pattern of the name of an attempt's file; its group is the run's id."""
-TOLERANCE = 0.2
-"""The greatest deviation of a file's size from the target, as far as there are enough records."""
 OPEN_FILES = 16
 """The most files of different folders that are written concurrently."""
 DIVIDED_SIZE = 16 * MIB
@@ -260,8 +257,8 @@ class ParquetFiles:
             return target
         closed = sum(file.size for file in self.files)
         rest = (closed + sum(file.size for file in self._open.values())) / self._progress - closed
-        most = (1 + TOLERANCE) * target
-        return min(max(rest / ceil(max(rest / most, 1)), (1 - TOLERANCE) * target), most)
+        size = rest / count_files(rest / target, TOLERANCE)
+        return min(max(size, (1 - TOLERANCE) * target), (1 + TOLERANCE) * target)
 
     def _new_file(self, folder: str) -> "NewFile":
         order = self._order
@@ -517,6 +514,21 @@ def _sort_order(layout: Layout) -> list[pq.SortingColumn] | None:
     names = schema.names  # columns before the headers have one leaf each
     rising = [pq.SortingColumn(names.index(name), nulls_first=True) for name in SORTED_BY if name in names]
     return rising if layout.is_sorted else None
+
+
+def size_in_file(batches: Iterable[pa.RecordBatch], read: ReadOptions, options: FileOptions) -> int:
+    """Return the bytes that records take in a file; 0 without records. Nothing is kept."""
+    layout = Layout(schema_of_files(read, options), options, is_sorted=False)
+    records = [with_readable_times(batch).select(layout.schema.names) for batch in batches if batch.num_rows]
+    if not records:
+        return 0
+    rows = pa.Table.from_batches(records, layout.schema)
+    per_group = max(rows.num_rows * min(options.row_group_size, WAITING_GROUPS * options.target_size) // rows.nbytes, 1)
+    sink = pa.MockOutputStream()
+    with _writer(sink, layout, per_group) as writer:
+        for first in range(0, rows.num_rows, per_group):
+            writer.write_table(sorted_rows(rows.slice(first, per_group), options.sort_by), row_group_size=per_group)
+    return int(sink.size())
 
 
 MOST_BYTES = 8 * MIB

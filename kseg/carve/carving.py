@@ -119,12 +119,13 @@ def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
         )
         for head in joins.torn
     ]
+    rests = {batch.pieces[-1][1] for trail in joins.trails.values() for batch in trail}
     for run in runs.runs:
         first = runs.batches.header(run.first)
         if run.number in joins.skipped:
             if run.number not in joins.leads:
                 found.append(Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size))
-        elif run.number not in joins.leads and run.number not in joins.links and run.start % runs.block:
+        elif not (run.number in joins.leads or run.number in joins.links or run.start in rests):
             start = max(run.start // runs.block * runs.block, run.previous_end)
             if start < run.start and any(runs.images.read(start, run.start)):
                 found.append(Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None))

@@ -86,6 +86,7 @@ def _parts(runs: Runs, joins: Joins, numbers: list[int]) -> Iterator[Part]:
         first = run.first + (number in joins.skipped)
         if first < run.last:
             yield Rows(first, run.last)
+        yield from joins.trails.get(number, ())
 
 
 def _chain(runs: Runs, numbers: list[int], parts: tuple[Part, ...]) -> Chain:

@@ -7,19 +7,25 @@ else depends on it: batches of partitions that were written in lockstep have the
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.carve.loose_blocks import Ends, LooseBlocks
 from kseg.carve.runs import Run, Runs, StartIndex, TornHead
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC
-from kseg.kernel.carve_contract import SURE_BREAK
+from kseg.kernel.carve_contract import SURE_BREAK, SURE_REST
 from kseg.reading.batch import BatchHeader, parse_header
 
 MOST_CANDIDATES = 64
 """Most runs that are tried for one torn batch; with more, it stays unplaced."""
 _LEAST_SEARCHED = 1 << 20
 """The least bytes before a run in which a batch without its first bytes is looked for: `message.max.bytes`."""
+_LEAST_DIFFERENT = 8
+"""The least bytes of a batch's rest that must be unlike the end of the preceding batch."""
+_MOST_COMPARED = 256
+"""The most bytes of a batch's rest that are compared with that end: headers of records are smaller."""
 _EPOCH = BATCH_HEADER_FIELDS.field("partition_leader_epoch")
 
 
@@ -40,6 +46,8 @@ class How(StrEnum):
     WHOLE = "whole"
     JOINED = "joined"
     "In two pieces, which the CRC joins."
+    JOINED_3 = "joined-3"
+    "In three pieces, which the CRC joins."
     HEADLESS = "headless"
     "By its CRC; its first bytes, or their offset, follow from the batch after it."
 
@@ -67,12 +75,13 @@ class Link(NamedTuple):
 class Joins:
     """The links of all runs.
 
-    leads: by run, the pieced batch before it, or instead of its first one. skipped: runs whose first batch is left out:
-    there is another one in `leads`, or its offset is unknown. links: by run, what is certainly before it. likely: pairs
-    of runs. torn: heads without their rest.
+    leads: by run, the pieced batch before it, or instead of its first one. trails: by run, the pieced batches after it,
+    before the next run. skipped: runs whose first batch is left out: there is another one in `leads`, or its offset is
+    unknown. links: by run, what is certainly before it. likely: pairs of runs. torn: heads without their rest.
     """
 
     leads: dict[int, PiecedBatch] = field(default_factory=dict)
+    trails: dict[int, list[PiecedBatch]] = field(default_factory=dict)
     skipped: set[int] = field(default_factory=set)
     links: dict[int, Link] = field(default_factory=dict)
     likely: list[tuple[int, int]] = field(default_factory=list)
@@ -100,10 +109,10 @@ class _Joiner:
                 self._next_of[run.number - 1] = run.number
         heads = [head for run in runs if run.number not in self._next_of and (head := self._runs.torn_head(run))]
         heads = self._join_torn(heads)
-        self._link_adjacent()
+        self._link_adjacent(heads)
         heads = self._join_early_breaks(heads)
         self._find_headless()
-        self._found.torn = heads
+        self._found.torn = self._join_by_loose_blocks(heads)
         return self._found
 
     # --- whole batches ---
@@ -148,25 +157,52 @@ class _Joiner:
         before = self._runs.runs[run.number - 1]
         return before.next_offset == run.base_offset and before.last_epoch <= run.first_epoch
 
-    def _link_adjacent(self) -> None:
+    def _link_adjacent(self, torn: list[TornHead]) -> None:
         """Link adjacent runs unless a run elsewhere wants, or has, the same offset at the same place of a block."""
-        ends: set[tuple[int, int]] = set()
-        starts: set[tuple[int, int]] = set()
-        block = self._runs.block
+        block, runs = self._runs.block, self._runs.runs
+        ends: dict[tuple[int, int], set[int]] = {}  # by offset and place, the CRCs of the batches before them
+        starts: dict[tuple[int, int], set[int]] = {}
+        for head in torn:
+            if head.next_offset is not None:
+                ends.setdefault((head.next_offset, head.end % block), set()).add(head.header.crc)
         followed = {link.before for link in self._found.links.values()}
-        for run in self._runs.runs:
+        for run in runs:
             if run.number not in self._next_of and run.number not in followed and self._runs.may_continue(run):
-                ends.add((run.next_offset, run.end % block))
+                ends.setdefault((run.next_offset, run.end % block), set()).add(self._crc_of(run.last - 1))
             is_free = run.number not in self._found.links and run.number not in self._found.leads
-            if run.start % block == 0 and is_free and self._next_of.get(run.number - 1) != run.number:
-                starts.add((run.base_offset, 0))
+            if run.start % block < SURE_REST and is_free and self._next_of.get(run.number - 1) != run.number:
+                starts.setdefault((run.base_offset, run.start % block), set()).add(self._crc_of(run.first))
         for before, after in self._next_of.items():
-            run = self._runs.runs[after]
+            run = runs[after]
             key = run.base_offset, run.start % block
-            if key in ends or key in starts:
+            rivals = ends.get(key, set()) - {self._crc_of(runs[before].last - 1)}
+            rivals |= starts.get(key, set()) - {self._crc_of(run.first)}
+            last = self._runs.batches.header(runs[before].last - 1)
+            is_rest_sure = run.start % block < SURE_REST and self._has_sure_rest(last, run.start, run.start % block)
+            if rivals and not is_rest_sure:
                 self._found.likely.append((before, after))
             else:
                 self._found.links[after] = Link(before, LinkKind.TOUCHING)
+
+    def _crc_of(self, row: int) -> int:
+        return self._runs.batches.header(row).crc
+
+    def _has_sure_rest(self, header: BatchHeader, end: int, size: int) -> bool:
+        """Return True if the last bytes of a batch certainly are of its file.
+
+        They tell that only if the batches before and after it don't end with nearly the same ones.
+        """
+        compared = min(size, _MOST_COMPARED)
+        rest = self._ending(end, compared)
+        neighbours = [self._ending(header.position, compared)]
+        follower = self._runs.run_at(end)
+        if follower is not None:
+            neighbours.append(self._ending(self._runs.batches.header(follower.first).end, compared))
+        return all(size - _common_ending(rest, each) >= _LEAST_DIFFERENT for each in neighbours)
+
+    def _ending(self, end: int, size: int) -> bytes:
+        """Return the bytes before a position, at most some of them."""
+        return self._runs.images.read(max(end - size, self._runs.images.first_position(end)), end)
 
     # --- torn batches ---
 
@@ -191,11 +227,24 @@ class _Joiner:
                 self._found.likely += [(each.run, number) for each, _ in found]
                 continue
             start, end = head.header.position, self._runs.runs[number].start
-            pieces = ((start, start + cut), (end - head.header.size + cut, end))
-            self._add_lead(self._runs.runs[number], b"", pieces, How.JOINED)
-            self._found.links[number] = Link(head.run, LinkKind.CRC)
+            self._add_joined(head, end, number, ((start, start + cut), (end - head.header.size + cut, end)))
             joined.add(head.run)
         return [head for head in heads if head.run not in joined]
+
+    def _add_joined(
+        self, head: TornHead, end: int | None, tail: int | None, pieces: tuple[tuple[int, int], ...]
+    ) -> bool:
+        """Add a torn batch; return True if it proves what follows it. Too short a rest may be of another partition."""
+        how = How.JOINED if len(pieces) == 2 else How.JOINED_3
+        is_sure = end is not None and self._has_sure_rest(head.header, end, end - pieces[-1][0])
+        if is_sure and tail is not None:
+            self._add_lead(self._runs.runs[tail], b"", pieces, how)
+            self._found.links[tail] = Link(head.run, LinkKind.CRC)
+        else:
+            self._found.trails.setdefault(head.run, []).append(self._torn_batch(b"", pieces, how))
+            if tail is not None:
+                self._found.likely.append((head.run, tail))
+        return is_sure
 
     def _has_twin(self, head: TornHead, number: int) -> bool:
         """Return True if a batch next to the torn one is elsewhere too, so that the torn one may be as well."""
@@ -225,19 +274,16 @@ class _Joiner:
     def _beginning(self, head: TornHead) -> bytes:
         """Return the bytes from a head's position on that may be its batch's."""
         start, end = head.header.position, head.end
-        following = self._runs.next_start(head.run)
+        following = self._runs.next_start(start)
         return self._runs.images.read(start, end if following is None else min(end, following))
 
     def _rest(self, number: int, size: int) -> bytes:
         """Return the bytes before a run: as many as a batch has, zeros where the image begins."""
-        end = self._runs.runs[number].start
-        start = max(end - size, self._runs.images.first_position(end))
-        return self._runs.images.read(start, end).rjust(size, b"\0")
+        return self._ending(self._runs.runs[number].start, size).rjust(size, b"\0")
 
     def _uncovered_before(self, number: int) -> int:
         """Return the bytes between a run and the preceding one, or the start of its image."""
-        run = self._runs.runs[number]
-        return run.start - max(run.previous_end, self._runs.images.first_position(run.start))
+        return self._runs.uncovered_before(self._runs.runs[number].start)
 
     def _join_early_breaks(self, heads: list[TornHead]) -> list[TornHead]:
         """Join batches whose head ends before SURE_BREAK: they are of their rest's file. Return the other heads."""
@@ -297,10 +343,57 @@ class _Joiner:
             if rebuilt:
                 self._add_lead(run, rebuilt, ((start + at, run.start),), How.HEADLESS)
 
-    def _add_lead(self, run: Run, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> None:
+    def _join_by_loose_blocks(self, heads: list[TornHead]) -> list[TornHead]:
+        """Join batches whose pieces are in blocks without other batches. Return the other heads."""
+        if not heads:
+            return []
+        leads, trails = self._found.leads.values(), self._found.trails.values()
+        taken = [piece for batch in (*leads, *chain.from_iterable(trails)) for piece in batch.pieces]
+        loose = LooseBlocks(self._runs, taken, [head.header.position for head in heads])
+        left: list[TornHead] = []
+        while heads:
+            joined: set[int] = set()
+            following: list[TornHead] = []
+            for ends, pieces in loose.fits([ends for head in heads for ends in self._ends(head, loose)]):
+                head = ends.head
+                joined.add(head.run)
+                if self._add_joined(head, ends.end, ends.tail, pieces) and ends.end is not None and ends.tail is None:
+                    torn = self._runs.torn_head_at(ends.end, head.header.last_offset + 1, head.run)
+                    following += [torn] if torn else []
+            left += [head for head in heads if head.run not in joined]
+            heads = self._join_torn(following)
+        return left
+
+    def _ends(self, head: TornHead, loose: LooseBlocks) -> Iterator[Ends]:
+        """Yield the beginning of a torn batch with each of its possible ends, also with none."""
+        header, block = head.header, self._runs.block
+        beginning = self._beginning(head)
+        is_known = SURE_BREAK <= head.room < header.size and header.last_offset >= header.first_offset
+        if not is_known or len(beginning) < head.room:
+            return
+        yield Ends(head, beginning, None, None, b"")
+        place, wanted = head.end % block, header.last_offset + 1
+        numbers = [number for number in self._index.at(place, wanted) if self._is_open(number)]
+        ends: list[tuple[int, int | None]] = [(self._runs.runs[number].start, number) for number in numbers]
+        ends += [(position, None) for position in loose.heads_at(place, wanted)]
+        for end, tail in ends if len(ends) <= MOST_CANDIDATES else ():
+            size = min(self._runs.uncovered_before(end), header.size)
+            if size:
+                yield Ends(head, beginning, end, tail, self._runs.images.read(end - size, end))
+
+    def _torn_batch(self, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> PiecedBatch:
         first = rebuilt + b"".join(self._runs.images.read(*piece) for piece in pieces)[:BATCH_HEADER_SIZE]
         header = parse_header(first.ljust(BATCH_HEADER_SIZE, b"\0"), 0, pieces[0][0], is_valid=True)
-        self._found.leads[run.number] = PiecedBatch(header, rebuilt, pieces, how)
+        return PiecedBatch(header, rebuilt, pieces, how)
+
+    def _add_lead(self, run: Run, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> None:
+        self._found.leads[run.number] = self._torn_batch(rebuilt, pieces, how)
+
+
+def _common_ending(one: bytes, other: bytes) -> int:
+    """Return the number of last bytes that are the same."""
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _with_magic(header: bytes) -> bytes:

@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 class TornHead(NamedTuple):
-    """The beginning of a batch after a run, whose rest is elsewhere.
+    """The beginning of a batch after a run, or after torn batches that follow the run; its rest is elsewhere.
 
     room: its bytes in the block. header: complete if the room is, else with the bytes of the next block.
     """
@@ -98,9 +98,21 @@ class Runs:
         """Return True if a run begins where the preceding one ends."""
         return number > 0 and self.runs[number].previous_end == self.runs[number].start
 
-    def next_start(self, number: int) -> int | None:
-        """Return the start of the following run; None after the last one."""
-        return self.starts[number + 1] if number + 1 < len(self.starts) else None
+    def next_start(self, position: int) -> int | None:
+        """Return the start of the first run at or after a position; None after the last one."""
+        number = bisect_left(self.starts, position)
+        return self.starts[number] if number < len(self.starts) else None
+
+    def run_at(self, position: int) -> Run | None:
+        """Return the run that begins at a position, if one does."""
+        number = bisect_left(self.starts, position)
+        return self.runs[number] if number < len(self.starts) and self.starts[number] == position else None
+
+    def uncovered_before(self, position: int) -> int:
+        """Return the bytes between a position and the end of the run before it, or the start of its image."""
+        number = bisect_left(self.starts, position) - 1
+        end = self.runs[number].end if number >= 0 else 0
+        return position - max(end, self.images.first_position(position))
 
     def is_cleaned(self, first: int, last: int) -> bool:
         """Return True if the log cleaner has taken records or batches from some rows of a run."""
@@ -113,18 +125,22 @@ class Runs:
 
     def torn_head(self, run: Run) -> TornHead | None:
         """Return the torn batch after a run, or None if there is none, or too little of it."""
-        room = self.room_after(run.end)
-        if room <= _MAGIC_END:
+        return self.torn_head_at(run.end, run.next_offset, run.number)
+
+    def torn_head_at(self, position: int, next_offset: int, number: int) -> TornHead | None:
+        """Return the torn batch at a position, if it may continue the file of a run at an offset."""
+        room = self.room_after(position)
+        if room <= _MAGIC_END or self.next_start(position) == position:
             return None
-        header = parse_header(self.images.read(run.end, run.end + BATCH_HEADER_SIZE), 0, run.end)
+        header = parse_header(self.images.read(position, position + BATCH_HEADER_SIZE), 0, position)
         if header.magic != 2:
             return None
-        is_next = 0 <= header.first_offset - run.next_offset < _LARGEST_GAP
+        is_next = 0 <= header.first_offset - next_offset < _LARGEST_GAP
         is_sized = BATCH_HEADER_SIZE <= header.size <= LARGEST_BATCH
         is_known = room < _DELTA_END or header.last_offset >= header.first_offset
-        if not (is_next and is_sized and is_known) or header.partition_leader_epoch < run.last_epoch:
+        if not (is_next and is_sized and is_known) or header.partition_leader_epoch < self.runs[number].last_epoch:
             return None
-        return TornHead(run.number, room, header)
+        return TornHead(number, room, header)
 
     def may_continue(self, run: Run) -> bool:
         """Return True if the block has no other bytes after a run than the beginning of the next offset."""

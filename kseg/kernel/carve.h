@@ -6,10 +6,18 @@
 #include <stdint.h>
 #include "crc.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+#define WIDE __attribute__((optimize("O3")))
+#else
+#define WIDE
+#endif
+
 #define MOVE_BITS 9
 #define MOVES (1 << MOVE_BITS)
+#define MOVE_LEVELS 4
+#define CRC32C_ORDER 2147483647u /* x to this power is 1 */
 
-static uint32_t crc32c_moves[3][MOVES]; /* what moves a CRC past n bytes, past n * MOVES bytes, past n * MOVES^2 bytes */
+static uint32_t crc32c_moves[MOVE_LEVELS][MOVES]; /* factors that move a CRC past n, n * MOVES, n * MOVES^2, … bytes */
 
 /* The product of two polynomials modulo CRC-32C's, in reflected bits. */
 static uint32_t crc32c_times(uint32_t a, uint32_t b)
@@ -22,24 +30,64 @@ static uint32_t crc32c_times(uint32_t a, uint32_t b)
     return product;
 }
 
+/* A polynomial as `crc32c_scaled` takes it: the instructions multiply by x to the 33rd, so that this divides by it. */
+static uint32_t crc32c_factor(uint32_t b)
+{
+#ifdef STRETCH
+    for (int i = 0; crc32c_in_hardware && i < 33; i++)
+        b = b & 0x80000000u ? (b ^ 0x82f63b78u) << 1 | 1 : b << 1;
+#endif
+    return b;
+}
+
+/* The product of a CRC and a factor. */
+#ifdef STRETCH
+__attribute__((target("sse4.2,pclmul")))
+static uint32_t crc32c_scaled_by_instruction(uint32_t crc, uint32_t factor)
+{
+    return (uint32_t)_mm_crc32_u64(0, crc32c_product(crc, factor));
+}
+
+static inline uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
+{
+    return crc32c_in_hardware ? crc32c_scaled_by_instruction(crc, factor) : crc32c_times(factor, crc);
+}
+#else
+static uint32_t crc32c_scaled(uint32_t crc, uint32_t factor) { return crc32c_times(factor, crc); }
+#endif
+
 static void carve_prepare(void)
 {
     uint32_t step = 0x00800000u; /* x to the 8th */
-    for (int level = 0; level < 3; level++) {
-        crc32c_moves[level][0] = 0x80000000u;
-        for (int i = 1; i < MOVES; i++)
-            crc32c_moves[level][i] = crc32c_times(crc32c_moves[level][i - 1], step);
-        step = crc32c_times(crc32c_moves[level][MOVES - 1], step);
+    for (int level = 0; level < MOVE_LEVELS; level++) {
+        uint32_t power = 0x80000000u;
+        for (int i = 0; i < MOVES; i++) {
+            crc32c_moves[level][i] = crc32c_factor(power);
+            power = crc32c_times(power, step);
+        }
+        step = power;
     }
 }
 
-/* The CRC after `size` zero bytes: less than MOVES^3 of them. */
+/* The CRC after `size` zero bytes: less than MOVES^4 of them. */
 static uint32_t crc32c_moved(uint32_t crc, uint64_t size)
 {
-    for (int level = 0; level < 3 && size; level++, size >>= MOVE_BITS)
+    for (int level = 0; level < MOVE_LEVELS && size; level++, size >>= MOVE_BITS)
         if (size & (MOVES - 1))
-            crc = crc32c_times(crc32c_moves[level][size & (MOVES - 1)], crc);
+            crc = crc32c_scaled(crc, crc32c_moves[level][size & (MOVES - 1)]);
     return crc;
+}
+
+/* The CRC before `size` zero bytes that it covers: fewer than the order. */
+static uint32_t crc32c_moved_back(uint32_t crc, uint64_t size) { return crc32c_moved(crc, CRC32C_ORDER - size); }
+
+/* Whether a number is among some others. Compilers make wide instructions of the loop. */
+WIDE static int is_among(uint32_t number, const uint32_t *others, int64_t count)
+{
+    int is_found = 0;
+    for (int64_t i = 0; i < count; i++)
+        is_found |= others[i] == number;
+    return is_found;
 }
 
 /* Bits that are 0 in each batch of format 2 below 64 MiB whose offset is below 2^56. */
@@ -47,10 +95,7 @@ static uint32_t crc32c_moved(uint32_t crc, uint64_t size)
 
 /* The first position from `at` on, before `end`, where they are 0; `end` if there is none. The bytes of a header exist at
  * each of these positions. Compilers make wide instructions of the inner loop. */
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("O3")))
-#endif
-static int64_t marked_position(const uint8_t *base, int64_t at, int64_t end)
+WIDE static int64_t marked_position(const uint8_t *base, int64_t at, int64_t end)
 {
     for (; end - at >= 64; at += 64) {
         const uint8_t *p = base + at;

@@ -16,11 +16,15 @@ LARGEST_BATCH = (64 << 20) - 1 + 12
 """The largest batch that carving finds: the first byte of its length is below 4."""
 CRC_START = 21
 """The first byte of a batch that its CRC covers: another head up to here fits the same batch."""
-SURE_BREAK = BATCH_HEADER_FIELDS.struct.size + 16
-"""The least part of a batch that tells it from a batch of another partition at the same offset and time.
+SURE_BREAK = BATCH_HEADER_FIELDS.position("max_timestamp")
+"""The least beginning of a batch that is certainly of its file: the CRC in it is that of the other bytes.
 
-The header, and what precedes the contents of the first record, may be the same in partitions written in lockstep.
+The bytes after the CRC may be the same in partitions written in lockstep.
 """
+SURE_REST = 32
+"""The least rest of a batch that is certainly of its file: other partitions' batches may end with the same headers."""
+MOST_MIDDLES = 64
+"""The most middles of a batch that `find_middles` returns."""
 
 
 class CarveKernel(StatisticsKernel, Protocol):
@@ -53,8 +57,9 @@ class CarveKernel(StatisticsKernel, Protocol):
     def split_runs(self, rows: "array[int]", count: int, block: int, phase: int) -> list[int]:
         """Return the first row of each run: of batches that certainly are in one file in this order.
 
-        A batch belongs to the preceding one's run if it follows it inside a block, has larger offsets, and if its first
-        SURE_BREAK bytes are in one block. block, phase: a block begins at each position that is `phase` modulo `block`.
+        A batch belongs to the preceding one's run if it follows it inside a block, at least SURE_REST bytes after its
+        start, has larger offsets, and if its first SURE_BREAK bytes are in one block. block, phase: a block begins at
+        each position that is `phase` modulo `block`.
         """
 
     def find_copies(self, rows: "array[int]", count: int) -> list[tuple[int, int]]:
@@ -71,4 +76,32 @@ class CarveKernel(StatisticsKernel, Protocol):
 
         Each as position and number of missing bytes (1 to 17, so that all bytes from the CRC on are there). `tail`
         begins at a block's start. Batches whose length isn't missing have the right one.
+        """
+
+    def block_crcs(self, buffer: memoryview, block: int, crcs: "array[int]") -> None:
+        """Set the CRCs of a buffer's first blocks, which begin with 0 and aren't inverted; 0: only zeros."""
+
+    def find_heads(self, buffer: memoryview, block: int) -> list[int]:
+        """Return the positions of headers that may be those of batches that break at the end of their block.
+
+        Their blocks have at least SURE_BREAK bytes of them; fields in these have possible values.
+        """
+
+    def find_middles(
+        self,
+        head: memoryview,
+        tail: memoryview,
+        size: int,
+        crc: int,
+        first: int,
+        block: int,
+        positions: memoryview,
+        crcs: memoryview,
+    ) -> list[tuple[int, int, int]]:
+        """Return the adjacent blocks with which the beginning of `head` and the end of `tail` have the CRC of a batch.
+
+        Each as bytes of the head (`first`, or some blocks more), number of the first block, and number of blocks; at
+        most MOST_MIDDLES of them. size: of the batch. At least a byte of `tail` belongs to it; if `tail` is empty, the
+        blocks have the end of the batch, and then zeros. positions: int64, of all blocks. crcs: uint32, theirs by
+        `block_crcs`.
         """

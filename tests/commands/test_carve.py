@@ -12,14 +12,15 @@ import pytest
 from tests.carve.made_images import FIRST_TIME, Log, MadeImage, lockstep_logs, make_log, scatter
 from tests.failing_disk import FailingDisk
 from tests.kernel.made import BatchHeader, Record, batch
-from tests.loops import for_each, some
+from tests.loops import for_each
 from tests.run import Run, kseg
 
 BLOCK = 4096
 HEADER_SIZE = 61
 GZIP = 1
-SURE_BREAK = HEADER_SIZE + 16
-"""Bytes of a batch that tell it from those of other partitions."""
+CRC_POSITION = 17
+SURE_BREAK = 35
+"""Bytes at the beginning of a batch that tell it from those of other partitions."""
 
 
 def carve(directory: Path, content: bytes, *options: str) -> Run:
@@ -63,7 +64,7 @@ def test_scattered_logs_come_back_and_none_is_mixed_with_another(
 ) -> None:
     image = scatter(list(lockstep_logs(8, 300_000, 1)), seed=1, mean_blocks=mean_blocks, lost=lost)
     ran = carve(tmp_path, image.content)
-    assert ran.status == 1, ran.stderr
+    assert ran.status in (0, 1), ran.stderr
     assert batches_back(image, tmp_path) >= least * image.intact_batches()
 
 
@@ -198,16 +199,16 @@ def test_wrong_inputs_end_with_status_2(arguments: list[str], message: bytes, tm
 # --- where a batch breaks --------------------------------------------------------------------------------------------
 
 
-def log_broken_at(cut: int, name: str) -> Log:
+def log_broken_at(cut: int, name: str, suffix: bytes = b"") -> Log:
     """Return a log of two blocks, the second of which begins `cut` bytes into a batch.
 
-    Logs of different names have the same offsets, sizes, times and keys.
+    Logs of different names have the same offsets, sizes, times and keys; all values end with the suffix.
     """
     chance = random.Random(name)
     filling = batch(BatchHeader(90, attributes=GZIP, count=1), body=chance.randbytes(BLOCK - cut - HEADER_SIZE))
     contents = [filling]
     for offset in (91, 94, 97):
-        records = [Record(b"key", chance.randbytes(100), offset_delta=delta) for delta in range(3)]
+        records = [Record(b"key", chance.randbytes(100) + suffix, offset_delta=delta) for delta in range(3)]
         times = {"base_timestamp": FIRST_TIME + offset, "max_timestamp": FIRST_TIME + offset}
         contents.append(batch(BatchHeader(offset, leader_epoch=3, last_offset_delta=2, **times), records))
     positions = itertools.accumulate(map(len, contents), initial=0)
@@ -221,7 +222,7 @@ def blocks_of(log: Log) -> tuple[bytes, bytes]:
     return log.content[:BLOCK], log.content[BLOCK:].ljust(BLOCK, b"\0")
 
 
-@for_each("cut", some(range(1, 100), 4))
+@for_each("cut", range(1, 71))
 def test_a_batch_in_two_blocks_comes_back_wherever_it_breaks(cut: int, tmp_path: Path) -> None:
     log = log_broken_at(cut, "x")
     first, second = blocks_of(log)
@@ -234,7 +235,7 @@ def test_a_batch_in_two_blocks_comes_back_wherever_it_breaks(cut: int, tmp_path:
         assert sorted(found) == sorted([log.content[: log.batches[1][1]], rest])
 
 
-@for_each("cut", some(range(1, 100), 4))
+@for_each("cut", range(1, 71))
 def test_pieces_of_two_partitions_never_become_one_log(cut: int, tmp_path: Path) -> None:
     logs = [log_broken_at(cut, name) for name in ("x", "y")]
     (first, second), (other_first, other_second) = map(blocks_of, logs)
@@ -254,3 +255,72 @@ def test_pieces_of_two_partitions_never_become_one_log(cut: int, tmp_path: Path)
             assert any(carved in log.content for log in logs), f"layout {number}: {name}"
         image = MadeImage(content, tuple(logs), ())
         assert batches_back(image, place) >= content.count(logs[0].content[-60:]) + content.count(logs[1].content[-60:])
+
+
+@for_each("cut", range(1, 71))
+def test_a_batch_whose_beginning_is_lost_comes_back_if_its_crc_is_there(cut: int, tmp_path: Path) -> None:
+    log = log_broken_at(cut, "x")
+    carve(tmp_path, bytes(BLOCK) + blocks_of(log)[1])
+    (carved,) = carved_logs(tmp_path).values()
+    _, position, size = log.batches[1]
+    assert carved == log.content[position if cut <= CRC_POSITION else position + size :]
+
+
+@for_each("cut", range(1, 71))
+def test_the_beginning_of_a_batch_alone_is_no_batch(cut: int, tmp_path: Path) -> None:
+    log = log_broken_at(cut, "x")
+    carve(tmp_path, blocks_of(log)[0] + bytes(BLOCK))
+    assert list(carved_logs(tmp_path).values()) == [log.content[: log.batches[1][1]]]
+
+
+@for_each("suffix", [b"", b"e" * 20, b'"}', b"application/json" * 3])
+def test_the_end_of_a_batch_alone_does_not_join_another_partition(suffix: bytes, tmp_path: Path) -> None:
+    size = log_broken_at(1, "x", suffix).batches[1][2]
+    for rest in range(1, 71):
+        logs = [log_broken_at(size - rest, name, suffix) for name in ("x", "y")]
+        place = tmp_path / str(rest)
+        place.mkdir()
+        carve(place, blocks_of(logs[1])[1] + blocks_of(logs[0])[0])
+        for name, carved in carved_logs(place).items():
+            assert any(carved in log.content for log in logs), f"rest of {rest}: {name}"
+
+
+# --- batches in more than two pieces ---------------------------------------------------------------------------------
+
+
+def large_log(name: str, sizes: tuple[int, ...] = (3000, 14_000, 3000)) -> Log:
+    return make_log(name, [(1, size) for size in sizes], 7)
+
+
+def test_a_batch_in_three_pieces_comes_back(tmp_path: Path) -> None:
+    log, twin = large_log("a"), large_log("b")
+    blocks, others = (
+        [each.content[at : at + BLOCK].ljust(BLOCK, b"\0") for at in range(0, 20480, BLOCK)] for each in (log, twin)
+    )
+    noise = random.Random(1).randbytes(3 * BLOCK)
+    carve(tmp_path, others[1] + others[3] + b"".join(blocks[1:4]) + noise + blocks[4] + noise + blocks[0])
+    assert list(carved_logs(tmp_path).values()) == [log.content]
+    assert [line["how"] for line in evidence(tmp_path) if line["type"] == "batch"] == ["whole", "joined-3", "whole"]
+
+
+def test_the_last_batch_comes_back_from_a_block_without_other_batches(tmp_path: Path) -> None:
+    log, twin = large_log("a", (3000, 3000)), large_log("b", (3000, 3000))
+    noise = random.Random(1).randbytes(3 * BLOCK)
+    first, last = log.content[:BLOCK], log.content[BLOCK:].ljust(BLOCK, b"\0")
+    carve(tmp_path, twin.content[BLOCK:].ljust(BLOCK, b"\0") + last + noise + first)
+    assert list(carved_logs(tmp_path).values()) == [log.content]
+
+
+def test_pieces_without_a_complete_batch_come_back(tmp_path: Path) -> None:
+    log = large_log("a", (3000, 5000, 5000, 5000, 500))
+    blocks = [log.content[at : at + BLOCK].ljust(BLOCK, b"\0") for at in range(0, len(log.content), BLOCK)]
+    noise = random.Random(1).randbytes(BLOCK)
+    carve(tmp_path, noise.join(reversed(blocks)))
+    assert list(carved_logs(tmp_path).values()) == [log.content]
+
+
+def test_two_equal_rests_of_a_batch_are_one(tmp_path: Path) -> None:
+    log = large_log("a", (3000, 3000))
+    first, last = log.content[:BLOCK], log.content[BLOCK:].ljust(BLOCK, b"\0")
+    carve(tmp_path, last + first + bytes(BLOCK) + last)
+    assert list(carved_logs(tmp_path).values()) == [log.content]

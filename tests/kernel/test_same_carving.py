@@ -83,3 +83,40 @@ def test_batches_without_their_first_bytes_are_found_equally(
     found = fast.find_headless(tail, 128)
     assert found == twin.find_headless(tail, 128)
     assert ((128 * blocks, missing) in found) == (missing <= 17)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10**6), st.integers(0, 3), st.integers(1, 4), st.integers(0, 3), st.integers(22, 500), st.booleans()
+)
+def test_middles_fit_equally(seed: int, heads: int, middles: int, tails: int, first: int, is_right: bool) -> None:
+    block, chance = 512, random.Random(seed)
+    cut = first + heads * block
+    rest = len(LARGE) - cut - middles * block if tails else 0
+    contents = LARGE[cut : cut + middles * block] if tails else LARGE[cut:]
+    contents += bytes(-len(contents) % block)
+    blocks = chance.randbytes(2 * block) + contents + chance.randbytes(2 * block)
+    positions = array("q", range(0, len(blocks), block))
+    crc = int.from_bytes(LARGE[17:21], "big") ^ (not is_right)
+    found = []
+    for kernel in (fast, twin):
+        crcs = array("I", bytes(4 * len(positions)))
+        kernel.block_crcs(memoryview(blocks), block, crcs)
+        ends = memoryview(LARGE[: cut + 700]), memoryview(LARGE[len(LARGE) - rest :])
+        found.append(kernel.find_middles(*ends, len(LARGE), crc, first, block, memoryview(positions), memoryview(crcs)))
+    assert found[0] == found[1]
+    assert ((cut, 2, len(contents) // block) in found[0]) == is_right
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS, st.integers(0, 700), st.integers(1, 300))
+def test_heads_are_found_equally(content: bytes, zeros: int, block: int) -> None:
+    content = bytes(zeros) + content
+    assert fast.find_heads(memoryview(content), block) == twin.find_heads(memoryview(content), block)
+
+
+def test_a_batch_that_breaks_at_the_end_of_a_block_is_found() -> None:
+    content = bytes(1000) + LARGE
+    for kernel in (fast, twin):
+        assert 1000 not in kernel.find_heads(memoryview(content), 512)  # with 24 bytes in its block
+        assert 1000 in kernel.find_heads(memoryview(content), 4096)

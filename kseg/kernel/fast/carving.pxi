@@ -4,6 +4,10 @@ cdef extern from "carve.h" nogil:
     void carve_prepare()
     uint32_t crc32c_continue(uint32_t crc, const uint8_t* at, size_t size)
     uint32_t crc32c_moved(uint32_t crc, uint64_t size)
+    uint32_t crc32c_moved_back(uint32_t crc, uint64_t size)
+    uint32_t crc32c_factor(uint32_t power)
+    uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
+    int is_among(uint32_t number, const uint32_t* others, int64_t count)
     int64_t marked_position(const uint8_t* base, int64_t at, int64_t end)
 
 cdef enum:
@@ -121,7 +125,7 @@ def split_runs(const int64_t[::1] rows, Py_ssize_t count, int64_t block, int64_t
             before == NULL
             or before[COLUMN_POSITION] + before[COLUMN_SIZE] != row[COLUMN_POSITION]
             or before[COLUMN_LAST_OFFSET] >= row[COLUMN_BASE_OFFSET]
-            or into == 0
+            or into < SURE_REST
             or block - into < SURE_BREAK
         ):
             found.append(i)
@@ -220,4 +224,138 @@ def find_headless(const uint8_t[::1] tail, Py_ssize_t block):
         of_rest ^= crc32c_moved(crc32c_continue(0, &tail[start], stop - start), end - stop)
         is_first = False
         start -= block
+    return found
+
+
+def block_crcs(const uint8_t[::1] buffer, Py_ssize_t block, uint32_t[::1] crcs):
+    """Set the CRC of each block of a buffer; see the contract."""
+    cdef Py_ssize_t count = crcs.shape[0], i
+    if block <= 0 or count > buffer.shape[0] // block:
+        raise IndexError("blocks beyond their buffer")
+    with nogil:
+        for i in range(count):
+            crcs[i] = crc32c_continue(0, &buffer[i * block], block)
+
+
+def find_heads(const uint8_t[::1] buffer, int64_t block):
+    """Return the positions of headers that begin in a block and break at its end; see the contract."""
+    cdef int64_t at = 0, last = buffer.shape[0] - BATCH_HEADER_SIZE + 1, claimed
+    cdef const uint8_t* base
+    if block <= 0:
+        raise IndexError("blocks without bytes")
+    found = []
+    if last <= 0:
+        return found
+    base = &buffer[0]
+    while True:
+        at = marked_position(base, at, last)
+        if at >= last:
+            return found
+        claimed = <int64_t>batch_length(base + at) + LOG_OVERHEAD
+        if (
+            claimed >= BATCH_HEADER_SIZE
+            and SURE_BREAK <= block - at % block < claimed
+            and batch_partition_leader_epoch(base + at) >= -1
+            and batch_last_offset_delta(base + at) >= 0
+            and batch_base_timestamp(base + at) >= -1
+        ):
+            found.append(at)
+        at += 1
+
+
+def find_middles(
+    const uint8_t[::1] head,
+    const uint8_t[::1] tail,
+    int64_t size,
+    uint32_t crc,
+    int64_t first,
+    int64_t block,
+    const int64_t[::1] positions,
+    const uint32_t[::1] crcs,
+):
+    """Return blocks that fit between the head and the tail of a batch; see the contract."""
+    cdef int64_t count = positions.shape[0], padding, least_rest, heads, tails, i, rest
+    cdef uint32_t* of_heads
+    cdef uint32_t* of_tails
+    cdef uint32_t* of_blocks
+    if not CRC_START < first <= head.shape[0] <= size or first == size or tail.shape[0] > size or block <= 0:
+        raise IndexError("ends beyond their batch")
+    if crcs.shape[0] < count:
+        raise IndexError("blocks without CRCs")
+    padding = 0 if tail.shape[0] else (block - (size - first) % block) % block
+    least_rest = (size + padding - first) % block
+    if tail.shape[0] and not least_rest:
+        least_rest = block
+    if tail.shape[0] < least_rest:
+        return []
+    heads = (head.shape[0] - first) // block + 1
+    tails = (tail.shape[0] - least_rest) // block + 1
+    of_heads = <uint32_t*>malloc((heads + tails + count + 1) * sizeof(uint32_t))
+    if of_heads == NULL:
+        raise MemoryError()
+    of_tails, of_blocks = of_heads + heads, of_heads + heads + tails
+    of_heads[0] = crc32c_continue(0xFFFFFFFFU, &head[CRC_START], first - CRC_START)
+    for i in range(1, heads):
+        of_heads[i] = crc32c_continue(of_heads[i - 1], &head[first + (i - 1) * block], block)
+    of_tails[0] = crc32c_moved(crc ^ 0xFFFFFFFFU, padding)
+    if least_rest:
+        of_tails[0] ^= crc32c_continue(0, &tail[tail.shape[0] - least_rest], least_rest)
+    for i in range(1, tails):
+        rest = least_rest + i * block
+        of_tails[i] = of_tails[i - 1] ^ crc32c_moved(
+            crc32c_continue(0, &tail[tail.shape[0] - rest], block), rest - block
+        )
+    of_blocks[0] = 0
+    for i in range(count):
+        of_blocks[i + 1] = crc32c_moved(of_blocks[i], block) ^ crcs[i]
+    try:
+        return middles_between(
+            of_heads, heads, of_tails, tails, least_rest, of_blocks, positions, size + padding - first, first, block
+        )
+    finally:
+        free(of_heads)
+
+
+cdef list middles_between(
+    const uint32_t* of_heads,
+    int64_t heads,
+    const uint32_t* of_tails,
+    int64_t tails,
+    int64_t least_rest,
+    const uint32_t* of_blocks,
+    const int64_t[::1] positions,
+    int64_t room,
+    int64_t first,
+    int64_t block,
+):
+    """Compare the CRCs of adjacent blocks with those that fit. room: bytes between the least head and the end."""
+    cdef int64_t count = positions.shape[0], most = (room - least_rest) // block, middle, cut, rest, i, j, pairs
+    cdef uint32_t factor, crc
+    cdef uint32_t* wanted = <uint32_t*>malloc(heads * sizeof(uint32_t))
+    cdef int64_t* cuts = <int64_t*>malloc(heads * sizeof(int64_t))
+    cdef list found = []
+    if wanted == NULL or cuts == NULL:
+        free(wanted)
+        free(cuts)
+        raise MemoryError()
+    for middle in range(1, min(most, count) + 1):
+        pairs = 0
+        for i in range(max(0, most - middle - tails + 1), min(heads, most - middle + 1)):
+            rest = least_rest + (most - middle - i) * block
+            crc = crc32c_moved(of_heads[i], room - i * block) ^ of_tails[most - middle - i]
+            wanted[pairs] = crc32c_moved_back(crc, rest)
+            cuts[pairs] = first + i * block
+            pairs += 1
+        if not pairs:
+            continue
+        factor = crc32c_factor(crc32c_moved(0x80000000U, middle * block))
+        for i in range(count - middle + 1):
+            crc = of_blocks[i + middle] ^ crc32c_scaled(of_blocks[i], factor)
+            if not is_among(crc, wanted, pairs) or positions[i + middle - 1] - positions[i] != (middle - 1) * block:
+                continue
+            for j in range(pairs):
+                if wanted[j] == crc and len(found) < MOST_MIDDLES:
+                    found.append((cuts[j], i, middle))
+    free(wanted)
+    free(cuts)
     return found

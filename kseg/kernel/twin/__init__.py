@@ -2,7 +2,17 @@
 
 # ruff: noqa: F401  the imports are the entry points
 
-from kseg.kernel.twin.carving import find_batches, find_copies, find_headless, fit_breaks, split_runs, step_crcs
+from kseg.kernel.twin.carving import (
+    block_crcs,
+    find_batches,
+    find_copies,
+    find_headless,
+    find_heads,
+    find_middles,
+    fit_breaks,
+    split_runs,
+    step_crcs,
+)
 from kseg.kernel.twin.cleaning import Encoded, OffsetTable
 from kseg.kernel.twin.columns import Columns, columns
 from kseg.kernel.twin.fold import EntryWriter, HeaderFold, OffsetEntries, ProducerTable, TimeEntries, end_marker

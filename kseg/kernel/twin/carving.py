@@ -2,10 +2,19 @@
 
 from array import array
 from collections.abc import Iterator
+from functools import reduce
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec, crc_function
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, HEADER_NAMES, KNOWN_ATTRIBUTES
-from kseg.kernel.carve_contract import CRC_START, CRC_STEP, HEADER_VALUES, LARGEST_BATCH, SURE_BREAK
+from kseg.kernel.carve_contract import (
+    CRC_START,
+    CRC_STEP,
+    HEADER_VALUES,
+    LARGEST_BATCH,
+    MOST_MIDDLES,
+    SURE_BREAK,
+    SURE_REST,
+)
 from kseg.kernel.twin.headers import Header, crc32c, read_header
 
 _LEAST_RECORD = 7
@@ -13,6 +22,9 @@ _LEAST_RECORD = 7
 _LAST_OFFSET_BYTE_CLEAR = 56
 _CRC = BATCH_HEADER_FIELDS.field("crc")
 _INVERTED = 0xFFFFFFFF
+_POLYNOMIAL = 0x82F63B78
+_CRC32C_ORDER = 2**31 - 1
+"""The number of zero bytes that leave each CRC unchanged."""
 
 
 def step_crcs(buffer: memoryview, first: int, last: int, crcs: "array[int]") -> None:
@@ -91,7 +103,7 @@ def _first_rows(rows: "array[int]", count: int, block: int, phase: int) -> Itera
             and before["position"] + before["size"] == header["position"]
             and before["last_offset"] < header["base_offset"]
         )
-        if not is_next or into == 0 or block - into < SURE_BREAK:
+        if not is_next or into < SURE_REST or block - into < SURE_BREAK:
             yield number
         before = header
 
@@ -145,3 +157,91 @@ def _is_headless(rest: memoryview, missing: int) -> bool:
         if missing > field.position:
             field.write(header, 0)
     return _may_be_batch(bytes(header), size) and crc32c(rest[CRC_START - missing :]) == _CRC.read(known)
+
+
+def block_crcs(buffer: memoryview, block: int, crcs: "array[int]") -> None:
+    """Set the CRC of each block of a buffer; see the contract."""
+    if block <= 0 or len(crcs) > len(buffer) // block:
+        raise IndexError("blocks beyond their buffer")
+    for number in range(len(crcs)):
+        crcs[number] = _linear_crc(buffer[number * block : (number + 1) * block])
+
+
+def _linear_crc(content: memoryview) -> int:
+    """Return a CRC that begins with 0 and isn't inverted."""
+    return int(crc_function(2)(content, _INVERTED)) ^ _INVERTED
+
+
+def find_heads(buffer: memoryview, block: int) -> list[int]:
+    """Return the positions of headers that begin in a block and break at its end; see the contract."""
+    if block <= 0:
+        raise IndexError("blocks without bytes")
+    found = []
+    for at in range(len(buffer) - BATCH_HEADER_SIZE + 1):
+        size, room = BATCH_LENGTH.read(buffer, at) + LOG_OVERHEAD, block - at % block
+        if BATCH_HEADER_SIZE <= size <= LARGEST_BATCH and SURE_BREAK <= room < size:
+            header = Header(*read_header(buffer, at, size, 1, 0))
+            if (
+                0 <= header.base_offset < 1 << _LAST_OFFSET_BYTE_CLEAR
+                and header.magic == 2
+                and header.attributes & ~KNOWN_ATTRIBUTES[2] == 0
+                and min(header.partition_leader_epoch, header.base_timestamp) >= -1
+                and header.last_offset >= header.base_offset
+            ):
+                found.append(at)
+    return found
+
+
+def find_middles(
+    head: memoryview,
+    tail: memoryview,
+    size: int,
+    crc: int,
+    first: int,
+    block: int,
+    positions: memoryview,
+    crcs: memoryview,
+) -> list[tuple[int, int, int]]:
+    """Return blocks that fit between the head and the tail of a batch; see the contract."""
+    if not CRC_START < first <= len(head) <= size or first == size or len(tail) > size or block <= 0:
+        raise IndexError("ends beyond their batch")
+    if len(crcs) < len(positions):
+        raise IndexError("blocks without CRCs")
+    whole = size if len(tail) else size + -(size - first) % block
+    target = _move(crc ^ _INVERTED, whole - size)
+    found = []
+    for middle in range(1, len(positions) + 1):
+        wanted = {}
+        for cut in range(first, min(len(head), whole - middle * block) + 1, block):
+            rest = whole - cut - middle * block
+            if rest <= len(tail) and (rest > 0 or not len(tail)):
+                of_head = int(crc_function(2)(head[CRC_START:cut], 0)) ^ _INVERTED
+                of_tail = _linear_crc(tail[len(tail) - rest :])
+                wanted[cut] = _move(_move(of_head, whole - cut) ^ of_tail ^ target, _CRC32C_ORDER - rest)
+        if not wanted:
+            continue
+        for number in range(len(positions) - middle + 1):
+            if positions[number + middle - 1] - positions[number] == (middle - 1) * block:
+                of_blocks = reduce(lambda before, crc: _move(before, block) ^ crc, crcs[number : number + middle], 0)
+                found += [(cut, number, middle) for cut, wanted_crc in wanted.items() if wanted_crc == of_blocks]
+    return found[:MOST_MIDDLES]
+
+
+def _move(crc: int, size: int) -> int:
+    """Return a CRC after some zero bytes."""
+    power = 0x00800000  # x to the 8th, in reflected bits
+    while size:
+        if size & 1:
+            crc = _times(crc, power)
+        power = _times(power, power)
+        size >>= 1
+    return crc
+
+
+def _times(one: int, other: int) -> int:
+    """Return the product of two polynomials modulo CRC-32C's, in reflected bits."""
+    product = 0
+    for bit in range(31, -1, -1):
+        product ^= other if one >> bit & 1 else 0
+        other = other >> 1 ^ (_POLYNOMIAL if other & 1 else 0)
+    return product

@@ -5,6 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kseg.carve.blocks import find_blocks
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
 from kseg.carve.images import Images
 from kseg.carve.joins import Joins, join_runs
@@ -13,9 +14,6 @@ from kseg.carve.runs import Runs
 from kseg.carve.scan import Scan, scan_images
 from kseg.log.partition import PartitionLog
 from kseg.system.shared_work import OnRead
-
-BLOCK_SIZE = 4096
-"""The size of a block in ext4, xfs and btrfs with their defaults."""
 
 
 class UnplacedKind(StrEnum):
@@ -68,12 +66,12 @@ class Carving(NamedTuple):
 class CarveSettings(NamedTuple):
     """Settings of a carving.
 
-    block: bytes of a block of the file system. least_batches: of a partition that is to be written. is_hashed: whether
-    the images' SHA-256 is wanted. like: copies of the partitions. given: names of partitions by those that they have
-    without.
+    block: bytes of a block of the file system; None: as the breaks of batches show. least_batches: of a partition that
+    is to be written. is_hashed: whether the images' SHA-256 is wanted. like: copies of the partitions. given: names of
+    partitions by those that they have without.
     """
 
-    block: int = BLOCK_SIZE
+    block: int | None = None
     least_batches: int = 1
     is_hashed: bool = True
     like: tuple[PartitionLog, ...] = ()
@@ -87,7 +85,7 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     """
     least_batches = settings.least_batches
     scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read)
-    runs = Runs(scan.batches, images, settings.block)
+    runs = Runs(scan.batches, images, find_blocks(scan.batches, images, settings.block))
     joins = join_runs(runs)
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
@@ -126,7 +124,7 @@ def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:
             if run.number not in joins.leads:
                 found.append(Unplaced(UnplacedKind.UNKNOWN_OFFSET, run.start, first.end, None, None, first.size))
         elif not (run.number in joins.leads or run.number in joins.links or run.start in rests):
-            start = max(run.start // runs.block * runs.block, run.previous_end)
+            start = max(run.start - runs.place_of(run.start), run.previous_end)
             if start < run.start and any(runs.images.read(start, run.start)):
                 found.append(Unplaced(UnplacedKind.TORN_TAIL, start, run.start, None, run.base_offset, None))
     return sorted(found, key=lambda unplaced: unplaced.start)

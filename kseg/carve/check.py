@@ -12,6 +12,7 @@ from kseg.errors import FileError, OpenError
 from kseg.formats.file_names import FileKind, parse_file_name
 
 _PIECE = 8 << 20
+_KINDS = (FileKind.LOG, FileKind.METADATA_SNAPSHOT)
 
 
 class Disagreement(NamedTuple):
@@ -88,7 +89,7 @@ class _Check:
     def _check_file(self, line: dict[str, Any]) -> None:
         name = str(line["file"])
         folder, _, log = name.partition("/")
-        if folder in ("", ".", "..") or parse_file_name(log).kind is not FileKind.LOG or "/" in log:
+        if folder in ("", ".", "..") or parse_file_name(log).kind not in _KINDS or "/" in log:
             raise ValueError(name)
         self._file_count += 1
         self._log = None

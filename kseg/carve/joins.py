@@ -159,26 +159,27 @@ class _Joiner:
 
     def _link_adjacent(self, torn: list[TornHead]) -> None:
         """Link adjacent runs unless a run elsewhere wants, or has, the same offset at the same place of a block."""
-        block, runs = self._runs.block, self._runs.runs
+        place_of, runs = self._runs.place_of, self._runs.runs
         ends: dict[tuple[int, int], set[int]] = {}  # by offset and place, the CRCs of the batches before them
         starts: dict[tuple[int, int], set[int]] = {}
         for head in torn:
             if head.next_offset is not None:
-                ends.setdefault((head.next_offset, head.end % block), set()).add(head.header.crc)
+                ends.setdefault((head.next_offset, place_of(head.end)), set()).add(head.header.crc)
         followed = {link.before for link in self._found.links.values()}
         for run in runs:
             if run.number not in self._next_of and run.number not in followed and self._runs.may_continue(run):
-                ends.setdefault((run.next_offset, run.end % block), set()).add(self._crc_of(run.last - 1))
+                ends.setdefault((run.next_offset, place_of(run.end)), set()).add(self._crc_of(run.last - 1))
             is_free = run.number not in self._found.links and run.number not in self._found.leads
-            if run.start % block < SURE_REST and is_free and self._next_of.get(run.number - 1) != run.number:
-                starts.setdefault((run.base_offset, run.start % block), set()).add(self._crc_of(run.first))
+            if place_of(run.start) < SURE_REST and is_free and self._next_of.get(run.number - 1) != run.number:
+                starts.setdefault((run.base_offset, place_of(run.start)), set()).add(self._crc_of(run.first))
         for before, after in self._next_of.items():
             run = runs[after]
-            key = run.base_offset, run.start % block
+            key = run.base_offset, place_of(run.start)
             rivals = ends.get(key, set()) - {self._crc_of(runs[before].last - 1)}
             rivals |= starts.get(key, set()) - {self._crc_of(run.first)}
             last = self._runs.batches.header(runs[before].last - 1)
-            is_rest_sure = run.start % block < SURE_REST and self._has_sure_rest(last, run.start, run.start % block)
+            size = place_of(run.start)
+            is_rest_sure = size < SURE_REST and self._has_sure_rest(last, run.start, size)
             if rivals and not is_rest_sure:
                 self._found.likely.append((before, after))
             else:
@@ -256,7 +257,7 @@ class _Joiner:
         first = head.room if head.room >= SURE_BREAK else head.room + self._runs.block
         if first >= head.header.size or head.header.last_offset < head.header.first_offset:
             return
-        numbers = self._index.at(head.end % self._runs.block, head.header.last_offset + 1)
+        numbers = self._index.at(self._runs.place_of(head.end), head.header.last_offset + 1)
         numbers = [number for number in numbers if self._is_open(number)]
         if not numbers or len(numbers) > MOST_CANDIDATES:
             return
@@ -301,7 +302,7 @@ class _Joiner:
         if room >= SURE_BREAK or room >= size:
             return
         beginning = self._runs.images.read(position, position + room)
-        for number in self._index.after(head.end % self._runs.block, head.header.first_offset, MOST_CANDIDATES):
+        for number in self._index.after(self._runs.place_of(head.end), head.header.first_offset, MOST_CANDIDATES):
             run = self._runs.runs[number]
             found = self._found
             if number in found.links or number in found.skipped or self._next_of.get(number - 1) == number:
@@ -327,7 +328,7 @@ class _Joiner:
             if not self._is_open(run.number) or (run.missing and runs.is_adjacent(run.number)):
                 continue
             start = run.start - min(self._uncovered_before(run.number), searched)
-            start += -start % block
+            start += runs.room_after(start)
             if start >= run.start:
                 continue
             tail = runs.images.read(start, run.start)
@@ -366,13 +367,13 @@ class _Joiner:
 
     def _ends(self, head: TornHead, loose: LooseBlocks) -> Iterator[Ends]:
         """Yield the beginning of a torn batch with each of its possible ends, also with none."""
-        header, block = head.header, self._runs.block
+        header = head.header
         beginning = self._beginning(head)
         is_known = SURE_BREAK <= head.room < header.size and header.last_offset >= header.first_offset
         if not is_known or len(beginning) < head.room:
             return
         yield Ends(head, beginning, None, None, b"")
-        place, wanted = head.end % block, header.last_offset + 1
+        place, wanted = self._runs.place_of(head.end), header.last_offset + 1
         numbers = [number for number in self._index.at(place, wanted) if self._is_open(number)]
         ends: list[tuple[int, int | None]] = [(self._runs.runs[number].start, number) for number in numbers]
         ends += [(position, None) for position in loose.heads_at(place, wanted)]

@@ -21,6 +21,13 @@ _MOST_LOOKED_AT = 64
 """Rows of a run in which `is_cleaned` looks for traces of the log cleaner."""
 
 
+class Blocks(NamedTuple):
+    """Blocks of a file system: one begins at each position that is `phase` modulo `size`."""
+
+    size: int
+    phase: int = 0
+
+
 class Run(NamedTuple):
     """Rows first … last - 1, as adjacent bytes from `start` to before `end`.
 
@@ -65,9 +72,9 @@ class TornHead(NamedTuple):
 class Runs:
     """All runs, in the order of their positions."""
 
-    def __init__(self, batches: FoundBatches, images: Images, block: int) -> None:
-        self.batches, self.images, self.block = batches, images, block
-        firsts = kernel.load().split_runs(batches.rows, batches.count, block, 0)
+    def __init__(self, batches: FoundBatches, images: Images, blocks: Blocks) -> None:
+        self.batches, self.images, self.block, self._phase = batches, images, blocks.size, blocks.phase
+        firsts = kernel.load().split_runs(batches.rows, batches.count, *blocks)
         self.runs: list[Run] = []
         for first, last in pairwise([*firsts, batches.count]):
             self.runs.append(self._run(first, last))
@@ -92,7 +99,11 @@ class Runs:
 
     def room_after(self, position: int) -> int:
         """Return the bytes from a position to the end of its block; 0 at a block's start."""
-        return -position % self.block
+        return (self._phase - position) % self.block
+
+    def place_of(self, position: int) -> int:
+        """Return the bytes of a position's block before it."""
+        return (position - self._phase) % self.block
 
     def is_adjacent(self, number: int) -> bool:
         """Return True if a run begins where the preceding one ends."""
@@ -173,7 +184,7 @@ class StartIndex:
     def __init__(self, runs: Runs) -> None:
         self._places: dict[int, list[tuple[int, int]]] = {}
         for run in runs.runs:
-            self._places.setdefault(run.start % runs.block, []).append((run.base_offset, run.number))
+            self._places.setdefault(runs.place_of(run.start), []).append((run.base_offset, run.number))
         for each in self._places.values():
             each.sort()
 

@@ -28,7 +28,7 @@ class CarveOptions(NamedTuple):
     directory: Path | None
     start: int
     size: int | None
-    block_size: int
+    block_size: int | None
     min_batches: int
     like: tuple[Path, ...]
     names: tuple[tuple[str, str], ...]

@@ -68,6 +68,31 @@ def test_scattered_logs_come_back_and_none_is_mixed_with_another(
     assert batches_back(image, tmp_path) >= least * image.intact_batches()
 
 
+@pytest.mark.parametrize(
+    ("block", "phase"), [(512, 0), (512, 512), (1024, 0), (1024, 1536), (4096, 3584), (65536, 0), (65536, 4608)]
+)
+def test_the_blocks_of_any_file_system_are_found(block: int, phase: int, tmp_path: Path) -> None:
+    mean_blocks = max(2, 8192 // block)
+    image = scatter(list(lockstep_logs(8, 400_000, 8)), seed=8, mean_blocks=mean_blocks, block=block, phase=phase)
+    carve(tmp_path, image.content)
+    assert batches_back(image, tmp_path) >= 0.97 * image.intact_batches()
+
+
+def test_given_blocks_may_begin_at_any_sector(tmp_path: Path) -> None:
+    image = scatter(list(lockstep_logs(4, 100_000, 8)), seed=8, block=1024, phase=512)
+    carve(tmp_path, image.content, "--block-size", "1024")
+    assert batches_back(image, tmp_path) >= 0.97 * image.intact_batches()
+
+
+def test_a_metadata_snapshot_is_no_log(tmp_path: Path) -> None:
+    content = Path("golden/logs/3.6.2/bootstrap.checkpoint").read_bytes()
+    log = make_log("a", [(1, 300)] * 30, 1)
+    carve(tmp_path, content.ljust(BLOCK, b"\0") + log.content)
+    assert (tmp_path / "carved/carved-0001-0/bootstrap.checkpoint").read_bytes() == content
+    assert list(carved_logs(tmp_path).values()) == [log.content]
+    assert kseg(["carve", "--check", "carved/carve.jsonl"], tmp_path).status == 0
+
+
 def test_carved_partitions_pass_verify(tmp_path: Path) -> None:
     carve(tmp_path, scatter(list(lockstep_logs(4, 60_000, 2)), seed=2).content)
     assert kseg(["verify", "-q", "carved"], tmp_path).status == 0

@@ -76,6 +76,16 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         return size
 
 
+class SizeOrAuto(Size):
+    """Bytes as in Size, or `auto` for None: kseg finds the size."""
+
+    name = "SIZE|auto"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | None:  # type: ignore[override]
+        """Return the bytes, or None; fail if the value is neither."""
+        return None if value == "auto" else super().convert(value, param, ctx)
+
+
 class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # as Size
     """Bytes as in Size, or a share: `20%`, `disk:20%` or `logs:20%`."""
 

@@ -1,6 +1,6 @@
 """A carving: batches found in images, joined to chains and partitions, and what has no place in these."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -8,11 +8,14 @@ from typing import NamedTuple
 from kseg.carve.blocks import find_blocks
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
 from kseg.carve.images import Images
+from kseg.carve.internal_names import find_internal, internal_names
 from kseg.carve.joins import Joins, join_runs
-from kseg.carve.names import Name, given_names, named_partitions, names_like
+from kseg.carve.names import Contradiction, Name, agreed_names, given_names, named_partitions, names_like
 from kseg.carve.runs import Runs
 from kseg.carve.scan import Scan, scan_images
-from kseg.log.partition import PartitionLog
+from kseg.carve.topics import KnownTopics, records_of_carved
+from kseg.kernel.record import Record
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.system.shared_work import OnRead
 
 
@@ -45,7 +48,7 @@ class Carving(NamedTuple):
     """All that was found.
 
     partitions: those that are written. few: others, with fewer batches than wanted. names: of partitions, each with the
-    directory that it has without a name.
+    directory that it has without a name. contradictions: of partitions without a name.
     """
 
     scan: Scan
@@ -56,6 +59,7 @@ class Carving(NamedTuple):
     few: tuple[CarvedPartition, ...]
     unplaced: tuple[Unplaced, ...]
     names: tuple[tuple[str, Name], ...]
+    contradictions: tuple[Contradiction, ...]
 
     @property
     def is_complete(self) -> bool:
@@ -68,7 +72,7 @@ class CarveSettings(NamedTuple):
 
     block: bytes of a block of the file system; None: as the breaks of batches show. least_batches: of a partition that
     is to be written. is_hashed: whether the images' SHA-256 is wanted. like: copies of the partitions. given: names of
-    partitions by those that they have without.
+    partitions by those that they have without. metadata: records of `__cluster_metadata`, besides the carved ones.
     """
 
     block: int | None = None
@@ -76,6 +80,7 @@ class CarveSettings(NamedTuple):
     is_hashed: bool = True
     like: tuple[PartitionLog, ...] = ()
     given: Mapping[str, str] = MappingProxyType({})
+    metadata: Iterable[Record] = ()
 
 
 def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Carving:
@@ -89,7 +94,7 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     joins = join_runs(runs)
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
-    names = names_like(runs, unnamed, settings.like, on_read) if settings.like else {}
+    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, on_read))
     names |= given_names(unnamed, settings.given)
     partitions = named_partitions(runs, unnamed, names)
     return Carving(
@@ -101,7 +106,23 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
         tuple(each for each in partitions if each.batch_count < least_batches),
         tuple(_find_unplaced(runs, joins)),
         tuple((each.directory, names[each.number]) for each in unnamed if each.number in names),
+        tuple(contradictions),
     )
+
+
+def _evident_names(
+    runs: Runs, partitions: list[CarvedPartition], settings: CarveSettings, on_read: OnRead
+) -> Iterator[dict[int, Name]]:
+    """Yield names by number of partitions, of each kind of evidence."""
+    if settings.like:
+        yield names_like(runs, partitions, settings.like, on_read)
+    internal = list(find_internal(runs, partitions))
+    topics = KnownTopics()
+    topics.add(settings.metadata)
+    for each in internal:
+        if each.topic == METADATA_TOPIC:
+            topics.add(records_of_carved(runs, partitions[each.number - 1]))
+    yield internal_names(internal, topics)
 
 
 def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:

@@ -201,6 +201,14 @@ def offsets_overlap(runs: Runs, parts: list[Part]) -> bool:
     return any(last_header(runs, one).last_offset >= first_header(runs, other).first_offset for one, other in pairs)
 
 
+def epochs_fall(runs: Runs, parts: list[Part]) -> bool:
+    """Return True if a part has a smaller leader epoch than the preceding one: a log's epochs never fall."""
+    return any(
+        last_header(runs, one).partition_leader_epoch > first_header(runs, other).partition_leader_epoch
+        for one, other in pairwise(parts)
+    )
+
+
 def _join_rows(parts: list[Part]) -> Iterator[Part]:
     """Yield the parts with adjacent rows as one."""
     held: Part | None = None

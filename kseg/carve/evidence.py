@@ -107,7 +107,10 @@ def _lines_without_file(carving: Carving) -> Iterator[Line]:
         ends = _ranges(carving, ((runs.runs[before].end, runs.runs[before].end), (runs.runs[after].start,) * 2))
         yield {"type": "link", "kind": kind, "from": ends[0][:2], "to": ends[1][:2]}
     for unnamed, name in carving.names:
-        yield {"type": "name", "chain": unnamed, "directory": name.directory, "kind": name.kind, "equal": name.equal}
+        yield {"type": "name", "chain": unnamed, "directory": name.directory, "kind": name.kind, **name.facts}
+    for contradiction in carving.contradictions:
+        names = [{"directory": name.directory, "kind": name.kind, **name.facts} for name in contradiction.names]
+        yield {"type": "contradiction", "chain": contradiction.directory, "names": names}
     for partition in carving.partitions:
         for part in partition.copies:
             yield {

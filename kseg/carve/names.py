@@ -4,10 +4,11 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.carve.chains import CarvedPartition, Rows, offsets_overlap, parts_by_offset
+from kseg.carve.chains import CarvedPartition, Rows, epochs_fall, offsets_overlap, parts_by_offset
 from kseg.carve.images import Images
 from kseg.carve.runs import Runs
 from kseg.carve.scan import FoundBatches, find_batches
@@ -24,16 +25,25 @@ class NameKind(StrEnum):
 
     LIKE = "like"
     "A copy of the partition has the same batches, and no other partition has any of them."
+    INTERNAL = "internal"
+    "All records have the format of one internal topic, and the ids in their keys have this partition."
     GIVEN = "given"
     "The user decided."
 
 
 class Name(NamedTuple):
-    """The name of a carved partition. equal: batches that a copy of the partition has too."""
+    """The name of a carved partition. facts: numbers that show how sure the evidence is."""
 
     directory: str
     kind: NameKind
-    equal: int = 0
+    facts: Mapping[str, int | float | str | None] = MappingProxyType({})
+
+
+class Contradiction(NamedTuple):
+    """Names that evidence gives to one carved partition, which therefore gets none. directory: the one it has."""
+
+    directory: str
+    names: tuple[Name, ...]
 
 
 def names_like(
@@ -57,7 +67,7 @@ def names_like(
     for (owner, name), count in found.items():
         counts.setdefault(owner, {})[name] = count
     return {
-        owner: Name(name, NameKind.LIKE, count)
+        owner: Name(name, NameKind.LIKE, {"equal": count})
         for owner, by_name in counts.items()
         for name, count in by_name.items()
         if len(by_name) == 1 and count >= LEAST_EQUAL
@@ -102,6 +112,24 @@ class _Owners:
         return number if row < last else None
 
 
+def agreed_names(
+    partitions: Iterable[CarvedPartition], sources: Iterable[Mapping[int, Name]]
+) -> tuple[dict[int, Name], list[Contradiction]]:
+    """Return the names that no other source of names contradicts, and the contradictions.
+
+    sources: names by number of partitions, the surest first.
+    """
+    found: dict[int, list[Name]] = {}
+    for names in sources:
+        for number, name in names.items():
+            found.setdefault(number, []).append(name)
+    agreed = {number: names[0] for number, names in found.items() if len({name.directory for name in names}) == 1}
+    directories = {partition.number: partition.directory for partition in partitions}
+    return agreed, [
+        Contradiction(directories[each], tuple(found[each])) for each in sorted(found.keys() - agreed.keys())
+    ]
+
+
 def given_names(partitions: Iterable[CarvedPartition], given: Mapping[str, str]) -> dict[int, Name]:
     """Return names by number of partitions, from directories' names by those of unnamed ones.
 
@@ -117,9 +145,10 @@ def given_names(partitions: Iterable[CarvedPartition], given: Mapping[str, str])
 def named_partitions(
     runs: Runs, partitions: Iterable[CarvedPartition], names: Mapping[int, Name]
 ) -> list[CarvedPartition]:
-    """Return the partitions with their names: those of one name as one, unless their offsets overlap.
+    """Return the partitions with their names: those of one name as one, unless they can't be of one log.
 
-    Partitions that would overlap with a larger one of their name keep apart, as `orders-0.2` and so on.
+    Partitions that would overlap with a larger one of their name, or have leader epochs out of order with it, keep
+    apart, as `orders-0.2` and so on.
     """
     found: list[CarvedPartition] = []
     of_name: dict[str, list[CarvedPartition]] = {}
@@ -136,10 +165,10 @@ def named_partitions(
 
 
 def _add(runs: Runs, apart: list[CarvedPartition], partition: CarvedPartition) -> None:
-    """Add a partition to the first one that it doesn't overlap with."""
+    """Add a partition to the first one with which it can be of one log."""
     for place, other in enumerate(apart):
         parts = parts_by_offset(runs, (*other.parts, *partition.parts))
-        if not offsets_overlap(runs, parts):
+        if not offsets_overlap(runs, parts) and not epochs_fall(runs, parts):
             apart[place] = other._replace(
                 number=min(other.number, partition.number),
                 chains=(*other.chains, *partition.chains),

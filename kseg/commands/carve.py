@@ -1,5 +1,6 @@
 """`kseg carve`: recovers partitions from raw disks and their images."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,10 +11,13 @@ from kseg.carve.check import check_evidence
 from kseg.carve.evidence import Circumstances, WrittenSegment, total_of, write_evidence
 from kseg.carve.images import Images, check_obstacles, check_other_device
 from kseg.carve.segments import segments_of, write_segment
+from kseg.carve.topics import records_of_log
 from kseg.cluster.cluster import Cluster
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import command
 from kseg.errors import OpenError
+from kseg.kernel.record import Record
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
@@ -31,6 +35,7 @@ class CarveOptions(NamedTuple):
     block_size: int | None
     min_batches: int
     like: tuple[Path, ...]
+    metadata: tuple[Path, ...]
     names: tuple[tuple[str, str], ...]
     no_hash: bool
     force: bool
@@ -67,9 +72,10 @@ def carve(options: CarveOptions) -> None:
     partition. `carve` puts pieces together only if a CRC, or offsets in one place, prove that they belong together.
     So a partition may be in several directories, but no directory has records of two partitions.
 
-    --like DIR names them by older or other copies of the partitions: two equal batches prove a name. --name gives a
-    name that you found out. Directories of one name become one; if their offsets overlap, the smaller one gets a
-    suffix, such as orders-0.2.
+    Partitions of internal topics get their names by the formats of their records; --metadata DIR helps with a log
+    directory of the cluster. --like DIR names partitions by older or other copies: two equal batches prove a name.
+    --name gives a name that you found out. Directories of one name become one; if their offsets overlap, the smaller
+    one gets a suffix, such as orders-0.2.
 
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
     compares all three again, with the images at IMAGES if they have moved. The exit status is 1 if pieces have no place
@@ -81,7 +87,7 @@ def carve(options: CarveOptions) -> None:
         return
     if not options.paths:
         raise click.UsageError("missing argument 'IMAGE...'")
-    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=options.like)
+    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=(*options.like, *options.metadata))
     with Images(options.paths, options.start, options.size) as images:
         if not options.force:
             for text in check_obstacles(images):
@@ -127,7 +133,18 @@ def _settings(options: CarveOptions, expected: Count) -> CarveSettings:
         is_hashed=not options.no_hash and not options.dry_run,
         like=like,
         given=dict(options.names),
+        metadata=_metadata_records(options),
     )
+
+
+def _metadata_records(options: CarveOptions) -> Iterator[Record]:
+    """Yield the records of all metadata logs in the directories of --metadata."""
+    directories = dict.fromkeys(
+        path / f"{METADATA_TOPIC}-0" for path in Cluster(options.metadata, options.talk.refuse).metadata_dirs()
+    )
+    for directory in directories:
+        if directory.is_dir():
+            yield from records_of_log(PartitionLog(directory))
 
 
 def _write(carving: Carving, directory: Path | None, form: Form, talk: Talk) -> None:

@@ -1,6 +1,6 @@
 """Partitions of keys, groups and transactional ids. Source: BuiltInPartitioner, Utils.murmur2."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from math import gcd
 from typing import NamedTuple
@@ -237,6 +237,19 @@ def _common_divisor(ids: Iterable[tuple[str, int | None]]) -> tuple[int, int]:
         if len(seen) >= 4 * ENOUGH_IDS:
             break
     return divisor, len(seen)
+
+
+def count_by_shared_ids(shared: Iterable[Collection[str]]) -> int | None:
+    """Return the number of partitions of a coordinator's topic, by ids that are known to share a partition.
+
+    shared: ids of one partition each, whose number isn't known. None if the ids are too few to prove the number, or if
+    only one partition is possible: ids of several partitions would show the same.
+    """
+    divisor = seen = 0
+    for first, *others in map(list, filter(None, shared)):
+        seen += len(others)
+        divisor = gcd(divisor, *(_positive_hash(first) - _positive_hash(other) for other in others))
+    return divisor if seen >= ENOUGH_IDS and 1 < divisor <= MOST_PARTITIONS else None
 
 
 def _smallest_divisor(number: int, least: int) -> int | None:

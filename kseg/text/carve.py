@@ -56,6 +56,8 @@ def total_lines(carving: Carving) -> Iterator[str]:
     )
     kinds = Counter(each.kind for each in carving.unplaced)
     yield from (f"  no place for {plural(kinds[kind], *_UNPLACED[kind])}" for kind in UnplacedKind if kinds[kind])
+    if carving.contradictions:
+        yield f"  no name for {plural(len(carving.contradictions), 'partition')}: the evidence has several"
     if carving.few:
         batches = plural(sum(each.batch_count for each in carving.few), "batch", "batches")
         yield f"  left out {batches} in {plural(len(carving.few), 'partition')} (--min-batches)"

@@ -113,6 +113,8 @@ INPUT = (
         types.SizeOrAuto(512, 1 << 20), default="auto"),
     Option("--like", "carve", "Name partitions by equal batches in the copies in this directory.", _PATH, "DIR",
         multiple=True),
+    Option("--metadata", "carve", "Take topic ids and numbers of partitions from this log directory.", _PATH, "DIR",
+        multiple=True),
     Option("--name", "carve", "Name a carved partition, such as carved-0001=orders-0.", types.CarvedName(),
         multiple=True, name="names"),
     Option("--max-decompressed", "dump", "Limit the decompressed size of a batch.", Size(1, 1 << 40),

@@ -7,10 +7,20 @@ from typing import NamedTuple
 
 from kseg.carve.blocks import find_blocks
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
+from kseg.carve.checkpoint_names import checkpoint_offsets, names_by_checkpoints
 from kseg.carve.images import Images
 from kseg.carve.internal_names import find_internal, internal_names
 from kseg.carve.joins import Joins, join_runs
-from kseg.carve.names import Contradiction, Name, agreed_names, given_names, named_partitions, names_like
+from kseg.carve.marks import Marks
+from kseg.carve.names import (
+    Contradiction,
+    Name,
+    agreed_names,
+    given_names,
+    named_partitions,
+    names_like,
+    without_overlaps,
+)
 from kseg.carve.runs import Runs
 from kseg.carve.scan import Scan, scan_images
 from kseg.carve.topics import KnownTopics, records_of_carved
@@ -89,12 +99,14 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     Raises UsageError for given names of partitions that don't exist.
     """
     least_batches = settings.least_batches
-    scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read)
+    marks = Marks()
+    scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read, look=marks.look)
     runs = Runs(scan.batches, images, find_blocks(scan.batches, images, settings.block))
     joins = join_runs(runs)
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
-    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, on_read))
+    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, marks, on_read))
+    names = without_overlaps(runs, unnamed, names)
     names |= given_names(unnamed, settings.given)
     partitions = named_partitions(runs, unnamed, names)
     return Carving(
@@ -111,7 +123,7 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
 
 
 def _evident_names(
-    runs: Runs, partitions: list[CarvedPartition], settings: CarveSettings, on_read: OnRead
+    runs: Runs, partitions: list[CarvedPartition], settings: CarveSettings, marks: Marks, on_read: OnRead
 ) -> Iterator[dict[int, Name]]:
     """Yield names by number of partitions, of each kind of evidence."""
     if settings.like:
@@ -123,6 +135,7 @@ def _evident_names(
         if each.topic == METADATA_TOPIC:
             topics.add(records_of_carved(runs, partitions[each.number - 1]))
     yield internal_names(internal, topics)
+    yield names_by_checkpoints(runs, partitions, checkpoint_offsets(runs.images, marks.texts, topics))
 
 
 def _find_unplaced(runs: Runs, joins: Joins) -> list[Unplaced]:

@@ -1,4 +1,4 @@
-"""Names of carved partitions: by batches that copies of the partitions have too, or as an examiner decides."""
+"""Names of carved partitions: by batches that copies of the partitions have too, or given; and how names agree."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.carve.chains import CarvedPartition, Rows, epochs_fall, offsets_overlap, parts_by_offset
+from kseg.carve.chains import (
+    CarvedPartition,
+    Rows,
+    epochs_fall,
+    first_header,
+    last_header,
+    offsets_overlap,
+    parts_by_offset,
+)
 from kseg.carve.images import Images
 from kseg.carve.runs import Runs
 from kseg.carve.scan import FoundBatches, find_batches
@@ -27,6 +35,8 @@ class NameKind(StrEnum):
     "A copy of the partition has the same batches, and no other partition has any of them."
     INTERNAL = "internal"
     "All records have the format of one internal topic, and the ids in their keys have this partition."
+    CHECKPOINTS = "checkpoints"
+    "Old copies of Kafka's checkpoints have offsets that are boundaries of the partition's batches, and of no other's."
     GIVEN = "given"
     "The user decided."
 
@@ -128,6 +138,30 @@ def agreed_names(
     return agreed, [
         Contradiction(directories[each], tuple(found[each])) for each in sorted(found.keys() - agreed.keys())
     ]
+
+
+def without_overlaps(runs: Runs, partitions: Iterable[CarvedPartition], names: Mapping[int, Name]) -> dict[int, Name]:
+    """Return the names without those by checkpoints that two partitions with offsets in common have."""
+    of_name: dict[str, list[tuple[int, int, int]]] = {}
+    for partition in partitions:
+        if partition.number in names:
+            of_name.setdefault(names[partition.number].directory, []).extend(
+                (first_header(runs, part).first_offset, last_header(runs, part).last_offset, partition.number)
+                for part in partition.parts
+            )
+    overlapping: set[int] = set()
+    for ranges in of_name.values():
+        furthest, owner = -1, 0
+        for first, last, number in sorted(ranges):
+            if first <= furthest and number != owner:
+                overlapping |= {number, owner}
+            if last > furthest:
+                furthest, owner = last, number
+    return {
+        number: name
+        for number, name in names.items()
+        if number not in overlapping or name.kind is not NameKind.CHECKPOINTS
+    }
 
 
 def given_names(partitions: Iterable[CarvedPartition], given: Mapping[str, str]) -> dict[int, Name]:

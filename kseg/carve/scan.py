@@ -2,7 +2,7 @@
 
 import hashlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from kseg.kernel.carve_contract import CRC_STEP, HEADER_VALUES, LARGEST_BATCH
 from kseg.reading.batch import BatchHeader
 from kseg.system.shared_work import OnRead
 
+Look = Callable[[int, memoryview], None]
 _PIECE = 8 << 20
 """Bytes of one read."""
 _BUFFER = (LARGEST_BATCH // _PIECE + 2) * _PIECE
@@ -71,24 +72,28 @@ class Scan(NamedTuple):
     images: tuple[ScannedImage, ...]
 
 
-def scan_images(images: Images, *, is_hashed: bool, on_read: OnRead) -> Scan:
-    """Find the intact batches of all images.
+def scan_images(images: Images, *, is_hashed: bool, on_read: OnRead, look: Look) -> Scan:
+    """Find the intact batches of all images. look: called with each piece that is read, and its position.
 
     Memory is bounded by two pieces more than the largest batch, and 8 bytes for each value of a row.
     """
     batches = FoundBatches()
     found = tuple(
-        ScannedImage(image, find_batches(image, batches, is_hashed=is_hashed, on_read=on_read)) for image in images
+        ScannedImage(image, find_batches(image, batches, is_hashed=is_hashed, on_read=on_read, look=look))
+        for image in images
     )
     return Scan(batches, found)
 
 
-def find_batches(image: Image, batches: FoundBatches, *, is_hashed: bool = False, on_read: OnRead) -> str | None:
+def find_batches(
+    image: Image, batches: FoundBatches, *, is_hashed: bool = False, on_read: OnRead, look: Look | None = None
+) -> str | None:
     """Add an image's intact batches to a table; return its SHA-256 if wanted."""
     digest = hashlib.sha256() if is_hashed else None
     with ThreadPoolExecutor(1) as hashing:
         window = _Window(image, batches)
         hashed: list[Future[None]] = []
+        looked_at = 0
         while True:
             if window.is_full:  # its bytes move: none may be in use
                 for each in hashed:
@@ -99,6 +104,9 @@ def find_batches(image: Image, batches: FoundBatches, *, is_hashed: bool = False
             if digest is not None and piece:
                 hashed.append(hashing.submit(digest.update, piece))
             window.find()
+            if look is not None:
+                look(image.base + looked_at, piece)
+            looked_at += len(piece)
             on_read(len(piece))
             if window.is_last:
                 break

@@ -21,6 +21,11 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 # The form in which brokers write these files. A disk has thousands of them; other forms are parsed line by line.
 _PLAIN_EPOCHS = re.compile(rb"0\n[0-9]{1,9}\n(?:[0-9]{1,10} [0-9]{1,18}\n)*")
 _PLAIN_METADATA = re.compile(rb"version: ([0-9]{1,9})\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
+_ENTRY = rb"([A-Za-z0-9._-]{1,249}) ([0-9]{1,10}) ([0-9]{1,19})\n"
+OFFSET_CHECKPOINT_ENTRY = re.compile(_ENTRY)
+"""A line `topic partition offset` as brokers write it, in bytes that may be anything."""
+OFFSET_CHECKPOINT_START = re.compile(rb"0\n([1-9][0-9]{0,6})\n(?=" + _ENTRY + rb")")
+"""The beginning of an offset checkpoint with entries: version and number of entries."""
 
 
 class PartitionOffset(NamedTuple):

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from kseg.carve.blocks import find_blocks
 from kseg.carve.chains import CarvedPartition, Chain, chains_of, partitions_of
 from kseg.carve.checkpoint_names import checkpoint_offsets, names_by_checkpoints
+from kseg.carve.extents import file_extents
+from kseg.carve.hints import add_hints
 from kseg.carve.images import Images
 from kseg.carve.internal_names import find_internal, internal_names
 from kseg.carve.joins import Joins, join_runs
@@ -91,6 +93,7 @@ class CarveSettings(NamedTuple):
     like: tuple[PartitionLog, ...] = ()
     given: Mapping[str, str] = MappingProxyType({})
     metadata: Iterable[Record] = ()
+    has_hints: bool = True
 
 
 def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Carving:
@@ -99,10 +102,11 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     Raises UsageError for given names of partitions that don't exist.
     """
     least_batches = settings.least_batches
-    marks = Marks()
+    marks = Marks(has_structures=settings.has_hints)
     scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read, look=marks.look)
     runs = Runs(scan.batches, images, find_blocks(scan.batches, images, settings.block))
     joins = join_runs(runs)
+    add_hints(runs, joins, file_extents(images, marks))
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
     names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, marks, on_read))

@@ -36,6 +36,8 @@ class LinkKind(StrEnum):
     "The next offset follows directly; no other place in the images has it at the same place of a block."
     CRC = "crc"
     "A batch with one piece in each has the right CRC."
+    EXTENT = "extent"
+    "A list of a file's blocks in the file system has both, and the offsets agree."
     LIKELY = "likely"
     "Offsets and CRC fit, but another partition's batch may fit as well."
 

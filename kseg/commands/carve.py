@@ -37,6 +37,7 @@ class CarveOptions(NamedTuple):
     like: tuple[Path, ...]
     metadata: tuple[Path, ...]
     names: tuple[tuple[str, str], ...]
+    hints: str
     no_hash: bool
     force: bool
     check: Path | None
@@ -73,9 +74,12 @@ def carve(options: CarveOptions) -> None:
     So a partition may be in several directories, but no directory has records of two partitions.
 
     Internal topics get their names by the formats of their records; --metadata DIR helps with a log directory of the
-    cluster. Old copies of Kafka's checkpoints name partitions by the boundaries of their batches. --like DIR names partitions by older or other copies: two equal batches prove a name.
-    --name gives a name that you found out. Directories of one name become one; if their offsets overlap, the smaller
-    one gets a suffix, such as orders-0.2.
+    cluster. Old copies of Kafka's checkpoints name partitions by the boundaries of their batches. --like DIR names
+    partitions by older or other copies: two equal batches prove a name. --name gives a name that you found out.
+    Directories of one name become one; if their offsets overlap, the smaller one gets a suffix, such as orders-0.2.
+
+    If ext4 or xfs has left lists of a file's blocks, --hints auto links pieces that follow each other in one, provided
+    that their offsets agree. --hints none ignores the lists.
 
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
     compares all three again, with the images at IMAGES if they have moved. The exit status is 1 if pieces have no place
@@ -134,6 +138,7 @@ def _settings(options: CarveOptions, expected: Count) -> CarveSettings:
         like=like,
         given=dict(options.names),
         metadata=_metadata_records(options),
+        has_hints=options.hints == "auto",
     )
 
 

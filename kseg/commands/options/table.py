@@ -117,6 +117,8 @@ INPUT = (
         multiple=True),
     Option("--name", "carve", "Name a carved partition, such as carved-0001=orders-0.", types.CarvedName(),
         multiple=True, name="names"),
+    Option("--hints", "carve", "Use lists of a file's blocks that ext4 or xfs has left.", ("auto", "none"),
+        default="auto"),
     Option("--max-decompressed", "dump", "Limit the decompressed size of a batch.", Size(1, 1 << 40),
         default=Late("kseg.codecs.bodies", "DEFAULT_LIMIT")),
 )

@@ -13,6 +13,7 @@ from kseg.carve.hints import add_hints
 from kseg.carve.images import Images
 from kseg.carve.internal_names import find_internal, internal_names
 from kseg.carve.joins import Joins, join_runs
+from kseg.carve.likely import join_likely
 from kseg.carve.marks import Marks
 from kseg.carve.names import (
     Contradiction,
@@ -28,6 +29,7 @@ from kseg.carve.scan import Scan, scan_images
 from kseg.carve.topics import KnownTopics, records_of_carved
 from kseg.kernel.record import Record
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.system.shared_work import OnRead
 
 
@@ -59,7 +61,8 @@ class Unplaced(NamedTuple):
 class Carving(NamedTuple):
     """All that was found.
 
-    partitions: those that are written. few: others, with fewer batches than wanted. names: of partitions, each with the
+    partitions: those that are written. few: with fewer batches than wanted. others: of topics that
+    aren't wanted. names: of partitions, each with the
     directory that it has without a name. contradictions: of partitions without a name.
     """
 
@@ -69,6 +72,7 @@ class Carving(NamedTuple):
     chains: tuple[Chain, ...]
     partitions: tuple[CarvedPartition, ...]
     few: tuple[CarvedPartition, ...]
+    others: tuple[CarvedPartition, ...]
     unplaced: tuple[Unplaced, ...]
     names: tuple[tuple[str, Name], ...]
     contradictions: tuple[Contradiction, ...]
@@ -94,6 +98,8 @@ class CarveSettings(NamedTuple):
     given: Mapping[str, str] = MappingProxyType({})
     metadata: Iterable[Record] = ()
     has_hints: bool = True
+    has_likely: bool = False
+    choice: PartitionChoice = EVERY_PARTITION
 
 
 def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Carving:
@@ -111,15 +117,19 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     unnamed = partitions_of(runs, chains)
     names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, marks, on_read))
     names = without_overlaps(runs, unnamed, names)
+    if settings.has_likely:
+        unnamed = join_likely(runs, joins, unnamed, names)
     names |= given_names(unnamed, settings.given)
     partitions = named_partitions(runs, unnamed, names)
+    chosen = [each for each in partitions if settings.choice.takes_topic(each.topic)]
     return Carving(
         scan,
         runs,
         joins,
         tuple(chains),
-        tuple(each for each in partitions if each.batch_count >= least_batches),
-        tuple(each for each in partitions if each.batch_count < least_batches),
+        tuple(each for each in chosen if each.batch_count >= least_batches),
+        tuple(each for each in chosen if each.batch_count < least_batches),
+        tuple(each for each in partitions if not settings.choice.takes_topic(each.topic)),
         tuple(_find_unplaced(runs, joins)),
         tuple((each.directory, names[each.number]) for each in unnamed if each.number in names),
         tuple(contradictions),

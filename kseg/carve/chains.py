@@ -40,7 +40,7 @@ class Chain(NamedTuple):
 class CarvedPartition(NamedTuple):
     """Chains of one partition. parts: theirs, each batch once, by offset. directory: its name in the output.
 
-    copies: batches that aren't in `parts`, since an equal one is.
+    copies: batches that aren't in `parts`, since an equal one is. likely_links: those between its chains.
     """
 
     number: int
@@ -48,6 +48,12 @@ class CarvedPartition(NamedTuple):
     parts: tuple[Part, ...]
     copies: tuple[Part, ...]
     directory: str = ""
+    likely_links: int = 0
+
+    @property
+    def topic(self) -> str:
+        """The topic by the directory's name: without the partition's number, and what follows it."""
+        return self.directory.rpartition("-")[0]
 
     @property
     def batch_count(self) -> int:
@@ -188,6 +194,20 @@ def _single_batches(part: Part) -> Iterator[Part]:
         yield from (Rows(row, row + 1) for row in range(part.first, part.last))
     else:
         yield part
+
+
+def merge_partitions(runs: Runs, one: CarvedPartition, other: CarvedPartition) -> CarvedPartition | None:
+    """Return two partitions as one, with the first one's directory; None if they can't be of one log."""
+    parts = parts_by_offset(runs, (*one.parts, *other.parts))
+    if offsets_overlap(runs, parts) or epochs_fall(runs, parts):
+        return None
+    return one._replace(
+        number=min(one.number, other.number),
+        chains=(*one.chains, *other.chains),
+        parts=tuple(parts),
+        copies=(*one.copies, *other.copies),
+        likely_links=one.likely_links + other.likely_links,
+    )
 
 
 def parts_by_offset(runs: Runs, parts: Iterable[Part]) -> list[Part]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kseg.carve.carving import Carving
 from kseg.carve.chains import Part, Rows
 from kseg.carve.joins import How, LinkKind
+from kseg.carve.names import Name
 from kseg.carve.segments import CarvedSegment, pieces_of
 from kseg.reading.batch import BatchHeader
 
@@ -100,28 +101,9 @@ def _ranges(carving: Carving, pieces: tuple[tuple[int, int], ...]) -> list[tuple
 
 
 def _lines_without_file(carving: Carving) -> Iterator[Line]:
-    runs, joins = carving.runs, carving.joins
-    links = [(link.before, after, link.kind) for after, link in joins.links.items()]
-    links += [(before, after, LinkKind.LIKELY) for before, after in joins.likely]
-    for before, after, kind in sorted(links, key=lambda link: (link[1], link[0])):
-        ends = _ranges(carving, ((runs.runs[before].end, runs.runs[before].end), (runs.runs[after].start,) * 2))
-        yield {"type": "link", "kind": kind, "from": ends[0][:2], "to": ends[1][:2]}
-    for unnamed, name in carving.names:
-        yield {"type": "name", "chain": unnamed, "directory": name.directory, "kind": name.kind, **name.facts}
-    for contradiction in carving.contradictions:
-        names = [{"directory": name.directory, "kind": name.kind, **name.facts} for name in contradiction.names]
-        yield {"type": "contradiction", "chain": contradiction.directory, "names": names}
-    for partition in carving.partitions:
-        for part in partition.copies:
-            yield {
-                "type": "copy",
-                "directory": partition.directory,
-                "batches": part.last - part.first if isinstance(part, Rows) else 1,
-                "ranges": _ranges(carving, pieces_of(runs, part)),
-            }
-    for partition in carving.few:
-        pieces = tuple(piece for part in partition.parts for piece in pieces_of(runs, part))
-        yield {"type": "few", "batches": partition.batch_count, "ranges": _ranges(carving, pieces)}
+    yield from _link_lines(carving)
+    yield from _name_lines(carving)
+    yield from _left_out_lines(carving)
     for each in carving.unplaced:
         yield {
             "type": "unplaced",
@@ -134,6 +116,43 @@ def _lines_without_file(carving: Carving) -> Iterator[Line]:
     for number, (image, _) in enumerate(carving.scan.images):
         for found in image.unreadable:
             yield {"type": "unreadable", "ranges": [(number, found.start, found.end)], "reason": found.reason}
+
+
+def _link_lines(carving: Carving) -> Iterator[Line]:
+    runs, joins = carving.runs, carving.joins
+    links = [(link.before, after, link.kind) for after, link in joins.links.items()]
+    links += [(before, after, LinkKind.LIKELY) for before, after in joins.likely]
+    for before, after, kind in sorted(links, key=lambda link: (link[1], link[0])):
+        ends = _ranges(carving, ((runs.runs[before].end, runs.runs[before].end), (runs.runs[after].start,) * 2))
+        yield {"type": "link", "kind": kind, "from": ends[0][:2], "to": ends[1][:2]}
+
+
+def _name_lines(carving: Carving) -> Iterator[Line]:
+    for unnamed, name in carving.names:
+        yield {"type": "name", "chain": unnamed, **_as_object(name)}
+    for unnamed, names in carving.contradictions:
+        yield {"type": "contradiction", "chain": unnamed, "names": list(map(_as_object, names))}
+
+
+def _as_object(name: Name) -> Line:
+    return {"directory": name.directory, "kind": name.kind, **name.facts}
+
+
+def _left_out_lines(carving: Carving) -> Iterator[Line]:
+    """Yield copies of batches, and partitions that aren't written."""
+    for partition in carving.partitions:
+        for part in partition.copies:
+            yield {
+                "type": "copy",
+                "directory": partition.directory,
+                "batches": part.last - part.first if isinstance(part, Rows) else 1,
+                "ranges": _ranges(carving, pieces_of(carving.runs, part)),
+            }
+    for reason, partitions in (("few", carving.few), ("other", carving.others)):
+        for partition in partitions:
+            pieces = tuple(piece for part in partition.parts for piece in pieces_of(carving.runs, part))
+            line = {"type": reason, "directory": partition.directory, "batches": partition.batch_count}
+            yield {**line, "ranges": _ranges(carving, pieces)}
 
 
 def total_of(carving: Carving) -> dict[str, int]:

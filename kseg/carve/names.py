@@ -8,15 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.carve.chains import (
-    CarvedPartition,
-    Rows,
-    epochs_fall,
-    first_header,
-    last_header,
-    offsets_overlap,
-    parts_by_offset,
-)
+from kseg.carve.chains import CarvedPartition, Rows, first_header, last_header, merge_partitions
 from kseg.carve.images import Images
 from kseg.carve.runs import Runs
 from kseg.carve.scan import FoundBatches, find_batches
@@ -201,13 +193,8 @@ def named_partitions(
 def _add(runs: Runs, apart: list[CarvedPartition], partition: CarvedPartition) -> None:
     """Add a partition to the first one with which it can be of one log."""
     for place, other in enumerate(apart):
-        parts = parts_by_offset(runs, (*other.parts, *partition.parts))
-        if not offsets_overlap(runs, parts) and not epochs_fall(runs, parts):
-            apart[place] = other._replace(
-                number=min(other.number, partition.number),
-                chains=(*other.chains, *partition.chains),
-                parts=tuple(parts),
-                copies=(*other.copies, *partition.copies),
-            )
+        merged = merge_partitions(runs, other, partition)
+        if merged is not None:
+            apart[place] = merged
             return
     apart.append(partition)

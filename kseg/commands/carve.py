@@ -18,6 +18,7 @@ from kseg.commands.options.command import command
 from kseg.errors import OpenError
 from kseg.kernel.record import Record
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import PartitionChoice
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
@@ -38,6 +39,8 @@ class CarveOptions(NamedTuple):
     metadata: tuple[Path, ...]
     names: tuple[tuple[str, str], ...]
     hints: str
+    likely: bool
+    topics: tuple[str, ...]
     no_hash: bool
     force: bool
     check: Path | None
@@ -79,7 +82,8 @@ def carve(options: CarveOptions) -> None:
     Directories of one name become one; if their offsets overlap, the smaller one gets a suffix, such as orders-0.2.
 
     If ext4 or xfs has left lists of a file's blocks, --hints auto links pieces that follow each other in one, provided
-    that their offsets agree. --hints none ignores the lists.
+    that their offsets agree. --hints none ignores the lists. --likely also puts unnamed partitions together where
+    pieces fit each other alone, without proof: look for mistakes in them.
 
     DIR also gets carve.jsonl: the SHA-256 of inputs and outputs, and the place of each batch in the images. --check
     compares all three again, with the images at IMAGES if they have moved. The exit status is 1 if pieces have no place
@@ -104,6 +108,10 @@ def carve(options: CarveOptions) -> None:
             if not len(carving.scan.batches):
                 raise OpenError(
                     "has no batches; see `kseg help carve` for disks that can't be carved", options.paths[0]
+                )
+            if not carving.partitions and carving.others:
+                raise OpenError(
+                    "has no partitions of the chosen topics; list partitions by --dry-run", options.paths[0]
                 )
             _write(carving, unfinished, form_named(options.output), talk)
         flush_stdout()
@@ -139,6 +147,8 @@ def _settings(options: CarveOptions, expected: Count) -> CarveSettings:
         given=dict(options.names),
         metadata=_metadata_records(options),
         has_hints=options.hints == "auto",
+        has_likely=options.likely,
+        choice=PartitionChoice(options.topics),
     )
 
 

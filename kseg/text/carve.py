@@ -23,6 +23,8 @@ def partition_line(partition: CarvedPartition, segments: list[WrittenSegment]) -
         f"{partition.directory}: {_offsets(partition)}, {plural(partition.batch_count, 'batch', 'batches')},"
         f" {plural(size, 'byte')} in {plural(len(segments), 'segment')}"
     )
+    if partition.likely_links:
+        line += f"; put together by {plural(partition.likely_links, 'likely link')}"
     copies = partition.copy_count
     return f"{line}; left out {plural(copies, 'copy', 'copies')} of batches" if copies else line
 
@@ -44,6 +46,7 @@ def partition_object(partition: CarvedPartition, segments: list[WrittenSegment])
         "bytes": sum(each.segment.size for each in segments),
         "files": [{"file": each.segment.name, "bytes": each.segment.size, "sha256": each.sha256} for each in segments],
         "copyCount": partition.copy_count,
+        "likelyLinks": partition.likely_links,
     }
 
 
@@ -58,9 +61,10 @@ def total_lines(carving: Carving) -> Iterator[str]:
     yield from (f"  no place for {plural(kinds[kind], *_UNPLACED[kind])}" for kind in UnplacedKind if kinds[kind])
     if carving.contradictions:
         yield f"  no name for {plural(len(carving.contradictions), 'partition')}: the evidence has several"
-    if carving.few:
-        batches = plural(sum(each.batch_count for each in carving.few), "batch", "batches")
-        yield f"  left out {batches} in {plural(len(carving.few), 'partition')} (--min-batches)"
+    for option, left_out in (("--min-batches", carving.few), ("--topic", carving.others)):
+        if left_out:
+            batches = plural(sum(each.batch_count for each in left_out), "batch", "batches")
+            yield f"  left out {batches} in {plural(len(left_out), 'partition')} ({option})"
     for image, _ in carving.scan.images:
         size = sum(found.end - found.start for found in image.unreadable)
         if size:

@@ -126,6 +126,8 @@ INPUT = (
 SELECTION = (
     Option("--topic", f"{PARTITIONED} restore", "Select topics by name or pattern, such as 'ord*'.", metavar="TOPIC",
         multiple=True, name="topics", values=Late("kseg.commands.completion", "topics")),
+    Option("--topic", "carve", "Write only topics of this name or pattern, such as 'ord*'.", metavar="TOPIC",
+        multiple=True, name="topics"),
     Option("--topic", "where", "Find the key's partition in this topic.", metavar="TOPIC",
         values=Late("kseg.commands.completion", "topics")),
     Option("--partition", PARTITIONED, "Select partitions by number: 3 or 0,4-7.", PartitionNumbers(), "N,…",
@@ -428,6 +430,7 @@ BEHAVIOUR = (
     Option("--first-dirty-offset", "compact", "Start cleaning at this offset. [default: from the cleaner's checkpoint]",
         long_number(), "OFFSET"),
     Option("--min-batches", "carve", "Leave out partitions with fewer batches.", int_number(1), "N", 1),
+    Option("--likely", "carve", "Also join unnamed partitions where pieces fit, but without proof.", bool),
     Option("--no-hash", "carve", "Don't compute the SHA-256 of the images.", bool),
     Option("--check", "carve", "Compare an earlier run's carve.jsonl with images and logs.", _PATH, "FILE"),
     Option("--force", "carve", "Ignore that DIR is on a carved device, or that an image must be converted.", bool),

@@ -10,6 +10,7 @@ from kseg.carve.chains import Part, Rows
 from kseg.carve.joins import How, LinkKind
 from kseg.carve.names import Name
 from kseg.carve.segments import CarvedSegment, pieces_of
+from kseg.output.evidence import Circumstances, HashedInput, input_object
 from kseg.reading.batch import BatchHeader
 
 EVIDENCE_NAME = "carve.jsonl"
@@ -23,14 +24,6 @@ class WrittenSegment(NamedTuple):
 
     segment: CarvedSegment
     sha256: str | None
-
-
-class Circumstances(NamedTuple):
-    """When and how kseg carved: its version, the time in ISO 8601, and the command line."""
-
-    version: str
-    time: str | None
-    arguments: tuple[str, ...]
 
 
 def write_evidence(
@@ -54,18 +47,8 @@ def _texts(carving: Carving, written: list[WrittenSegment], circumstances: Circu
 
 def _input_lines(carving: Carving, circumstances: Circumstances) -> Iterator[Line]:
     for number, (image, sha256) in enumerate(carving.scan.images):
-        yield {
-            "type": "input",
-            "input": number,
-            "path": str(image.path),
-            "from": image.start,
-            "size": image.size,
-            "sha256": sha256,
-            "time": circumstances.time,
-            "kseg": circumstances.version,
-            "arguments": circumstances.arguments,
-            "blockSize": carving.runs.block,
-        }
+        found = HashedInput(str(image.path), image.size, sha256)
+        yield {**input_object(number, found, circumstances), "from": image.start, "blockSize": carving.runs.block}
 
 
 def _batch_texts(carving: Carving, segment: CarvedSegment) -> Iterator[str]:

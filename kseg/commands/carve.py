@@ -8,7 +8,7 @@ import click
 
 from kseg.carve.carving import CarveSettings, Carving, carve_images
 from kseg.carve.check import check_evidence
-from kseg.carve.evidence import Circumstances, WrittenSegment, total_of, write_evidence
+from kseg.carve.evidence import WrittenSegment, total_of, write_evidence
 from kseg.carve.images import Images, check_obstacles, check_other_device
 from kseg.carve.segments import segments_of, write_segment
 from kseg.carve.topics import records_of_log
@@ -19,11 +19,11 @@ from kseg.errors import OpenError
 from kseg.kernel.record import Record
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice
+from kseg.output.evidence import current_circumstances
 from kseg.output.forms import Form, form_named
 from kseg.output.progress import Count, Talk
 from kseg.output.streams import flush_stdout, write_line, write_lines
 from kseg.text.carve import checked_line, partition_line, partition_object, total_lines
-from kseg.times import iso_time, now_ms
 
 
 class CarveOptions(NamedTuple):
@@ -176,15 +176,9 @@ def _write(carving: Carving, directory: Path | None, form: Form, talk: Talk) -> 
         elif not talk.is_quiet:
             write_line(partition_line(partition, segments))
     if directory is not None:
-        write_evidence(carving, written, _circumstances(), directory)
+        arguments = click.get_current_context().find_root().obj or ()
+        write_evidence(carving, written, current_circumstances(arguments), directory)
     if form.has_objects and not talk.is_quiet:
         form.write_object({"type": "summary", **total_of(carving)})
     elif not form.has_objects and not (talk.is_quiet and carving.is_complete):
         write_lines(total_lines(carving))
-
-
-def _circumstances() -> Circumstances:
-    from importlib.metadata import version
-
-    arguments = click.get_current_context().find_root().obj or ()
-    return Circumstances(version("kseg"), iso_time(now_ms()), tuple(arguments))

@@ -100,7 +100,7 @@ def _all_local(value: StrPath, inputs: "Inputs") -> list[StrPath]:
     return inputs.all_local(value)
 
 
-def _sources(name: str, given: Given) -> list[StrPath]:
+def sources_of(name: str, given: Given) -> list[StrPath]:
     """Return the paths of an option or argument; for an export without its destination."""
     value = given[name]
     values = value if isinstance(value, tuple) else () if value is None else (value,)
@@ -133,7 +133,7 @@ def _is_tier(path: StrPath, given: Given) -> bool:
 @contextmanager
 def _place_tiers(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
     remotes = given.get("remotes", ())
-    paths = {path for name in parameters for path in _sources(name, given)} if "private_keys" in given else set()
+    paths = {path for name in parameters for path in sources_of(name, given)} if "private_keys" in given else set()
     tiers = {path for path in paths if remotes or _is_tier(path, given)}
     if not tiers:
         yield given

@@ -51,7 +51,7 @@ def test_the_options_of_a_command_are_rows_of_the_table(name: str) -> None:
     assert sorted(flag for each in options for flag in (*each.opts, *each.secondary_opts)) == sorted(own)
 
 
-FOR_ALL = {"quiet", "verbose", "color", "raw", "input_name", "max_unpacked", "remotes", "private_keys"}
+FOR_ALL = {"quiet", "verbose", "color", "raw", "input_name", "max_unpacked", "remotes", "private_keys", "evidence"}
 """Options about a command's surroundings: its inputs and its messages."""
 
 

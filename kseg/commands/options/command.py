@@ -2,7 +2,8 @@
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -133,7 +134,8 @@ def command(
             talk = Talk(is_quiet=given["quiet"], progress=given.get("progress"))
             if given.get("csv_excel") and source_of("output") is not ParameterSource.COMMANDLINE:
                 given["output"] = "csv"
-            with local_inputs(given if prepare is None else prepare(given), read, talk) as local:
+            given = given if prepare is None else prepare(given)
+            with _evidence_of(given, read, talk), local_inputs(given, read, talk) as local:
                 run(values_of(values, {**local, "talk": talk}))
             click.get_current_context().exit(talk.status)
 
@@ -149,6 +151,14 @@ def command(
         return made
 
     return decorate
+
+
+def _evidence_of(given: Given, read: Sequence[str], talk: Talk) -> AbstractContextManager[None]:
+    if not given.get("evidence"):
+        return nullcontext()
+    from kseg.commands.evidence import evidence_of
+
+    return evidence_of(given, read, talk)
 
 
 def _short_help_option() -> click.Option:

@@ -430,6 +430,7 @@ BEHAVIOUR = (
     Option("--first-dirty-offset", "compact", "Start cleaning at this offset. [default: from the cleaner's checkpoint]",
         long_number(), "OFFSET"),
     Option("--min-batches", "carve", "Leave out partitions with fewer batches.", int_number(1), "N", 1),
+    Option("--evidence", "dump export ls verify", "Print the SHA-256 of each input before and after the run.", bool),
     Option("--likely", "carve", "Also join unnamed partitions where pieces fit, but without proof.", bool),
     Option("--no-hash", "carve", "Don't compute the SHA-256 of the images.", bool),
     Option("--check", "carve", "Compare an earlier run's carve.jsonl with images and logs.", _PATH, "FILE"),

@@ -4,6 +4,7 @@ Another client reads both brokers. The source has all codecs, transactions of al
 and odd records. Needs Java and Maven.
 """
 
+import asyncio
 import json
 import random
 import subprocess
@@ -27,6 +28,7 @@ from tests.live.wire import DESCRIBE_SHARE_GROUP_OFFSETS, PRODUCE, answer_of
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.serve.running import serving
+from tests.serve.test_clients import partitions_by_aiokafka
 from tests.tiered.tiered_broker import TOPIC as TIERED_TOPIC
 from tests.tiered.tiered_broker import tiered_broker, wait_until
 
@@ -332,6 +334,14 @@ def test_the_java_consumer_reads_the_same(pair: Pair, restored: list[dict[str, A
         expected = java_lines(pair.target, source.bootstrap, topic, count)
     assert len(expected) >= count
     assert java_lines(pair.target, server(pair.target.port), topic, count) == expected
+
+
+def test_aiokafka_reads_the_same(pair: Pair, restored: list[dict[str, Any]]) -> None:
+    read = partitions_by_aiokafka(server(pair.target.port), pair.records, isolation_level="read_committed")
+    found = asyncio.run(read)
+    for (topic, number), records in pair.records.items():
+        own = [(each.timestamp, each.key, each.value, [*each.headers]) for each in found[f"{topic}-{number}"]]
+        assert own == [each.contents for each in records], topic
 
 
 def java_lines(broker: Broker, bootstrap: str, topic: str, count: int) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +104,18 @@ def test_aiokafka_reads_what_is_on_the_disk(release: str) -> None:
 
 
 async def by_aiokafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
+    places = [(each.topic, each.number) for each in running.served.partitions]
+    return await partitions_by_aiokafka(running.bootstrap, places, **settings)
+
+
+async def partitions_by_aiokafka(
+    bootstrap: str, places: Iterable[tuple[str, int]], **settings: Any
+) -> dict[str, list[Got]]:
+    """Return the records of partitions, by the names of their directories."""
     from aiokafka import AIOKafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=running.bootstrap,
+        bootstrap_servers=bootstrap,
         fetch_max_wait_ms=10,
         auto_offset_reset="earliest",
         check_crcs=True,
@@ -114,7 +123,7 @@ async def by_aiokafka(running: Running, **settings: Any) -> dict[str, list[Got]]
     )
     try:
         await consumer.start()
-        parts = [TopicPartition(each.topic, each.number) for each in running.served.partitions]
+        parts = [TopicPartition(*place) for place in places]
         consumer.assign(parts)
         ends = await consumer.end_offsets(parts)
         found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in parts}

@@ -3,8 +3,10 @@
 Needs Java and Maven.
 """
 
+import gzip
 import random
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,15 +17,17 @@ import pytest
 from kseg import open as open_partition
 from kseg.client.brokers import PASSING, Brokers, attempts
 from kseg.client.connection import PRODUCE
-from kseg.formats.codes import Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
+from kseg.formats.messages import Fields
 from kseg.kernel import load
 from kseg.protocol.error_codes import ErrorCode
 from kseg.writer.batches import RecordsBuilder
 from tests import golden, run
 from tests.live.test_restore import committed_offset
-from tests.log.real_broker import Broker, make_topics, new_broker, served_messages
+from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, served_messages
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.restore.test_sender import write_partition
+from tests.tiered.tiered_broker import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -55,7 +59,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    target = new_broker(tmp_path_factory, {"auto.create.topics.enable": "false"}, request.param)
+    settings = {"auto.create.topics.enable": "false", "log.retention.check.interval.ms": 500}
+    settings |= {"log.initial.task.delay.ms": 200}
+    target = new_broker(tmp_path_factory, settings, request.param)
     with target.running("target"):
         yield target
 
@@ -79,10 +85,82 @@ def test_each_record_arrives_in_each_release(source: Path, broker: Broker) -> No
     assert committed_offset(broker.port, GROUP, GROUPS_TOPIC, 0) == len(left_before)
 
 
+HOSTILE = {
+    "retention.ms": "1000",
+    "message.timestamp.type": "LogAppendTime",
+    "cleanup.policy": "compact",
+    "compression.type": "gzip",
+    "max.message.bytes": "2000",
+}
+"""Settings under which a broker refuses, changes or deletes records."""
+
+
+def restore_one(source: Path, broker: Broker, topic: str, *options: str) -> run.Run:
+    """Restore the partition with all kinds of batches to a topic."""
+    words = [str(source / f"{GROUPS_TOPIC}-0"), "--topic-map", f"{GROUPS_TOPIC}={topic}", "--job", topic, "--yes"]
+    return run.kseg(["restore", *words, "--bootstrap", f"127.0.0.1:{broker.port}", *options], broker.work)
+
+
+def assert_arrived(source: Path, broker: Broker, topic: str) -> None:
+    expected = [
+        (each.timestamp, each.key, each.value) for each in open_partition(source / f"{GROUPS_TOPIC}-0").records()
+    ]
+    found = served_messages(broker.port, topic, "read_committed")
+    assert [(each.timestamp()[1], each.key(), each.value()) for each in found] == expected
+
+
+def is_empty(broker: Broker, topic: str) -> bool:
+    """Return whether a broker has deleted all records of a topic."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{broker.port}", "group.id": "test"})
+    first, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE)
+    consumer.close()
+    return 0 < first == end
+
+
+def test_an_empty_topics_settings_change_and_delete_nothing(source: Path, broker: Broker) -> None:
+    """A broker deletes the records of another topic meanwhile, which it had from the start."""
+    make_topics(broker.port, ["hostile", "deleted"], {"hostile": HOSTILE, "deleted": {"retention.ms": "1000"}})
+    ran = restore_one(source, broker, "hostile", "-q", "--keep-settings")
+    assert (ran.status, ran.stderr) == (0, b"")
+    with Brokers([("127.0.0.1", broker.port)]) as brokers:
+        assert produce(brokers, "deleted", new_batch(), (NONE,))["errorCode"] == NONE
+    wait_until(lambda: is_empty(broker, "deleted"), "the broker deletes nothing")
+    assert_arrived(source, broker, "hostile")
+
+
+def test_retention_deletes_the_records_if_the_user_wants_it(source: Path, broker: Broker) -> None:
+    ran = restore_one(source, broker, "old", "-q", "--final-settings", "source")
+    assert (ran.status, ran.stderr) == (0, b"")
+    wait_until(lambda: is_empty(broker, "old"), "the broker deletes nothing")
+    ran = restore_one(source, broker, "old", "--final-settings", "source")
+    shortened = b"old-0: compared up to the first record that the target's retention or cleaner has removed"
+    assert (ran.status, shortened in ran.stdout) == (0, True)
+
+
+def test_a_quota_only_slows_a_restore_down(source: Path, broker: Broker) -> None:
+    def set_quota(*words: str) -> None:
+        entity = ("--alter", "--entity-type", "clients", "--entity-default")
+        command = broker.kafka.command(
+            "kafka.admin.ConfigCommand", "--bootstrap-server", f"127.0.0.1:{broker.port}", *entity, *words
+        )
+        subprocess.run(command, check=True, capture_output=True)
+
+    set_quota("--add-config", "producer_byte_rate=3000")
+    try:
+        ran = restore_one(source, broker, "slow")
+    finally:
+        set_quota("--delete-config", "producer_byte_rate")
+    assert (ran.status, b"slows the restore down to a quota" in ran.stderr) == (0, True), ran.stderr
+    assert_arrived(source, broker, "slow")
+
+
 # --- what a broker accepts --------------------------------------------------------------------------------------------
 
 NONE, CORRUPT, INVALID = ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+GZIP = Codec.GZIP
 COUNT, LAST, ATTRIBUTES, EPOCH, SEQUENCE, CRC, MAGIC, FIRST_OFFSET = 57, 23, 21, 51, 53, 17, 16, 64
 
 
@@ -96,6 +174,13 @@ def new_batch(
     )  # fmt: skip
     builder.extend([(timestamp, b"k", b"%d" % number, ()) for number in range(count)])
     return bytes(builder.build().raw)
+
+
+def compressed(raw: bytes) -> bytes:
+    """Return an uncompressed batch compressed by gzip."""
+    packed = raw[:BATCH_HEADER_SIZE] + gzip.compress(raw[BATCH_HEADER_SIZE:])
+    size = (len(packed) - LOG_OVERHEAD).to_bytes(4, "big")
+    return change(change(packed, 8, *size), ATTRIBUTES, 0, GZIP)
 
 
 def change(raw: bytes, position: int, *content: int, is_sealed: bool = True) -> bytes:
@@ -120,7 +205,6 @@ class Rule(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
 
 
-GZIP = Codec.GZIP
 RULES = (
     Rule("a plain batch", [new_batch()], (NONE,), 0),
     Rule("a base offset other than 0", [change(new_batch(), 0, *bytes(7), 5)], (INVALID,)),
@@ -164,6 +248,17 @@ RULES = (
     Rule("the time of an append", [change(new_batch(), ATTRIBUTES, 0, 0x08)], (NONE, ErrorCode.INVALID_TIMESTAMP)),
     Rule("a wrong offset of an uncompressed record", [change(new_batch(), FIRST_OFFSET, 8)], (NONE,)),
     Rule(
+        "a wrong offset of a compressed record",
+        [compressed(change(new_batch(), FIRST_OFFSET, 8))],
+        (ErrorCode.UNKNOWN_SERVER_ERROR, INVALID),
+    ),
+    Rule(
+        "more in sync replicas than replicas",
+        [new_batch()],
+        (NONE, ErrorCode.NOT_ENOUGH_REPLICAS),
+        settings={"min.insync.replicas": "2"},
+    ),
+    Rule(
         "odd headers",
         [batch_bytes(NewBatch([NewRecord(None, None, 0, [("", None), ("a", b""), ("a", None)])]))],
         (NONE,),
@@ -181,6 +276,17 @@ RULES = (
 )
 
 
+def produce(brokers: Brokers, topic: str, batch: bytes, expected: Sequence[ErrorCode]) -> Fields:
+    """Return the broker's answer to a batch; a new topic's leader may not know yet that it is one."""
+    data = [{"name": topic, "partitionData": [{"index": 0, "records": batch}]}]
+    body = {"transactionalId": None, "acks": -1, "timeoutMs": 30_000, "topicData": data}
+    for _ in attempts():
+        answer = brokers.ask(PRODUCE, body)["responses"][0]["partitionResponses"][0]
+        if answer["errorCode"] in expected or answer["errorCode"] not in PASSING:
+            break
+    return answer
+
+
 @pytest.fixture(scope="module")
 def brokers(broker: Broker) -> Iterator[Brokers]:
     make_topics(broker.port, map(topic_of, RULES), {topic_of(rule): rule.settings for rule in RULES})
@@ -195,13 +301,8 @@ def topic_of(rule: Rule) -> str:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.says.replace(" ", "-"))
 def test_a_broker_answers_as_the_sender_expects(brokers: Brokers, rule: Rule) -> None:
-    answer = {}
+    answer: Fields = {}
     for batch in rule.batches:
-        data = [{"name": topic_of(rule), "partitionData": [{"index": 0, "records": batch}]}]
-        body = {"transactionalId": None, "acks": -1, "timeoutMs": 30_000, "topicData": data}
-        for _ in attempts():  # a new topic's leader may not know yet that it is one
-            answer = brokers.ask(PRODUCE, body)["responses"][0]["partitionResponses"][0]
-            if answer["errorCode"] not in PASSING:
-                break
+        answer = produce(brokers, topic_of(rule), batch, rule.answers)
     assert ErrorCode(answer["errorCode"]) in rule.answers
     assert rule.base in (None, answer["baseOffset"])

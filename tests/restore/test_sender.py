@@ -1,9 +1,10 @@
 """Whatever happens to runs, requests and answers: the target gets each record once, in order."""
 
+import gzip
 import os
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -15,13 +16,15 @@ from hypothesis import strategies as st
 from kseg.client.brokers import Brokers
 from kseg.cluster.cluster import Cluster
 from kseg.errors import ClusterError
-from kseg.formats.codes import Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
+from kseg.kernel import load
 from kseg.log.segments import RollSettings
 from kseg.log.selection import EVERY_PARTITION
 from kseg.log.writer import PartitionSettings, PartitionWriter
 from kseg.restore.plan import Plan, Planning, RestoreRequest
 from kseg.restore.run import RestoreReport, Step, append_plan, run_restore
 from kseg.writer.batches import RecordsBuilder
+from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.restore.fake_broker import FakeBroker, FakeLog
 from tests.restore.fake_network import ADDRESSES, Event, FakeNetwork, Schedule
 
@@ -34,10 +37,14 @@ Contents = tuple[int, bytes | None, bytes | None, tuple[object, ...]]
 
 
 class Sources:
-    """Two partitions: the plan of their restore, and the contents of their records. Its repr is short."""
+    """Two partitions: the plan of their restore, and the contents of their records. Its repr is short.
+
+    schedules, requests: the numbers of tried ones.
+    """
 
     def __init__(self, plan: Plan, written: list[list[Contents]]) -> None:
         self.plan, self.written = plan, written
+        self.schedules = self.requests = 0
 
 
 def write_partition(directory: Path, batches: int, chance: random.Random) -> list[Contents]:
@@ -79,11 +86,17 @@ def run_once(
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+def sources(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Sources]:
+    """Yield the sources; show at the end what the model has tried."""
     root = tmp_path_factory.mktemp("sources")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("kseg.restore.source.CHECKPOINT_SIZE", 5000)
-        return read_sources(root)
+        found = read_sources(root)
+    yield found
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+    if found.schedules and capture is not None:
+        with capture.global_and_fixture_disabled():
+            print(f"\nmodel: {found.schedules} schedules, {found.requests} requests")  # noqa: T201
 
 
 def read_sources(root: Path) -> Sources:
@@ -149,7 +162,36 @@ def test_each_record_arrives_once(sources: Sources, schedule: Schedule, base: in
         while not run_until_its_end(network, sources.plan, request) or network.has_lost_tail:
             assert network.clock.now < LONGEST, "it has no end"
         network.deliver_all()
+    sources.schedules, sources.requests = sources.schedules + 1, sources.requests + network.handled
     assert_all_once(network.broker, sources.written)
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_large_batch_with_wrong_offsets_inside_is_encoded_again(tmp_path: Path, is_compressed: bool) -> None:
+    """A broker wouldn't look at them in an uncompressed batch, and consumers would get wrong offsets."""
+    values = [random.Random(number).randbytes(40_000) for number in range(3)]
+    right = batch_bytes(NewBatch([NewRecord(b"k", value) for value in values]))
+    write_files(tmp_path / "t-0", with_wrong_offset(right, is_compressed=is_compressed))
+    with FakeBroker().running() as broker:
+        run_once(broker, plan_of(tmp_path))
+        assert [value for _, _, value, _ in broker.logs["t"][0].records()] == values
+
+
+def write_files(directory: Path, log: bytes) -> None:
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(log)
+
+
+def with_wrong_offset(raw: bytes, *, is_compressed: bool) -> bytes:
+    """Return an uncompressed batch of large records whose first one has offset 4."""
+    body = bytearray(raw[BATCH_HEADER_SIZE:])
+    after_size = next(at for at, byte in enumerate(body) if byte < 0x80) + 1
+    body[after_size + 2] = 8  # after the attributes and the timestamp; 8 is the varint of 4
+    changed = bytearray(raw[:BATCH_HEADER_SIZE]) + (gzip.compress(body) if is_compressed else body)
+    changed[8:12] = (len(changed) - LOG_OVERHEAD).to_bytes(4, "big")
+    changed[22] = Codec.GZIP if is_compressed else Codec.NONE
+    changed[17:21] = load().crc32c(memoryview(changed)[21:]).to_bytes(4, "big")
+    return bytes(changed)
 
 
 def test_a_restore_that_is_done_sends_nothing(sources: Sources) -> None:

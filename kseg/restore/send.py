@@ -22,7 +22,7 @@ from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
 from kseg.restore.batches import Producer, TargetBatch, parts_of, target_batches
 from kseg.restore.source import SourcePartition, Survey
-from kseg.restore.target_log import fetch_batches
+from kseg.restore.target_log import fetch_last_batch
 
 MOST_UNDER_WAY = 5
 """The most requests under way at a broker: it knows a producer's last five batches of each partition."""
@@ -193,12 +193,8 @@ class Sender:
             )
         if end in (prepared.base, prepared.end):
             return True  # complete logs are compared later
-        try:
-            last = next(fetch_batches(self._brokers, prepared.place, end - 1, end), None)
-        except BrokerError as error:
-            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise
-            return True  # the log has changed since: the broker refuses the next batch
+        last = fetch_last_batch(self._brokers, prepared.place, end)
+        # Without one, the log has changed since, and the broker refuses the next batch.
         return last is None or self._producer.has_sent(last.header)
 
     def _foreign(self, prepared: Prepared, offset: int) -> ClusterError:

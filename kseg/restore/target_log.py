@@ -7,6 +7,7 @@ from kseg.client.connection import FETCH
 from kseg.formats.messages import Fields
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import ROW, SIZE, START
+from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import record_slices
 from kseg.reading.batch import Batch
 from kseg.reading.blocks import Damage
@@ -18,25 +19,45 @@ WAIT_MS = 1000
 
 def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Iterator[Batch]:
     """Yield the batches of a partition of the target between two offsets. Raises ClusterError."""
-    offset, code = first, 0
+    offset = first
     while offset < end:
         for attempt in brokers.attempts():
-            leader = brokers.leaders([place])[place]
-            answer = brokers.ask(FETCH, _fetch_body(place, offset), leader)
-            found = answer["responses"][0]["partitions"][0]
-            code = answer.get("errorCode") or found["errorCode"]
-            failure = BrokerError(f"{place[0]}-{place[1]}", code, f"at offset {offset}")
-            if code not in PASSING and (code or found["records"]):
+            records = _fetch_records(brokers, place, offset)
+            if records:
                 break
-            attempt.problem = failure.problem
-        if code:
-            raise failure
+            attempt.problem = f"{place[0]}-{place[1]} gives no record at offset {offset}"
         begins = offset
-        for batch in _batches_in(found["records"] or b""):
+        for batch in _batches_in(records):
             yield batch
             offset = batch.next_offset
         if offset == begins:
             return
+
+
+def fetch_last_batch(brokers: Brokers, place: Place, end: int) -> Batch | None:
+    """Return the batch before an offset; None if the log ends before it now, or has deleted it. Raises ClusterError."""
+    try:
+        return next(_batches_in(_fetch_records(brokers, place, end - 1)), None)
+    except BrokerError as error:
+        if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise
+        return None
+
+
+def _fetch_records(brokers: Brokers, place: Place, offset: int) -> bytes:
+    """Return the bytes of batches from an offset on, empty at the end of the log. Raises ClusterError."""
+    for attempt in brokers.attempts():
+        leader = brokers.leaders([place])[place]
+        answer = brokers.ask(FETCH, _fetch_body(place, offset), leader)
+        found = answer["responses"][0]["partitions"][0]
+        code = answer.get("errorCode") or found["errorCode"]
+        if not code:
+            return found["records"] or b""
+        failure = BrokerError(f"{place[0]}-{place[1]}", code, f"at offset {offset}")
+        if code not in PASSING:
+            break
+        attempt.problem = failure.problem
+    raise failure
 
 
 def _batches_in(records: bytes) -> Iterator[Batch]:

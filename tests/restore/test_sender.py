@@ -138,6 +138,17 @@ def run_until_its_end(network: FakeNetwork, plan: Plan, request: RestoreRequest)
 
 HAPPENINGS = st.tuples(st.integers(0, 20), st.sampled_from(Event))
 SCHEDULES = st.lists(HAPPENINGS, max_size=10) | st.lists(HAPPENINGS, min_size=20, max_size=60)
+LOST_TWICE = [
+    (4, Event.LOSE_ANSWER),
+    (8, Event.LAG),
+    (18, Event.LOSE_REQUEST),
+    (16, Event.LOSE_REQUEST),
+    (6, Event.SILENCE),
+    (7, Event.KILL),
+    (18, Event.LOST_TAIL),
+    (8, Event.LOST_TAIL),
+]
+"""The log loses its last batch again between two questions about its end."""
 FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTION)]
 """The broker refuses the first batch, and would take the second one."""
 
@@ -146,6 +157,7 @@ FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTIO
 @given(SCHEDULES, st.sampled_from([None, 5, 2**31 - 100]))
 @example(FIRST_IS_REFUSED, None)
 @example([(10, Event.OTHER_RUN)], 5)
+@example(LOST_TWICE, 5)
 def test_each_record_arrives_once(sources: Sources, schedule: Schedule, base: int | None) -> None:
     """base: where the target's logs end before, and records are appended."""
     request = replace(REQUEST, appends=base is not None)

@@ -4,10 +4,12 @@ Columns have the names and types of spark-sql-kafka's source: key, value, topic,
 timestampType, headers; and on demand the timestamp in milliseconds, and the columns of a record's batch.
 """
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +24,32 @@ from kseg.log.selected_records import SelectedLog, meeting, message_damage
 from kseg.reading.batch import OnDamage, batch_of, damages_of
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
+
+
+class _NoPandas(MetaPathFinder):
+    """A finder of modules that finds pandas missing."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Leave all other modules to other finders."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(name=fullname)
+
+
+def leave_out_pandas() -> None:
+    """Keep pyarrow from importing pandas, for processes of kseg's own.
+
+    pyarrow imports an installed pandas with the first value that it converts, which takes as long as exporting 60 MiB.
+    It asks once. Afterwards, conversions to pandas still work.
+    """
+    if "pandas" in sys.modules:
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.scalar(len(pa.array([0])))
+    finally:
+        sys.meta_path.remove(finder)
+
 
 MAX_BYTES = 32 << 20
 """Most bytes of keys and values in a record batch, unless one record alone has more."""
@@ -198,7 +226,7 @@ def numbers(buffer: Buffer, kind: pa.DataType, count: int) -> pa.Array:
     An empty buffer may have no memory, which Arrow doesn't accept.
     """
     if count == 0:
-        return pa.array([], kind)
+        return pa.nulls(0, kind)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(buffer)])
 
 

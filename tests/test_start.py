@@ -25,6 +25,13 @@ def test_lookup_imports_nothing_that_it_does_not_use() -> None:
     assert loaded & {"construct", "kseg.log.selected_records", "kseg.rewrite.salvage_plan", "rich", "json"} == set()
 
 
+def test_exports_and_queries_import_no_pandas(tmp_path: Path) -> None:
+    logs = str(golden.ROOT / "logs" / "4.3.1")
+    exporting = ["export", logs, str(tmp_path / "out"), "--topic", "zstd", "-q"]
+    assert {"pandas", "pyarrow"} & loaded_by(exporting) == {"pyarrow"}
+    assert {"pandas", "pyarrow"} & loaded_by(["query", "SELECT count(*) FROM zstd", logs]) == {"pyarrow"}
+
+
 def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("import gc\ndef decode(*_): return str(gc.isenabled())\n")
     sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"

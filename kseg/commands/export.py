@@ -55,6 +55,9 @@ def export(given: ExportArguments) -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
+    from kseg.arrow import leave_out_pandas
+
+    leave_out_pandas()
     from kseg.export.commit.order import in_processes
     from kseg.export.dead_letters import run_with_dead_letters
 

@@ -80,6 +80,9 @@ def queried_of(options: QueryOptions) -> "QuerySources":
     from kseg.query import require_libraries
 
     require_libraries()
+    from kseg.arrow import leave_out_pandas
+
+    leave_out_pandas()
     from kseg.export.settings import LogSelection, OffsetRange
     from kseg.query.session import QuerySources
 

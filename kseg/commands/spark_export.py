@@ -98,6 +98,9 @@ def _require_spark() -> None:
         import pyspark  # noqa: F401
     except ImportError as error:
         raise UsageError(missing_library(str(error.name), "spark")) from error
+    from kseg.arrow import leave_out_pandas
+
+    leave_out_pandas()
 
 
 def _write_check() -> None:

@@ -50,7 +50,11 @@ CONNECT_SECONDS = 60
 """Seconds to reach a Spark Connect server."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
-ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+ONE_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "kseg.spark.worker_daemon",
+}
 
 
 @contextmanager

@@ -101,6 +101,21 @@ def test_where_no_archive_can_be_made_warm_says_so(
     assert complaint in ran.stderr.decode()
 
 
+WORKER = """
+import sys
+from kseg.spark.job import open_context
+def loaded(_):
+    return [name for name in ("kseg.spark.tasks", "pandas") if name in sys.modules]
+with open_context("local[2]") as context:
+    print(context.parallelize([0], 1).flatMap(loaded).collect())
+"""
+
+
+def test_workers_begin_with_the_modules_of_tasks_and_without_pandas() -> None:
+    ran = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, check=True)
+    assert ran.stdout == b"['kseg.spark.tasks']\n"
+
+
 def test_where_spark_cannot_start_one_line_has_its_words() -> None:
     ran = spark_export("--conf", "spark.driver.memory=1m", *ZSTD, "out")
     assert (ran.returncode, ran.stdout, ran.stderr.count(b"\n")) == (3, b"", 2)

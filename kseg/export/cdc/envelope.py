@@ -17,7 +17,7 @@ Fields = Mapping[str, pa.Array]
 OPERATIONS = ("c", "u", "r", "d", "t")
 """Insert, update, row of a snapshot, delete, truncate. Source: Debezium's Envelope.Operation."""
 DELETE, TRUNCATE, TOMBSTONE = "d", "t", "tombstone"
-_UPSERTS = pa.array(["c", "u", "r"])
+_UPSERTS = ("c", "u", "r")
 _MESSAGE = "m"
 """A message that PostgreSQL's pg_logical_emit_message wrote into the log."""
 _ROW_PREFIX = "__"
@@ -178,7 +178,7 @@ def _failures(ops: pa.Array, has_after: pa.Array, kinds: Mapping[Skipped, pa.Arr
     """Return the records that are no envelopes, with what they lack."""
     is_other = reduce(pc.or_, kinds.values())
     has_no_op = pc.and_(pc.is_null(ops), pc.invert(is_other))
-    has_no_row = pc.and_(pc.is_in(ops, value_set=_UPSERTS), pc.invert(has_after))
+    has_no_row = pc.and_(pc.is_in(ops, value_set=pa.array(_UPSERTS)), pc.invert(has_after))
     is_unknown = pc.and_(pc.is_valid(ops), pc.invert(pc.is_in(ops, value_set=pa.array([*OPERATIONS, _MESSAGE]))))
     found: dict[int, str] = {}
     for mask, lack in ((has_no_op, "it has no field op"), (has_no_row, "it has no field after")):

@@ -23,7 +23,7 @@ from kseg.export.settings import FileOptions
 from kseg.system.run_usage import in_threads
 
 _ORIGINS = [each.name for each in ORIGIN]
-_GONE = pa.array([DELETE, TOMBSTONE])
+_GONE = (DELETE, TOMBSTONE)
 _SEARCHED = 1 << 20
 """The fewest rows that are searched together, unless the table has fewer."""
 
@@ -209,7 +209,7 @@ class _Wanted:
         """Take the changes. truncation: a new change that removes all earlier rows, if there is any."""
         self.keys, self.truncation, self.count = keys, truncation, changes.num_rows
         self.changes = pa.concat_tables([changes, conform(truncation, changes.schema)]).combine_chunks()
-        self.is_delete = pc.is_in(changes.column(OP.name).combine_chunks(), value_set=_GONE)
+        self.is_delete = pc.is_in(changes.column(OP.name).combine_chunks(), value_set=pa.array(_GONE))
         self.are_deleted = pa.concat_arrays([self.is_delete, pa.repeat(True, truncation.num_rows)])
         self._values = key_of(changes, keys) if changes.num_rows else None
 

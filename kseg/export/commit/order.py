@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from kseg.arrow import leave_out_pandas
 from kseg.errors import OpenError
 from kseg.export.commit.runs import write_finished
 from kseg.export.destination import Destination, open_destination
@@ -195,6 +196,7 @@ def in_processes(count: int) -> Execute:
 
 
 def _execute_started(started: tuple[Bundle, Job], _: OnRead) -> Iterable[Result]:
+    leave_out_pandas()
     bundle, job = started
     if _is_waiting(bundle[0]):
         return execute_here(bundle, job)

@@ -87,13 +87,15 @@ class CarveSettings(NamedTuple):
     """Settings of a carving.
 
     block: bytes of a block of the file system; None: as the breaks of batches show. least_batches: of a partition that
-    is to be written. is_hashed: whether the images' SHA-256 is wanted. like: copies of the partitions. given: names of
-    partitions by those that they have without. metadata: records of `__cluster_metadata`, besides the carved ones.
+    is to be written. is_hashed: whether the images' SHA-256 is wanted. is_legacy: also find formats 0 and 1. like:
+    copies of the partitions. given: names of partitions by those that they have without. metadata: records of
+    `__cluster_metadata`, besides the carved ones.
     """
 
     block: int | None = None
     least_batches: int = 1
     is_hashed: bool = True
+    is_legacy: bool = False
     like: tuple[PartitionLog, ...] = ()
     given: Mapping[str, str] = MappingProxyType({})
     metadata: Iterable[Record] = ()
@@ -109,7 +111,9 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     """
     least_batches = settings.least_batches
     marks = Marks(has_structures=settings.has_hints)
-    scan = scan_images(images, is_hashed=settings.is_hashed, on_read=on_read, look=marks.look)
+    scan = scan_images(
+        images, is_hashed=settings.is_hashed, is_legacy=settings.is_legacy, on_read=on_read, look=marks.look
+    )
     runs = Runs(scan.batches, images, find_blocks(scan.batches, images, settings.block))
     joins = join_runs(runs)
     add_hints(runs, joins, file_extents(images, marks))

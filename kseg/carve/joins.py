@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
+from zlib import crc32
 
 from kseg import kernel
 from kseg.carve.loose_blocks import Ends, LooseBlocks
@@ -16,12 +17,14 @@ from kseg.carve.runs import Run, Runs, StartIndex, TornHead
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC
 from kseg.kernel.carve_contract import SURE_BREAK, SURE_REST
-from kseg.reading.batch import BatchHeader, parse_header
+from kseg.reading.batch import Batch, BatchHeader, parse_header
 
 MOST_CANDIDATES = 64
 """Most runs that are tried for one torn batch; with more, it stays unplaced."""
 _LEAST_SEARCHED = 1 << 20
 """The least bytes before a run in which a batch without its first bytes is looked for: `message.max.bytes`."""
+_MOST_LEGACY = 1 << 28
+"""The most bytes whose CRC is computed for a message of format 0 or 1, whose pieces have no quick tests."""
 _LEAST_DIFFERENT = 8
 """The least bytes of a batch's rest that must be unlike the end of the preceding batch."""
 _MOST_COMPARED = 256
@@ -131,6 +134,7 @@ class _Joiner:
         is_cleaned = runs.is_cleaned(run.first + 1, run.last)
         if before is not None:
             is_cleaned |= runs.is_cleaned(before.first, before.last)
+        is_cleaned |= one.is_legacy
         is_next = before is not None and before.next_offset == run.base_offset
         is_behind = before is not None and before.next_offset <= run.base_offset
         if is_next if follower is None else is_cleaned and is_behind:
@@ -269,10 +273,19 @@ class _Joiner:
             rest = self._rest(number, size)
             least = size - self._uncovered_before(number)
             cut = first + max(0, -(-(least - first) // self._runs.block)) * self._runs.block
-            for each in self._kernel.fit_breaks(
-                memoryview(beginning), memoryview(rest), head.header.crc, cut, self._runs.block
-            )[:1]:
+            for each in self._fit_breaks(head, beginning, rest, cut)[:1]:
                 yield number, each
+
+    def _fit_breaks(self, head: TornHead, beginning: bytes, rest: bytes, first: int) -> list[int]:
+        """Return the breaks, `first` or some blocks later, with which a batch or message has its CRC."""
+        block, crc = self._runs.block, head.header.crc
+        if not head.header.is_legacy:
+            return self._kernel.fit_breaks(memoryview(beginning), memoryview(rest), crc, first, block)
+        cuts = range(first, min(len(beginning), len(rest) - 1) + 1, block)
+        if len(cuts) * len(rest) > _MOST_LEGACY:
+            return []
+        of_head = (crc32(beginning[BATCH_MAGIC.position : cut]) for cut in cuts)
+        return [cut for cut, before in zip(cuts, of_head, strict=True) if crc32(rest[cut:], before) == crc]
 
     def _beginning(self, head: TornHead) -> bytes:
         """Return the bytes from a head's position on that may be its batch's."""
@@ -301,7 +314,7 @@ class _Joiner:
 
     def _early_fits(self, head: TornHead) -> Iterator[int]:
         size, room, position = head.header.size, head.room, head.header.position
-        if room >= SURE_BREAK or room >= size:
+        if room >= SURE_BREAK or room >= size or head.header.is_legacy:
             return
         beginning = self._runs.images.read(position, position + room)
         for number in self._index.after(self._runs.place_of(head.end), head.header.first_offset, MOST_CANDIDATES):
@@ -372,7 +385,7 @@ class _Joiner:
         header = head.header
         beginning = self._beginning(head)
         is_known = SURE_BREAK <= head.room < header.size and header.last_offset >= header.first_offset
-        if not is_known or len(beginning) < head.room:
+        if header.is_legacy or not is_known or len(beginning) < head.room:
             return
         yield Ends(head, beginning, None, None, b"")
         place, wanted = self._runs.place_of(head.end), header.last_offset + 1
@@ -387,6 +400,9 @@ class _Joiner:
     def _torn_batch(self, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> PiecedBatch:
         first = rebuilt + b"".join(self._runs.images.read(*piece) for piece in pieces)[:BATCH_HEADER_SIZE]
         header = parse_header(first.ljust(BATCH_HEADER_SIZE, b"\0"), 0, pieces[0][0], is_valid=True)
+        if header.base_offset is None:
+            wrapper = b"".join(self._runs.images.read(*piece) for piece in pieces)
+            header = header._replace(base_offset=Batch.parse(wrapper, 0, is_valid=True).base_offset)
         return PiecedBatch(header, rebuilt, pieces, how)
 
     def _add_lead(self, run: Run, rebuilt: bytes, pieces: tuple[tuple[int, int], ...], how: How) -> None:

@@ -9,7 +9,7 @@ from kseg import kernel
 from kseg.carve.images import Images
 from kseg.carve.scan import FoundBatches
 from kseg.formats.codes import BATCH_HEADER_SIZE
-from kseg.formats.header_fields import BATCH_BASE_OFFSET, BATCH_HEADER_FIELDS, BATCH_MAGIC
+from kseg.formats.header_fields import BATCH_BASE_OFFSET, BATCH_HEADER_FIELDS, BATCH_MAGIC, LEAST_SIZES
 from kseg.kernel.carve_contract import LARGEST_BATCH, SURE_BREAK
 from kseg.reading.batch import BatchHeader, parse_header
 
@@ -144,10 +144,11 @@ class Runs:
         if room <= _MAGIC_END or self.next_start(position) == position:
             return None
         header = parse_header(self.images.read(position, position + BATCH_HEADER_SIZE), 0, position)
-        if header.magic != 2:
+        last_magic = self.batches.header(self.runs[number].last - 1).magic
+        if not last_magic <= header.magic <= 2:
             return None
         is_next = 0 <= header.first_offset - next_offset < _LARGEST_GAP
-        is_sized = BATCH_HEADER_SIZE <= header.size <= LARGEST_BATCH
+        is_sized = LEAST_SIZES[header.magic] <= header.size <= LARGEST_BATCH
         is_known = room < _DELTA_END or header.last_offset >= header.first_offset
         if not (is_next and is_sized and is_known) or header.partition_leader_epoch < self.runs[number].last_epoch:
             return None

@@ -10,7 +10,7 @@ from kseg import kernel
 from kseg.carve.images import Image, Images
 from kseg.formats.header_fields import HEADER_NAMES
 from kseg.kernel.carve_contract import CRC_STEP, HEADER_VALUES, LARGEST_BATCH
-from kseg.reading.batch import BatchHeader
+from kseg.reading.batch import Batch, BatchHeader
 from kseg.system.shared_work import OnRead
 
 Look = Callable[[int, memoryview], None]
@@ -48,6 +48,11 @@ class FoundBatches:
         """Return a value of rows first … last - 1, by its name in HEADER_NAMES."""
         return self.rows[first * HEADER_VALUES + _COLUMN[name] : last * HEADER_VALUES : HEADER_VALUES]
 
+    def set_wrapper(self, row: int, base_offset: int, count: int) -> None:
+        """Set the values of a wrapper that its header doesn't have."""
+        self.rows[row * HEADER_VALUES + _COLUMN["base_offset"]] = base_offset
+        self.rows[row * HEADER_VALUES + _COLUMN["records_count"]] = count
+
     def grow(self) -> None:
         """Double the room for rows."""
         self.rows.extend(array("q", bytes(8 * len(self.rows))))
@@ -72,26 +77,37 @@ class Scan(NamedTuple):
     images: tuple[ScannedImage, ...]
 
 
-def scan_images(images: Images, *, is_hashed: bool, on_read: OnRead, look: Look) -> Scan:
-    """Find the intact batches of all images. look: called with each piece that is read, and its position.
+def scan_images(images: Images, *, is_hashed: bool, is_legacy: bool, on_read: OnRead, look: Look) -> Scan:
+    """Find the intact batches of all images.
+
+    is_legacy: also messages of formats 0 and 1. look: called with each piece that is read, and its position.
 
     Memory is bounded by two pieces more than the largest batch, and 8 bytes for each value of a row.
     """
     batches = FoundBatches()
     found = tuple(
-        ScannedImage(image, find_batches(image, batches, is_hashed=is_hashed, on_read=on_read, look=look))
+        ScannedImage(
+            image,
+            find_batches(image, batches, is_hashed=is_hashed, is_legacy=is_legacy, on_read=on_read, look=look),
+        )
         for image in images
     )
     return Scan(batches, found)
 
 
 def find_batches(
-    image: Image, batches: FoundBatches, *, is_hashed: bool = False, on_read: OnRead, look: Look | None = None
+    image: Image,
+    batches: FoundBatches,
+    *,
+    is_hashed: bool = False,
+    is_legacy: bool = False,
+    on_read: OnRead,
+    look: Look | None = None,
 ) -> str | None:
     """Add an image's intact batches to a table; return its SHA-256 if wanted."""
     digest = hashlib.sha256() if is_hashed else None
     with ThreadPoolExecutor(1) as hashing:
-        window = _Window(image, batches)
+        window = _Window(image, batches, is_legacy=is_legacy)
         hashed: list[Future[None]] = []
         looked_at = 0
         while True:
@@ -118,7 +134,8 @@ def find_batches(
 class _Window:
     """A part of an image in memory, in which batches are found."""
 
-    def __init__(self, image: Image, batches: FoundBatches) -> None:
+    def __init__(self, image: Image, batches: FoundBatches, *, is_legacy: bool) -> None:
+        self._is_legacy = is_legacy
         self._image, self._batches, self._kernel = image, batches, kernel.load()
         self._buffer = memoryview(bytearray(min(_BUFFER, (image.size // _PIECE + 1) * _PIECE)))
         self._crcs = array("I", bytes(4 * (len(self._buffer) // CRC_STEP + 1)))
@@ -153,9 +170,29 @@ class _Window:
         """Add the batches that the read pieces have to the table."""
         batches, position = self._batches, self._image.base + self._origin
         while True:
+            first = batches.count
             batches.count, self._at = self._kernel.find_batches(
-                self._buffer, self._at, self._filled, position, self._crcs, batches.rows, batches.count, self.is_last
+                self._buffer,
+                self._at,
+                self._filled,
+                position,
+                self._crcs,
+                batches.rows,
+                first,
+                self.is_last,
+                self._is_legacy,
             )
+            if self._is_legacy:
+                self._unpack_wrappers(first, position)
             if not batches.is_full:
                 return
             batches.grow()
+
+    def _unpack_wrappers(self, first: int, position: int) -> None:
+        """Set the base offset and the number of records of wrappers, which only their contents have."""
+        for row in range(first, self._batches.count):
+            header = self._batches.header(row)
+            if header.is_legacy and header.codec:
+                start = header.position - position
+                wrapper = Batch.parse(self._buffer[start : start + header.size].tobytes(), start, is_valid=True)
+                self._batches.set_wrapper(row, min(wrapper.base_offset, header.last_offset), wrapper.count)

@@ -41,6 +41,7 @@ class CarveOptions(NamedTuple):
     hints: str
     likely: bool
     topics: tuple[str, ...]
+    legacy: bool
     no_hash: bool
     force: bool
     check: Path | None
@@ -70,7 +71,8 @@ def carve(options: CarveOptions) -> None:
     remote tiers may have the data. See docs/how-to/deleted-topic.md.
 
     IMAGES are block devices, or raw copies of them. `carve` reads them once and needs no file system. It finds batches
-    of format 2, also compressed ones; it can't find them on encrypted disks or in file systems that compress files.
+    of format 2, also compressed ones; --legacy also finds messages of older formats. It can't find them on encrypted
+    disks or in file systems that compress files.
 
     Each partition gets a directory: carved-0001-0, carved-0002-0 and so on, by position. Batches don't name their
     partition. `carve` puts pieces together only if a CRC, or offsets in one place, prove that they belong together.
@@ -143,6 +145,7 @@ def _settings(options: CarveOptions, expected: Count) -> CarveSettings:
         block=options.block_size,
         least_batches=options.min_batches,
         is_hashed=not options.no_hash and not options.dry_run,
+        is_legacy=options.legacy,
         like=like,
         given=dict(options.names),
         metadata=_metadata_records(options),

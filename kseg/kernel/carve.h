@@ -93,21 +93,31 @@ WIDE static int is_among(uint32_t number, const uint32_t *others, int64_t count)
 /* Bits that are 0 in each batch of format 2 below 64 MiB whose offset is below 2^56. */
 #define MARK_AT(p) ((p)[0] | ((p)[8] & 0xfc) | ((p)[16] ^ 2) | (p)[21] | ((p)[22] & 0x80))
 
+/* The same for messages of formats 0 and 1 below 64 MiB, whose lengths are not 0. */
+#define LEGACY_MARK_AT(p) \
+    ((p)[0] | ((p)[8] & 0xfc) | ((p)[16] & 0xfe) | ((p)[17] & 0xf0) | !((p)[8] | (p)[9] | (p)[10] | (p)[11]))
+
 /* The first position from `at` on, before `end`, where they are 0; `end` if there is none. The bytes of a header exist at
  * each of these positions. Compilers make wide instructions of the inner loop. */
-WIDE static int64_t marked_position(const uint8_t *base, int64_t at, int64_t end)
-{
-    for (; end - at >= 64; at += 64) {
-        const uint8_t *p = base + at;
-        uint8_t is_marked = 0;
-        for (int i = 0; i < 64; i++)
-            is_marked |= MARK_AT(p + i) == 0;
-        if (is_marked)
-            break;
+#define DEFINE_MARKED_POSITION(name, is_marked_at) \
+    WIDE static int64_t name(const uint8_t *base, int64_t at, int64_t end) \
+    { \
+        for (; end - at >= 64; at += 64) { \
+            const uint8_t *p = base + at; \
+            uint8_t is_marked = 0; \
+            for (int i = 0; i < 64; i++) \
+                is_marked |= is_marked_at(p + i); \
+            if (is_marked) \
+                break; \
+        } \
+        while (at < end && !is_marked_at(base + at)) \
+            at++; \
+        return at; \
     }
-    while (at < end && MARK_AT(base + at))
-        at++;
-    return at;
-}
+
+#define IS_BATCH_MARK(p) (MARK_AT(p) == 0)
+#define IS_ANY_MARK(p) ((MARK_AT(p) == 0) | (LEGACY_MARK_AT(p) == 0))
+DEFINE_MARKED_POSITION(marked_position, IS_BATCH_MARK)
+DEFINE_MARKED_POSITION(marked_position_of_any, IS_ANY_MARK)
 
 #endif

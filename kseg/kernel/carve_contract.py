@@ -14,6 +14,10 @@ CRC_STEP = 512
 """Bytes between two CRCs of `step_crcs`."""
 LARGEST_BATCH = (64 << 20) - 1 + 12
 """The largest batch that carving finds: the first byte of its length is below 4."""
+SMALL_BATCH = 4096
+"""The largest batch whose CRC costs hardly more than those of steps."""
+MOST_READ = 8
+"""How often a byte may be read for larger messages of formats 0 and 1 with wrong CRCs, on average."""
 CRC_START = 21
 """The first byte of a batch that its CRC covers: another head up to here fits the same batch."""
 SURE_BREAK = BATCH_HEADER_FIELDS.position("max_timestamp")
@@ -28,7 +32,7 @@ MOST_MIDDLES = 64
 
 
 class CarveKernel(StatisticsKernel, Protocol):
-    """A kernel with the part that carves. Batches have format 2."""
+    """A kernel with the part that carves. Only `find_batches` knows other formats than 2."""
 
     def step_crcs(self, buffer: memoryview, first: int, last: int, crcs: "array[int]") -> None:
         """Set `crcs[i]` to the CRC of all bytes before step i, for first < i <= last, from `crcs[first]` on.
@@ -46,8 +50,12 @@ class CarveKernel(StatisticsKernel, Protocol):
         rows: "array[int]",
         count: int,
         is_last: bool,
+        is_legacy: bool,
     ) -> tuple[int, int]:
         """Fill `rows` from row `count` on with the intact batches that begin at `start` or later and end by `end`.
+
+        is_legacy: also messages of formats 0 and 1, whose key and value must fill them. Wrappers are one batch with one
+        offset. After MOST_READ bytes per byte in messages with wrong CRCs, only messages up to SMALL_BATCH are found.
 
         Returns the count of rows and the position in the buffer where to continue: of the first batch that needs bytes
         after `end`, unless `is_last`, or of the first one for which the table has no room. The search continues behind

@@ -15,6 +15,7 @@ from tests.kernel.made import BatchHeader, Record, batch
 from tests.loops import for_each
 from tests.run import Run, kseg
 
+LOGS = Path(__file__).parent.parent.parent / "golden/logs"
 BLOCK = 4096
 HEADER_SIZE = 61
 GZIP = 1
@@ -85,7 +86,7 @@ def test_given_blocks_may_begin_at_any_sector(tmp_path: Path) -> None:
 
 
 def test_a_metadata_snapshot_is_no_log(tmp_path: Path) -> None:
-    content = Path("golden/logs/3.6.2/bootstrap.checkpoint").read_bytes()
+    content = (LOGS / "3.6.2/bootstrap.checkpoint").read_bytes()
     log = make_log("a", [(1, 300)] * 30, 1)
     carve(tmp_path, content.ljust(BLOCK, b"\0") + log.content)
     assert (tmp_path / "carved/carved-0001-0/bootstrap.checkpoint").read_bytes() == content

@@ -26,7 +26,16 @@ def numbers() -> Iterator[str]:
     yield from (f"    EVENT_{event.name} = {event.value}" for event in fold_contract.Event)
     for name in ("UNCHECKED", "RECENT"):
         yield f"    {name} = {getattr(fold_contract, name)}"
-    for name in ("CRC_STEP", "LARGEST_BATCH", "CRC_START", "SURE_BREAK", "SURE_REST", "MOST_MIDDLES"):
+    for name in (
+        "CRC_STEP",
+        "LARGEST_BATCH",
+        "SMALL_BATCH",
+        "MOST_READ",
+        "CRC_START",
+        "SURE_BREAK",
+        "SURE_REST",
+        "MOST_MIDDLES",
+    ):
         yield f"    {name} = {getattr(carve_contract, name)}"
     yield from statistics_numbers()
     for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):

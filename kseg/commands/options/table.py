@@ -432,6 +432,7 @@ BEHAVIOUR = (
     Option("--min-batches", "carve", "Leave out partitions with fewer batches.", int_number(1), "N", 1),
     Option("--evidence", "dump export ls verify", "Print the SHA-256 of each input before and after the run.", bool),
     Option("--likely", "carve", "Also join unnamed partitions where pieces fit, but without proof.", bool),
+    Option("--legacy", "carve", "Also find messages of formats 0 and 1, from before Kafka 0.11.", bool),
     Option("--no-hash", "carve", "Don't compute the SHA-256 of the images.", bool),
     Option("--check", "carve", "Compare an earlier run's carve.jsonl with images and logs.", _PATH, "FILE"),
     Option("--force", "carve", "Ignore that DIR is on a carved device, or that an image must be converted.", bool),

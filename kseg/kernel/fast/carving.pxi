@@ -9,11 +9,12 @@ cdef extern from "carve.h" nogil:
     uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
     int is_among(uint32_t number, const uint32_t* others, int64_t count)
     int64_t marked_position(const uint8_t* base, int64_t at, int64_t end)
+    int64_t marked_position_of_any(const uint8_t* base, int64_t at, int64_t end)
 
 cdef enum:
     LEAST_RECORD = 7  # bytes of a record without key, value and headers
     LAST_CODEC = 4
-    SMALL_BATCH = 4096  # the CRC of a smaller one costs less than two look-ups
+    VALUE_LENGTH_SIZE = 4
 
 carve_prepare()
 
@@ -60,12 +61,62 @@ cdef inline bint crc_matches(const uint8_t* base, int64_t at, int64_t size, cons
     return crc == batch_crc(base + at)
 
 
+cdef inline bint may_be_message(const uint8_t* at, int64_t size, int64_t room) noexcept nogil:
+    """Whether key and value fill a message exactly, if its lengths are in the first `room` bytes."""
+    # unsafe: BATCH_HEADER_SIZE bytes exist
+    cdef bint has_timestamp = at[MAGIC_AT] == 1
+    cdef int64_t key_at = LOG_ENTRY_HEADER_V1_SIZE if has_timestamp else LOG_ENTRY_HEADER_V0_SIZE
+    cdef int32_t key_length = entry_v1_key_length(at) if has_timestamp else entry_v0_key_length(at), value_length
+    cdef int64_t value_at = key_at + max(key_length, 0) + VALUE_LENGTH_SIZE
+    if key_length < -1 or value_at > size or (has_timestamp and entry_v1_timestamp(at) < -1):
+        return False
+    if at[ENTRY_V0_ATTRIBUTES_AT] & ~(KNOWN_ATTRIBUTES_V1 if has_timestamp else KNOWN_ATTRIBUTES_V0):
+        return False
+    if (at[ENTRY_V0_ATTRIBUTES_AT] & CODEC_MASK) > LAST_CODEC:
+        return False
+    if value_at > room:
+        return True
+    value_length = int32_at(at + value_at - VALUE_LENGTH_SIZE)
+    return value_length >= -1 and value_at + max(value_length, 0) == size
+
+
 cdef inline void put_row(const uint8_t* at, int64_t size, int64_t position, int64_t* row) noexcept nogil:
-    put_batch_header(at, row, 1)
+    cdef int64_t timestamp
+    if at[MAGIC_AT] == 2:
+        put_batch_header(at, row, 1)
+        row[COLUMN_LAST_OFFSET] = batch_base_offset(at) + batch_last_offset_delta(at)
+    else:
+        timestamp = entry_v1_timestamp(at) if at[MAGIC_AT] == 1 else -1
+        row[COLUMN_BASE_OFFSET] = row[COLUMN_LAST_OFFSET] = entry_v0_offset(at)
+        row[COLUMN_MAGIC] = at[MAGIC_AT]
+        row[COLUMN_CRC] = entry_v0_crc(at)
+        row[COLUMN_ATTRIBUTES] = at[ENTRY_V0_ATTRIBUTES_AT]
+        row[COLUMN_BASE_TIMESTAMP] = row[COLUMN_MAX_TIMESTAMP] = timestamp
+        row[COLUMN_PARTITION_LEADER_EPOCH] = row[COLUMN_PRODUCER_ID] = -1
+        row[COLUMN_PRODUCER_EPOCH] = row[COLUMN_BASE_SEQUENCE] = -1
+        row[COLUMN_RECORDS_COUNT] = 1
     row[COLUMN_POSITION] = position
     row[COLUMN_SIZE] = size
-    row[COLUMN_LAST_OFFSET] = batch_base_offset(at) + batch_last_offset_delta(at)
     row[COLUMN_IS_VALID] = 1
+
+
+cdef inline bint may_be_item(const uint8_t* at, int64_t size, int64_t room) noexcept nogil:
+    if at[MAGIC_AT] == 2:
+        return size >= BATCH_HEADER_SIZE and may_be_batch(at, size, 0)
+    return may_be_message(at, size, room)
+
+
+cdef inline bint item_is_intact(
+    const uint8_t* base, int64_t at, int64_t size, const uint32_t* crcs, int64_t* left
+) noexcept nogil:
+    if base[at + MAGIC_AT] == 2:
+        return crc_matches(base, at, size, crcs)
+    if size > max(left[0], SMALL_BATCH):
+        return False
+    if crc32_of(base + at + MAGIC_AT, size - MAGIC_AT) == entry_v0_crc(base + at):
+        return True
+    left[0] -= size
+    return False
 
 
 def find_batches(
@@ -77,9 +128,11 @@ def find_batches(
     int64_t[::1] rows,
     Py_ssize_t count,
     bint is_last,
+    bint is_legacy,
 ):
     """Fill `rows` with the intact batches at any position; see the contract."""
     cdef int64_t at = start, last = end - BATCH_HEADER_SIZE + 1, size
+    cdef int64_t left = LARGEST_BATCH + (end - start) * MOST_READ  # bytes of messages whose CRC may be wrong
     cdef Py_ssize_t capacity = rows.shape[0] // HEADER_VALUES
     cdef const uint8_t* base
     if start < 0 or end > buffer.shape[0] or end // CRC_STEP >= crcs.shape[0]:
@@ -89,15 +142,15 @@ def find_batches(
     base = &buffer[0]
     with nogil:
         while True:
-            at = marked_position(base, at, last)
+            at = marked_position_of_any(base, at, last) if is_legacy else marked_position(base, at, last)
             if at >= last:
                 break
             size = <int64_t>batch_length(base + at) + LOG_OVERHEAD
-            if size >= BATCH_HEADER_SIZE and may_be_batch(base + at, size, 0):
+            if may_be_item(base + at, size, end - at):
                 if size > end - at:
                     if not is_last:
                         break
-                elif crc_matches(base, at, size, &crcs[0]):
+                elif item_is_intact(base, at, size, &crcs[0], &left):
                     if count >= capacity:
                         break
                     put_row(base + at, size, position + at, &rows[count * HEADER_VALUES])

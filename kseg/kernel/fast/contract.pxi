@@ -108,6 +108,8 @@ cdef enum:
     RECENT = 256
     CRC_STEP = 512
     LARGEST_BATCH = 67108875
+    SMALL_BATCH = 4096
+    MOST_READ = 8
     CRC_START = 21
     SURE_BREAK = 35
     SURE_REST = 32

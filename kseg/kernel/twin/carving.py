@@ -3,15 +3,26 @@
 from array import array
 from collections.abc import Iterator
 from functools import reduce
+from zlib import crc32
 
-from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec, crc_function
-from kseg.formats.header_fields import BATCH_HEADER_FIELDS, BATCH_LENGTH, HEADER_NAMES, KNOWN_ATTRIBUTES
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, Codec, crc_function
+from kseg.formats.header_fields import (
+    BATCH_HEADER_FIELDS,
+    BATCH_LENGTH,
+    ENTRY_V0_CRC,
+    HEADER_NAMES,
+    KNOWN_ATTRIBUTES,
+    LOG_ENTRY_HEADER_V0_FIELDS,
+    LOG_ENTRY_HEADER_V1_FIELDS,
+)
 from kseg.kernel.carve_contract import (
     CRC_START,
     CRC_STEP,
     HEADER_VALUES,
     LARGEST_BATCH,
     MOST_MIDDLES,
+    MOST_READ,
+    SMALL_BATCH,
     SURE_BREAK,
     SURE_REST,
 )
@@ -45,32 +56,61 @@ def find_batches(
     rows: "array[int]",
     count: int,
     is_last: bool,
+    is_legacy: bool,
 ) -> tuple[int, int]:
     """Fill `rows` with the intact batches at any position; see the contract."""
     if start < 0 or end > len(buffer) or end // CRC_STEP >= len(crcs):
         raise IndexError("a search beyond its buffer")
-    at = start
+    at, left = start, LARGEST_BATCH + (end - start) * MOST_READ
     while at + BATCH_HEADER_SIZE <= end:
         size = BATCH_LENGTH.read(buffer, at) + LOG_OVERHEAD
-        if _may_be_batch(bytes(buffer[at : at + BATCH_HEADER_SIZE]), size):
-            if size > end - at:
-                if not is_last:
-                    break
-            elif crc32c(buffer[at + CRC_START : at + size]) == _CRC.read(buffer, at):
-                if count >= len(rows) // HEADER_VALUES:
-                    break
-                header = read_header(buffer, at, size, 1, position + at)
-                rows[count * HEADER_VALUES : (count + 1) * HEADER_VALUES] = array("q", header[:HEADER_VALUES])
-                count += 1
-                at += size
-                continue
+        is_message = is_legacy and buffer[at + MAGIC_POSITION] < 2
+        is_possible = _may_be_message(buffer[at:end], size) if is_message else _may_be_batch(buffer[at:end], size)
+        if is_possible and size > end - at and not is_last:
+            break
+        is_tested = is_possible and size <= end - at and not (is_message and size > max(left, SMALL_BATCH))
+        if is_tested and _crc_holds(buffer[at : at + size], is_message=is_message):
+            if count >= len(rows) // HEADER_VALUES:
+                break
+            header = read_header(buffer, at, size, 1, position + at)
+            rows[count * HEADER_VALUES : (count + 1) * HEADER_VALUES] = array("q", header[:HEADER_VALUES])
+            count += 1
+            at += size
+            continue
+        left -= size if is_tested and is_message else 0
         at += 1
     return count, at
 
 
-def _may_be_batch(header: bytes, size: int) -> bool:
+def _crc_holds(item: memoryview, *, is_message: bool) -> bool:
+    if is_message:
+        return crc32(item[MAGIC_POSITION:]) == ENTRY_V0_CRC.read(item)
+    return crc32c(item[CRC_START:]) == _CRC.read(item)
+
+
+def _may_be_message(content: memoryview, size: int) -> bool:
+    """Return True if key and value fill a message exactly; also if the length of the value isn't there."""
+    header = read_header(content, 0, size, 1, 0)
+    fields = LOG_ENTRY_HEADER_V1_FIELDS if header.magic == 1 else LOG_ENTRY_HEADER_V0_FIELDS
+    key_length = fields.field("key_length").read(content)
+    value_at = fields.struct.size + max(key_length, 0)
+    is_possible = (
+        LOG_OVERHEAD < size <= LARGEST_BATCH
+        and 0 <= header.base_offset < 1 << _LAST_OFFSET_BYTE_CLEAR
+        and header.attributes & ~KNOWN_ATTRIBUTES[header.magic] == 0
+        and header.codec in Codec.__members__.values()
+        and min(header.base_timestamp, key_length) >= -1
+        and value_at + 4 <= size
+    )
+    if not is_possible or value_at + 4 > len(content):
+        return is_possible
+    value_length = int.from_bytes(content[value_at : value_at + 4], "big", signed=True)
+    return value_length >= -1 and value_at + 4 + max(value_length, 0) == size
+
+
+def _may_be_batch(content: memoryview | bytes, size: int) -> bool:
     """Return True if all fields of a header have possible values."""
-    found = Header(*read_header(memoryview(header), 0, size, 1, 0))
+    found = Header(*read_header(content, 0, size, 1, 0))
     delta = found.last_offset - found.base_offset
     return (
         BATCH_HEADER_SIZE <= size <= LARGEST_BATCH

@@ -61,9 +61,9 @@ class Unplaced(NamedTuple):
 class Carving(NamedTuple):
     """All that was found.
 
-    partitions: those that are written. few: with fewer batches than wanted. others: of topics that
-    aren't wanted. names: of partitions, each with the
-    directory that it has without a name. contradictions: of partitions without a name.
+    partitions: those that are written. few: with fewer batches than wanted. others: of topics that aren't wanted.
+    names: of partitions, each with the directory that it has without a name. contradictions: of partitions without a
+    name. topics: those that metadata records tell of.
     """
 
     scan: Scan
@@ -76,6 +76,7 @@ class Carving(NamedTuple):
     unplaced: tuple[Unplaced, ...]
     names: tuple[tuple[str, Name], ...]
     contradictions: tuple[Contradiction, ...]
+    topics: KnownTopics
 
     @property
     def is_complete(self) -> bool:
@@ -89,7 +90,8 @@ class CarveSettings(NamedTuple):
     block: bytes of a block of the file system; None: as the breaks of batches show. least_batches: of a partition that
     is to be written. is_hashed: whether the images' SHA-256 is wanted. is_legacy: also find formats 0 and 1. like:
     copies of the partitions. given: names of partitions by those that they have without. metadata: records of
-    `__cluster_metadata`, besides the carved ones.
+    `__cluster_metadata`, in addition to carved ones. has_hints: whether extent lists of file systems may add links.
+    has_likely: whether likely links may. choice: of the partitions that are to be written.
     """
 
     block: int | None = None
@@ -119,7 +121,8 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
     add_hints(runs, joins, file_extents(images, marks))
     chains = chains_of(runs, joins)
     unnamed = partitions_of(runs, chains)
-    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, settings, marks, on_read))
+    topics = KnownTopics()
+    names, contradictions = agreed_names(unnamed, _evident_names(runs, unnamed, topics, settings, marks, on_read))
     names = without_overlaps(runs, unnamed, names)
     if settings.has_likely:
         unnamed = join_likely(runs, joins, unnamed, names)
@@ -137,17 +140,22 @@ def carve_images(images: Images, settings: CarveSettings, on_read: OnRead) -> Ca
         tuple(_find_unplaced(runs, joins)),
         tuple((each.directory, names[each.number]) for each in unnamed if each.number in names),
         tuple(contradictions),
+        topics,
     )
 
 
 def _evident_names(
-    runs: Runs, partitions: list[CarvedPartition], settings: CarveSettings, marks: Marks, on_read: OnRead
+    runs: Runs,
+    partitions: list[CarvedPartition],
+    topics: KnownTopics,
+    settings: CarveSettings,
+    marks: Marks,
+    on_read: OnRead,
 ) -> Iterator[dict[int, Name]]:
-    """Yield names by number of partitions, of each kind of evidence."""
+    """Yield names by number of partitions, of each kind of evidence; add the topics that metadata records tell of."""
     if settings.like:
         yield names_like(runs, partitions, settings.like, on_read)
     internal = list(find_internal(runs, partitions))
-    topics = KnownTopics()
     topics.add(settings.metadata)
     for each in internal:
         if each.topic == METADATA_TOPIC:

@@ -123,12 +123,9 @@ class _Boundaries:
         bits = -log2(self._share())
         if best in contradicted or count * bits < LEAST_BITS or (count - next_count) * bits < LEAST_LEAD:
             return None
-        facts = {"offsets": count, "bits": round(count * bits, 1)}
-        return Name(
-            best,
-            NameKind.CHECKPOINTS,
-            {**facts, "runnerUp": second or None, "runnerUpBits": round(next_count * bits, 1)},
-        )
+        facts: dict[str, int | float | str | None] = {"offsets": count, "bits": round(count * bits, 1)}
+        facts |= {"runnerUp": second or None, "runnerUpBits": round(next_count * bits, 1)}
+        return Name(best, NameKind.CHECKPOINTS, facts)
 
     def _share(self) -> float:
         """Return the share of boundaries among the offsets after the first one."""

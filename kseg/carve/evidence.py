@@ -112,7 +112,8 @@ def _link_lines(carving: Carving) -> Iterator[Line]:
 
 def _name_lines(carving: Carving) -> Iterator[Line]:
     for unnamed, name in carving.names:
-        yield {"type": "name", "chain": unnamed, **_as_object(name)}
+        ids = carving.topics.ids_of(name.directory.rpartition("-")[0])
+        yield {"type": "name", "chain": unnamed, **_as_object(name), "topicIds": ids}
     for unnamed, names in carving.contradictions:
         yield {"type": "contradiction", "chain": unnamed, "names": list(map(_as_object, names))}
 

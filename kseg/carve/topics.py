@@ -17,40 +17,39 @@ from kseg.log.replay import Unreadable, partition_batches
 _LEAST_SIZE = BATCH_HEADER_SIZE + 29
 """Bytes of the smallest batch with a topic: most batches of the metadata log are smaller, as nothing has changed."""
 
+_TELLING = (b"\1\2", b"\1\3")
+"""Frame version and type of the records that tell of topics: TopicRecord, PartitionRecord."""
+
 
 class KnownTopics:
     """Topics by name. A topic that was deleted and created again has several ids."""
 
     def __init__(self) -> None:
-        self._names: dict[str, str] = {}
+        self._ids: dict[str, dict[str, None]] = {}
         self._partitions: dict[str, set[int]] = {}
 
     def add(self, records: Iterable[Record]) -> None:
         """Add what records of `__cluster_metadata` tell; others are ignored."""
         for record in records:
-            if (record.value or b"")[1:2] not in (b"\2", b"\3"):
+            if not (record.value or b"").startswith(_TELLING):
                 continue
             try:
                 message, _, fields = parse_framed(METADATA_RECORDS, record.value)
             except MessageError:
                 continue
             if message.name == "TopicRecord":
-                self._names[fields["topicId"]] = fields["name"]
+                self._ids.setdefault(fields["name"], {})[fields["topicId"]] = None
             else:
                 self._partitions.setdefault(fields["topicId"], set()).add(fields["partitionId"])
 
     def ids_of(self, topic: str) -> list[str]:
         """Return the ids that a topic has had."""
-        return [topic_id for topic_id, name in self._names.items() if name == topic]
+        return list(self._ids.get(topic, ()))
 
     def partition_count(self, topic: str) -> int | None:
         """Return the largest number of partitions that a topic has had; None if that isn't known."""
-        counts = [
-            len(found)
-            for each in self.ids_of(topic)
-            if (found := self._partitions.get(each))
-            if max(found) + 1 == len(found)
-        ]
+        found = filter(None, map(self._partitions.get, self.ids_of(topic)))
+        counts = [len(numbers) for numbers in found if len(numbers) == max(numbers) + 1]
         return max(counts, default=None)
 
 

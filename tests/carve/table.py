@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.carve.made_images import MadeImage, lockstep_logs, scatter
+from tests.carve.test_checkpoint_names import checkpoints_of, disk_of_texts
 from tests.carve.test_names import write_copy
 from tests.commands.test_carve import carved_logs, evidence
 from tests.run import kseg
@@ -20,9 +21,9 @@ CASES = (
 """Partitions, bytes of each, blocks of a piece on average, and the share of lost pieces."""
 
 
-def judge(image: MadeImage, directory: Path) -> tuple[int, int, int]:
-    """Return the batches that came back, the logs that are in no original, and those with a wrong name."""
-    back, wrong_logs, wrong_names = set(), 0, 0
+def judge(image: MadeImage, directory: Path) -> tuple[int, int, int, int]:
+    """Return the batches that came back and that have a name, the logs that are in no original or have a wrong name."""
+    back, named, wrong_logs, wrong_names = set(), set(), 0, 0
     for name, content in carved_logs(directory).items():
         log = next((log for log in image.logs if content in log.content), None)
         if log is None:
@@ -32,8 +33,10 @@ def judge(image: MadeImage, directory: Path) -> tuple[int, int, int]:
         wrong_names += not folder.startswith("carved-") and folder.split(".")[0] != f"{log.name}-0"
         start = log.content.index(content)
         end = start + len(content)
-        back |= {(log.name, at) for _, at, size in log.batches if start <= at and at + size <= end}
-    return len(back), wrong_logs, wrong_names
+        found = {(log.name, at) for _, at, size in log.batches if start <= at and at + size <= end}
+        back |= found
+        named |= set() if folder.startswith("carved-") else found
+    return len(back), len(named), wrong_logs, wrong_names
 
 
 def rows() -> Iterator[tuple[object, ...]]:
@@ -43,27 +46,39 @@ def rows() -> Iterator[tuple[object, ...]]:
         image = scatter(logs, seed=seed, mean_blocks=mean_blocks, lost=lost)
         with TemporaryDirectory() as folder:
             directory = Path(folder)
-            (directory / "disk.img").write_bytes(image.content)
+            (directory / "disk.img").write_bytes(image.content + disk_of_texts(checkpoints_of(logs, seed)))
             for log in logs[::3]:
                 write_copy(directory / "copies", log, 0, len(log.batches) // 4)
             began = time.monotonic()
             kseg(["carve", "disk.img", "--like", "copies", "--to", "carved"], directory)
             seconds = time.monotonic() - began
-            back, wrong_logs, wrong_names = judge(image, directory)
+            back, named, wrong_logs, wrong_names = judge(image, directory)
             unplaced = sum(line["type"] == "unplaced" for line in evidence(directory))
         intact = image.intact_batches()
-        yield count, len(image.pieces), lost, intact, f"{back / intact:.2%}", wrong_logs, wrong_names, unplaced, seconds
+        shares = f"{back / intact:.2%}", f"{named / intact:.2%}"
+        yield count, len(image.pieces), lost, intact, *shares, wrong_logs, wrong_names, unplaced, seconds
 
 
 def main() -> int:
     """Print the table."""
-    titles = ("partitions", "pieces", "lost", "intact", "back", "wrong logs", "wrong names", "unplaced", "seconds")
+    titles = (
+        "partitions",
+        "pieces",
+        "lost",
+        "intact",
+        "back",
+        "named",
+        "wrong logs",
+        "wrong names",
+        "unplaced",
+        "seconds",
+    )
     sys.stdout.write("  ".join(titles) + "\n")
     is_wrong = False
     for row in rows():
         shown = [f"{each:.1f}" if isinstance(each, float) else str(each) for each in row]
         sys.stdout.write("  ".join(f"{text:>{len(title)}}" for title, text in zip(titles, shown, strict=True)) + "\n")
-        is_wrong |= bool(row[5] or row[6])
+        is_wrong |= bool(row[6] or row[7])
     return int(is_wrong)
 
 

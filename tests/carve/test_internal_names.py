@@ -54,6 +54,8 @@ def test_without_a_number_of_partitions_only_the_metadata_has_a_name(tmp_path: P
 def test_a_log_directory_of_the_cluster_tells_the_number_of_partitions(tmp_path: Path) -> None:
     carve(tmp_path, disk_of(sorted((LOGS / "4.3.1").glob("*/*.log"))), "--metadata", str(LOGS / "4.3.1"))
     assert internal_directories(tmp_path) == originals("4.3.1")
+    names = {line["directory"]: line for line in evidence(tmp_path) if line["type"] == "name"}
+    assert names["__consumer_offsets-1"]["topicIds"] == ["MlPitwz4Q8qS2lBjl2141w"]
 
 
 def commits(name: str, groups: Iterable[str]) -> Log:

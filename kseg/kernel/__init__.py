@@ -10,7 +10,7 @@ from kseg.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kseg.kernel.carve_contract import CarveKernel
+    from kseg.kernel.merge_contract import MergeKernel
 
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
@@ -18,7 +18,7 @@ _FAST, _TWIN = "fast", "twin"
 _COMPILED = "kseg.kernel.fast"
 
 
-def load() -> "CarveKernel":
+def load() -> "MergeKernel":
     """Return the kernel to use: the kernel that KSEG_KERNEL names, else the compiled one, else its twin.
 
     Raises UsageError if the variable names an unknown or missing kernel.
@@ -27,16 +27,16 @@ def load() -> "CarveKernel":
 
 
 @cache
-def _load(wanted: str) -> "CarveKernel":
+def _load(wanted: str) -> "MergeKernel":
     if wanted not in ("", _FAST, _TWIN):
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; set it to fast or twin")
     if wanted != _TWIN:
         try:
-            return cast("CarveKernel", _import_compiled())
+            return cast("MergeKernel", _import_compiled())
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: this kernel isn't built: {error}") from error
-    return cast("CarveKernel", import_module("kseg.kernel.twin"))
+    return cast("MergeKernel", import_module("kseg.kernel.twin"))
 
 
 def _import_compiled() -> "ModuleType":

@@ -1,15 +1,15 @@
 """Checks of a restore: the target's records are read back, and compared with those on the disks."""
 
-from collections.abc import Sequence
-
+from kseg import kernel
 from kseg.client.brokers import BrokerError, Brokers
 from kseg.errors import ClusterError
 from kseg.formats.codes import BATCH_HEADER_SIZE
-from kseg.kernel.contract import Appended
+from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
+from kseg.kernel.contract import RecordFilter
+from kseg.kernel.merge_contract import MergedRecords
 from kseg.protocol.error_codes import ErrorCode
-from kseg.reading.batch import Batch, BatchHeader
-from kseg.restore.batches import StoredPart, parts_of, records_of
-from kseg.restore.contents import contents_of_batch
+from kseg.reading.batch import BatchHeader
+from kseg.restore.batches import Part, StoredBatch, parts_from
 from kseg.restore.send import OnSent, Prepared
 from kseg.restore.target_log import fetch_batches
 
@@ -40,11 +40,11 @@ def check_partition(brokers: Brokers, prepared: Prepared, on_checked: OnSent, *,
     expected = _Expected(prepared)
     try:
         for batch in fetch_batches(brokers, prepared.place, prepared.base, prepared.end):
-            if may_be_shortened and expected.is_before(batch):
+            if may_be_shortened and expected.is_before(batch.header):
                 return False
             if not expected.takes(batch):
                 raise DifferentError(prepared, expected.offset)
-            on_checked(batch.header.records_count or 0, batch.size)
+            on_checked(batch.header.records_count or 0, batch.header.size)
             if expected.offset >= prepared.end:
                 return True
     except BrokerError as error:
@@ -68,52 +68,76 @@ class _Expected:
     def __init__(self, prepared: Prepared) -> None:
         self.offset = prepared.base
         self._end = prepared.end
-        self._parts = parts_of(prepared.source, prepared.survey, 0)
-        self._records: list[Appended] = []
-        """Contents of the next records, if they don't begin with a part."""
+        self._parts = parts_from(prepared.source, prepared.survey, None)
+        self._records = memoryview(b"")
+        """The next records, comparable, if they don't begin with a part."""
 
-    def is_before(self, batch: Batch) -> bool:
+    def is_before(self, header: BatchHeader) -> bool:
         """Return whether records are missing before a batch, or in it."""
-        header = batch.header
         span = header.last_offset - header.first_offset + 1
         return header.first_offset > self.offset or header.records_count != span
 
-    def takes(self, batch: Batch) -> bool:
+    def takes(self, batch: StoredBatch) -> bool:
         """Compare the next records with a batch of the target; one may have more records at the restore's end."""
-        if batch.header.first_offset != self.offset or batch.is_legacy:
+        if batch.header.first_offset != self.offset or batch.header.is_legacy:
             return False
-        if not self._records:
-            part = next(self._parts, None)
-            if part is None:
-                return False
-            if isinstance(part, StoredPart) and _is_same(part, batch):
-                self.offset += part.record_count
-                return True
-            self._records = [*records_of(part)]
-        return self._takes_records(contents_of_batch(batch))
+        part = next(self._parts, None) if not self._records else None
+        if isinstance(part, StoredBatch) and _is_same(part, batch):
+            self.offset += part.record_count
+            return True
+        if part is not None:
+            self._records = memoryview(_comparable(part).records)
+        wanted = RecordFilter(last_offset=self._end - 1) if batch.header.last_offset >= self._end else None
+        found = _comparable(batch, wanted)
+        records = memoryview(found.records)
+        same = self._match(records)
+        self.offset += len(found) if same == len(records) else _count_records(records, same)
+        return same == len(records)
 
-    def _takes_records(self, found: Sequence[Appended]) -> bool:
-        wanted = min(len(found), self._end - self.offset)
+    def _match(self, found: memoryview) -> int:
+        """Compare the next records with some of the target, and drop them; return the number of equal bytes."""
         at = 0
-        while at < wanted:
+        while at < len(found):
             if not self._records:
                 part = next(self._parts, None)
                 if part is None:
-                    return False
-                self._records = [*records_of(part)]
-            count = min(len(self._records), wanted - at)
-            if self._records[:count] != found[at : at + count]:
-                return False
-            del self._records[:count]
-            self.offset += count
-            at += count
-        return True
+                    return at
+                self._records = memoryview(_comparable(part).records)
+            size = min(len(found) - at, len(self._records))
+            ours, theirs = bytes(self._records[:size]), bytes(found[at : at + size])
+            if ours != theirs:
+                return at + next(same for same, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+            at, self._records = at + size, self._records[size:]
+        return at
 
 
-def _is_same(part: StoredPart, batch: Batch) -> bool:
+def _count_records(records: memoryview, end: int) -> int:
+    """Return the number of encoded records that end by a position."""
+    content, count, at = bytes(records), 0, 0
+    while True:
+        size, start = read_uvarint(content, at, LONGEST_VARINT)
+        at = start + from_zigzag(size)
+        if at > end:
+            return count
+        count += 1
+
+
+def _comparable(part: Part, wanted: RecordFilter | None = None) -> MergedRecords:
+    """Return records with bytes that are equal for equal records, whatever their batches."""
+    records = part.unpack(wanted) if isinstance(part, StoredBatch) else part
+    merged = kernel.load().MergedRecords(is_comparable=True)
+    records.add_to(merged, records.piece.first)
+    return merged
+
+
+def _is_equal(content: memoryview, other: memoryview) -> bool:
+    return bytes(content) == bytes(other)  # views would be compared byte by byte
+
+
+def _is_same(stored: StoredBatch, batch: StoredBatch) -> bool:
     """Return whether a batch of the target has a stored batch's records, byte for byte."""
-    theirs, ours = batch.header, part.header
-    return _facts(theirs) == _facts(ours) and memoryview(batch.raw)[BATCH_HEADER_SIZE:] == part.raw[BATCH_HEADER_SIZE:]
+    theirs, ours = batch.header, stored.header
+    return _facts(theirs) == _facts(ours) and _is_equal(batch.raw[BATCH_HEADER_SIZE:], stored.raw[BATCH_HEADER_SIZE:])
 
 
 def _facts(header: BatchHeader) -> tuple[int | None, int, int, int, int]:

@@ -20,7 +20,7 @@ from kseg.client.connection import ANSWER_SECONDS, PRODUCE, Connection, Connecti
 from kseg.errors import ClusterError, RecordError
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
-from kseg.restore.batches import Producer, TargetBatch, parts_of, target_batches
+from kseg.restore.batches import Producer, TargetBatch, TargetBatches
 from kseg.restore.source import SourcePartition, Survey
 from kseg.restore.target_log import fetch_last_batch
 
@@ -177,9 +177,8 @@ class Sender:
             if end > each.end or not self._has_sent_until(each, end):
                 raise self._foreign(each, end)
             if end < each.end:
-                parts = parts_of(each.source, each.survey, end - each.base)
-                batches = target_batches(parts, end, self._producer, each.largest)
-                self._sending[each.place] = _Sending(each, batches, leaders[each.place])
+                batches = TargetBatches(each.source, each.survey, end, self._producer, each.largest, each.base)
+                self._sending[each.place] = _Sending(each, iter(batches), leaders[each.place])
 
     def _has_sent_until(self, prepared: Prepared, end: int) -> bool:
         """Return whether the last batch of the target's log is the restore's, and where it belongs.

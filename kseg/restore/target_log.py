@@ -6,18 +6,17 @@ from kseg.client.brokers import PASSING, BrokerError, Brokers, Place
 from kseg.client.connection import FETCH
 from kseg.formats.messages import Fields
 from kseg.index.header_scan import header_of
-from kseg.kernel.contract import ROW, SIZE, START
 from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import record_slices
-from kseg.reading.batch import Batch
 from kseg.reading.blocks import Damage
+from kseg.restore.batches import StoredBatch
 
 FETCH_SIZE = 8 << 20
 """Bytes of a partition that are read back at once."""
 WAIT_MS = 1000
 
 
-def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Iterator[Batch]:
+def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Iterator[StoredBatch]:
     """Yield the batches of a partition of the target between two offsets. Raises ClusterError."""
     offset = first
     while offset < end:
@@ -29,12 +28,12 @@ def fetch_batches(brokers: Brokers, place: Place, first: int, end: int) -> Itera
         begins = offset
         for batch in _batches_in(records):
             yield batch
-            offset = batch.next_offset
+            offset = batch.header.last_offset + 1
         if offset == begins:
             return
 
 
-def fetch_last_batch(brokers: Brokers, place: Place, end: int) -> Batch | None:
+def fetch_last_batch(brokers: Brokers, place: Place, end: int) -> StoredBatch | None:
     """Return the batch before an offset; None if the log ends before it now, or has deleted it. Raises ClusterError."""
     try:
         return next(_batches_in(_fetch_records(brokers, place, end - 1)), None)
@@ -60,15 +59,12 @@ def _fetch_records(brokers: Brokers, place: Place, offset: int) -> bytes:
     raise failure
 
 
-def _batches_in(records: bytes) -> Iterator[Batch]:
+def _batches_in(records: bytes) -> Iterator[StoredBatch]:
     for piece in record_slices(records, deep=False):
         if isinstance(piece, Damage):
             return  # the last batch is cut
         for row in range(piece.first, piece.last):
-            run = piece.run
-            start = run.rows[row * ROW + START]
-            header = header_of(run, row)
-            yield Batch(header, bytes(run.buffer[start : start + run.rows[row * ROW + SIZE]]))
+            yield StoredBatch(header_of(piece.run, row), piece.run, row)
 
 
 def _fetch_body(place: Place, offset: int) -> Fields:

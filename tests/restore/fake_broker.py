@@ -16,8 +16,8 @@ from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
 from kseg.protocol.messages import build_response, read_request
 from kseg.reading.batch import Batch
-from kseg.restore.contents import contents_of_batch
 from kseg.writer.batches import MemoryRecords
+from tests.restore.contents import Contents, contents_of
 
 KEPT_BATCHES = 5
 """The last batches of a producer that a partition recognizes when they come again."""
@@ -88,13 +88,9 @@ class FakeLog:
             return self.batches[-1][0]
         return self.end
 
-    def records(self) -> list[tuple[int, bytes | None, bytes | None, tuple[object, ...]]]:
+    def records(self) -> list[Contents]:
         """Return the contents of all records."""
-        return [
-            (timestamp, key, value, tuple(headers))
-            for _, batch in self.batches
-            for timestamp, key, value, headers in contents_of_batch(batch)
-        ]
+        return [contents for _, batch in self.batches for contents in contents_of(batch)]
 
 
 @dataclass

@@ -25,6 +25,7 @@ from kseg.restore.plan import Plan, Planning, RestoreRequest
 from kseg.restore.run import RestoreReport, Step, append_plan, run_restore
 from kseg.writer.batches import RecordsBuilder
 from tests.log_files import NewBatch, NewRecord, batch_bytes
+from tests.restore.contents import Contents, contents_of
 from tests.restore.fake_broker import FakeBroker, FakeLog
 from tests.restore.fake_network import ADDRESSES, Event, FakeNetwork, Schedule
 
@@ -33,7 +34,6 @@ MOST_RUNS = 3
 LONGEST = 100_000
 """Seconds of the network's clock after which the restore has no end."""
 REQUEST = RestoreRequest(EVERY_PARTITION, group=None, job="test")
-Contents = tuple[int, bytes | None, bytes | None, tuple[object, ...]]
 
 
 class Sources:
@@ -109,7 +109,7 @@ def read_sources(root: Path) -> Sources:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches."""
-    monkeypatch.setattr("kseg.restore.batches.JOINED_SIZE", 2000)
+    monkeypatch.setattr("kseg.restore.batches.MERGED_SIZE", 2000)
 
 
 def assert_all_once(broker: FakeBroker, written: list[list[Contents]]) -> None:
@@ -256,6 +256,24 @@ def test_records_that_brokers_lose_meanwhile_are_no_difference(sources: Sources)
             run_once(broker, sources.plan, on_checked=lambda records: lose(broker, records))
         run_once(broker, sources.plan)
         assert_all_once(broker, sources.written)
+
+
+@pytest.mark.parametrize("changed", [0, 3, 50])
+def test_another_record_is_named(sources: Sources, changed: int) -> None:
+    with FakeBroker().running() as broker:
+        run_once(broker, sources.plan)
+        log = broker.logs["t"][0]
+        at, (base, found) = next(
+            each for each in enumerate(log.batches) if each[1][0] + each[1][1].last_offset >= changed
+        )
+        contents = contents_of(found)
+        timestamp, _, *others = contents[changed - base]
+        contents[changed - base] = timestamp, b"another", *others
+        builder = RecordsBuilder(0)
+        builder.extend(contents)
+        log.batches[at] = base, next(builder.build().shallow())
+        with pytest.raises(ClusterError, match=rf"t-0: the record at offset {changed} of the target differs"):
+            run_once(broker, sources.plan)
 
 
 def test_a_lost_record_is_no_difference_once_another_run_has_ended(sources: Sources) -> None:

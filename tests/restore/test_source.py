@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from kseg.restore.batches import parts_of, records_of
+from kseg.errors import RecordError
+from kseg.formats.codes import Codec
+from kseg.kernel.record import Record
+from kseg.log.writer import PartitionWriter
+from kseg.reading.batch import Batch
+from kseg.restore.batches import Producer, TargetBatches
 from kseg.restore.plan import PlannedPartition
 from kseg.restore.source import translate
+from kseg.writer.batches import RecordsBuilder
 from tests import golden
+from tests.kernel.made import BatchHeader, batch
+from tests.kernel.made import Record as Made
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.restore.contents import Contents, contents_of
 from tests.restore.test_sender import plan_of, write_partition
 
 
@@ -33,13 +42,17 @@ def partition(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     return plan_of(tmp_path).partitions[0]
 
 
-def offsets_of(partition: PlannedPartition) -> list[int]:
-    """Return the offsets that clients see, by another way."""
+def records_of(partition: PlannedPartition) -> list[Record]:
+    """Return the records that clients see, by another way."""
     from kseg import open as open_partition
 
-    log = open_partition(partition.source.log.path)
-    found = [record.offset for record in log.records(isolation="read_committed")]
-    return [offset for offset in found if offset >= partition.source.first_offset]
+    found = open_partition(partition.source.log.path).records(isolation="read_committed")
+    return [record for record in found if record.offset >= partition.source.first_offset]
+
+
+def offsets_of(partition: PlannedPartition) -> list[int]:
+    """Return the offsets of these records."""
+    return [record.offset for record in records_of(partition)]
 
 
 def test_each_offset_is_translated(partition: PlannedPartition) -> None:
@@ -49,9 +62,44 @@ def test_each_offset_is_translated(partition: PlannedPartition) -> None:
         assert translate(partition.source, partition.survey, offset) == bisect_left(offsets, offset), offset
 
 
+def contents_from(partition: PlannedPartition, first: int, largest: int = 1 << 20) -> list[Contents]:
+    """Return the contents of the target's records from an offset on."""
+    batches = list(TargetBatches(partition.source, partition.survey, first, Producer(1, 0), largest))
+    assert [each.first for each in batches] == [first, *(each.end for each in batches)][: len(batches)]
+    assert all(len(each.content) <= largest for each in batches)
+    return [
+        contents for each in batches for contents in contents_of(Batch.parse(bytes(each.content), 0, is_valid=True))
+    ]
+
+
 def test_it_can_be_read_from_any_record_on(partition: PlannedPartition) -> None:
-    source, survey = partition.source, partition.survey
-    everything = [each for part in parts_of(source, survey, 0) for each in records_of(part)]
-    assert len(everything) == survey.records
-    for first in range(0, survey.records + 1, max(survey.records // 50, 1)):
-        assert [each for part in parts_of(source, survey, first) for each in records_of(part)] == everything[first:]
+    everything = contents_from(partition, 0)
+    assert [each[:3] for each in everything] == [
+        (each.timestamp, each.key, each.value) for each in records_of(partition)
+    ]
+    for first in range(0, len(everything) + 1, max(len(everything) // 50, 1)):
+        assert contents_from(partition, first) == everything[first:]
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4, Codec.ZSTD])
+def test_a_merged_batch_that_becomes_too_large_is_split(codec: Codec, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    (tmp_path / "t-0").mkdir()
+    with PartitionWriter(tmp_path / "t-0") as writer:
+        for first in range(0, 50, 5):
+            builder = RecordsBuilder(first, codec=codec)
+            builder.extend((3, b"k", chance.randbytes(100), [(b"h", None)]) for _ in range(5))
+            writer.append(builder.build().raw)
+    (partition,) = plan_of(tmp_path).partitions
+    assert contents_from(partition, 0, 500) == contents_from(partition, 0)
+    with pytest.raises(RecordError, match=r"bytes is larger than max\.message\.bytes, 150"):
+        contents_from(partition, 0, 150)
+
+
+def test_a_batch_of_an_unknown_codec_is_left_out(tmp_path: Path) -> None:
+    for number, codecs in enumerate(((5, 0), (0, 5))):
+        batches = (batch(BatchHeader(base_offset=each, attributes=codecs[each]), [Made(b"k")]) for each in (0, 1))
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(b"".join(batches))
+    for partition in plan_of(tmp_path).partitions:
+        assert contents_from(partition, 0) == [(0, b"k", None, ())]

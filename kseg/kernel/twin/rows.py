@@ -47,7 +47,7 @@ class RecordChoice:
 
     def takes(self, record: RecordValues, taken: int) -> bool:
         """Return True if the filter takes a record; `taken`: number of records taken before."""
-        if not _is_wanted(record, self._wanted):
+        if not is_wanted(record, self._wanted):
             return False
         if self._to_skip > 0:
             self._to_skip -= 1
@@ -56,7 +56,7 @@ class RecordChoice:
         return True
 
 
-def _is_wanted(record: RecordValues, wanted: RecordFilter) -> bool:
+def is_wanted(record: RecordValues, wanted: RecordFilter) -> bool:
     """Return True if all conditions are true; calls of Python functions come last."""
     return (
         wanted.first_offset <= record.offset <= wanted.last_offset

@@ -25,8 +25,10 @@ SMALLEST_STORED: Mapping[int, int] = {
     Codec.LZ4: 64 << 10,
     Codec.ZSTD: 8 << 10,
 }
-"""Bytes from which a batch is sent as it is stored. A request costs client and broker as much as 200 merged records of
-zstd, as 400 of quicker codecs, and as few of gzip; a partition has one batch in a request.
+"""Bytes from which a batch is sent as it is stored. Smaller ones are merged: a request has one batch of a partition.
+
+A request takes as much CPU time as merging 200 records with zstd, or more records with quicker codecs, or fewer with
+gzip.
 """
 MERGED_SIZE = 400 << 10
 """Bytes of uncompressed records from which a merged batch ends, after the last record of a source's batch."""

@@ -80,13 +80,35 @@ class PlannedTopic(NamedTuple):
 class PlannedPartition(NamedTuple):
     """A partition's place in the target, its source, and the contents of that.
 
-    base: the target's offset of its first record.
+    base: the target's offset of its first record. begin: the end of the target's log before the restore: empty records
+    fill the offsets from there to the base.
     """
 
     place: Place
     source: SourcePartition
     survey: Survey
     base: int = 0
+    begin: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the target's partition."""
+        return f"{self.place[0]}-{self.place[1]}"
+
+    @property
+    def first_offset(self) -> int:
+        """The source's offset of its first record, or of the next one without any."""
+        return self.survey.end_offset if self.survey.first_offset is None else self.survey.first_offset
+
+    @property
+    def has_gaps(self) -> bool:
+        """True if offsets between its records have none."""
+        return self.survey.end_offset - self.first_offset != self.survey.records
+
+    @property
+    def is_filled(self) -> bool:
+        """True if its records come after empty ones."""
+        return self.begin < self.base
 
     @property
     def end(self) -> int:
@@ -96,7 +118,7 @@ class PlannedPartition(NamedTuple):
     @property
     def keeps_offsets(self) -> bool:
         """True if each record has the same offset in the target."""
-        return not self.base and self.survey.keeps_offsets
+        return not self.survey.records or (self.base == self.first_offset and not self.has_gaps)
 
 
 class GroupOffset(NamedTuple):
@@ -137,9 +159,21 @@ class Plan:
         """The target's offset of each partition's first record."""
         return {each.place: each.base for each in self.partitions}
 
-    def move_to(self, bases: Mapping[Place, int]) -> "Plan":
-        """Return a plan whose partitions begin at other offsets of the target than 0."""
-        partitions = tuple(each._replace(base=bases.get(each.place, 0)) for each in self.partitions)
+    def append_to(self, ends: Mapping[Place, int]) -> "Plan":
+        """Return a plan whose partitions begin where some logs of the target end."""
+        return self._move({place: (end, end) for place, end in ends.items()})
+
+    def fill(self) -> "Plan":
+        """Return a plan in which empty records keep the offsets of logs that begin later than at 0."""
+        return self._move({each.place: (0, each.first_offset) for each in self.partitions})
+
+    def _move(self, places: Mapping[Place, tuple[int, int]]) -> "Plan":
+        """Return a plan with other begins and bases, by place."""
+        begins = {place: begin for place, (begin, _) in places.items()}
+        bases = {place: base for place, (_, base) in places.items()}
+        partitions = tuple(
+            each._replace(begin=begins.get(each.place, 0), base=bases.get(each.place, 0)) for each in self.partitions
+        )
         groups = tuple(
             each._replace(
                 offsets=tuple(
@@ -192,7 +226,7 @@ class Plan:
 
 def options_digest(request: RestoreRequest) -> str:
     """Return a digest of the options that decide which record gets which offset."""
-    return digest([sorted(request.topic_map.items()), request.end_ms, request.appends])
+    return digest([sorted(request.topic_map.items()), request.end_ms, request.appends, request.keeps_offsets])
 
 
 class Planning:
@@ -231,10 +265,10 @@ class Planning:
         topics = tuple(self._topics(metadata))
         if self._request.keeps_offsets:
             for each in self._planned:
-                if not each.survey.keeps_offsets:
+                if each.has_gaps:
                     raise UsageError(
-                        f"{each.source.name}: --offsets keep: its log doesn't begin at 0, or has gaps; kseg can't fill"
-                        " these yet; use --offsets translate"
+                        f"{each.source.name}: --offsets keep: its log has gaps, and kseg fills none; use --offsets"
+                        " translate"
                     )
         notes = []
         if metadata is None:
@@ -244,7 +278,8 @@ class Planning:
             )
         groups = tuple(self._groups(notes))
         has_others = metadata is not None and _has_others(metadata)
-        return Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes), has_others)
+        plan = Plan(self._cluster.cluster_id, topics, tuple(self._planned), groups, tuple(notes), has_others)
+        return plan.fill() if self._request.keeps_offsets else plan
 
     def _topics(self, metadata: ClusterMetadata | None) -> Iterator[PlannedTopic]:
         own: dict[str, list[PlannedPartition]] = defaultdict(list)

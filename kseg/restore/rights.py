@@ -10,6 +10,7 @@ from typing import NamedTuple
 from kseg.client.brokers import BrokerError, Brokers, error_codes
 from kseg.client.connection import (
     CREATE_TOPICS,
+    DELETE_RECORDS,
     FETCH,
     HEARTBEAT,
     INCREMENTAL_ALTER_CONFIGS,
@@ -19,6 +20,7 @@ from kseg.client.connection import (
 )
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
+from kseg.restore.filler import delete_body
 from kseg.restore.plan import Plan
 
 TOPIC_TYPE = 2
@@ -63,6 +65,7 @@ def _refusals(brokers: Brokers, plan: Plan, job_group: str) -> Iterator[tuple[st
         ("Write", _unwritable(brokers, names)),
         ("Read", _unreadable(brokers, names)),
         ("AlterConfigs", _unalterable(brokers, names)),
+        ("Delete", _undeletable(brokers, plan)),
     ):
         for name in topics:
             yield operation, Resource("topic", name)
@@ -119,6 +122,13 @@ def _unalterable(brokers: Brokers, names: Collection[str]) -> Collection[str]:
     resources = [{"resourceType": TOPIC_TYPE, "resourceName": name, "configs": []} for name in names]
     answer = brokers.ask(INCREMENTAL_ALTER_CONFIGS, {"resources": resources, "validateOnly": True})
     return [each["resourceName"] for each in answer["responses"] if each["errorCode"] in REFUSALS]
+
+
+def _undeletable(brokers: Brokers, plan: Plan) -> Collection[str]:
+    """Delete no records: those before offset 0."""
+    filled = [each._replace(base=0) for each in plan.partitions if each.is_filled]
+    answer = brokers.ask(DELETE_RECORDS, delete_body(filled)) if filled else {"topics": []}
+    return dict.fromkeys(_refused_names(answer["topics"], "name", "partitions"))
 
 
 def _is_refused_group(brokers: Brokers, group: str) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum
 from kseg.client.brokers import Brokers, Place
 from kseg.errors import ClusterError, KsegError, UsageError
 from kseg.restore.check import DifferentError, check_partition
+from kseg.restore.filler import delete_filler
 from kseg.restore.groups import GroupOutcome, GroupState, commit_group, group_states
 from kseg.restore.job import Job, JobRecord
 from kseg.restore.plan import Plan, RestoreRequest, options_digest
@@ -83,6 +84,7 @@ def run_restore(brokers: Brokers, plan: Plan, request: RestoreRequest, on_step: 
             make_safe(brokers, each)
         on_sent = counted.with_bar(on_step(Step.SEND))
         Sender(brokers, job.producer, on_sent, request.rate).send({each.place: each for each in prepared})
+        delete_filler(brokers, [each for each in plan.partitions if each.is_filled])
     shortened = tuple(_check(brokers, prepared, job, record, on_step(Step.CHECK)))
     topics = tuple(each._replace(settings=job.settings.get(each.target, each.settings)) for each in plan.topics)
     if job.is_done:
@@ -120,7 +122,7 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
     check_existing(topics, plan.topics)
     job = record.read()
     ends = {} if job is not None else _ends_of(brokers, plan, topics)
-    if any(ends[place] != base for place, base in plan.bases.items() if place in ends):
+    if any(ends[each.place] != each.begin for each in plan.partitions if each.place in ends):
         job = record.read()  # another run may have written it, and records, since
         if job is None:
             raise _not_empty(plan, request, record, ends)
@@ -131,7 +133,7 @@ def _begin(brokers: Brokers, plan: Plan, request: RestoreRequest, record: JobRec
             create_topic(brokers, each)
     brokers.leaders([each.place for each in plan.partitions])
     if job is None:
-        with_records = {topic for (topic, _), base in plan.bases.items() if base}
+        with_records = {each.place[0] for each in plan.partitions if each.begin}
         settings = changed_settings(brokers, with_records)
         job = record.claim(
             lambda producer: Job(
@@ -154,15 +156,15 @@ def is_restored(brokers: Brokers, plan: Plan, request: RestoreRequest) -> bool:
 
 def _not_empty(plan: Plan, request: RestoreRequest, record: JobRecord, ends: Mapping[Place, int]) -> KsegError:
     """Return the error for a topic of the target that has records, or more than in the plan."""
-    (topic, number), end = next((place, end) for place, end in ends.items() if end != plan.bases[place])
+    found = next(each for each in plan.partitions if ends.get(each.place, each.begin) != each.begin)
     if request.appends:
         return ClusterError(
-            f"{topic}-{number}: another program writes to it: its log ended at offset {plan.bases[topic, number]}, and"
-            f" ends at {end} now; stop that program, then run the command again"
+            f"{found.name}: another program writes to it: its log ended at offset {found.begin}, and ends at"
+            f" {ends[found.place]} now; stop that program, then run the command again"
         )
     return UsageError(
-        f"topic {topic} of the target isn't empty, and no restore {record.group} has begun there; delete the topic,"
-        " specify another name by --topic-map, or add the records by --append"
+        f"topic {found.place[0]} of the target isn't empty, and no restore {record.group} has begun there; delete the"
+        " topic, specify another name by --topic-map, or add the records by --append"
     )
 
 
@@ -202,6 +204,7 @@ def _prepare(plan: Plan, job: Job) -> list[Prepared]:
             each.survey,
             largest[each.place[0]],
             base=each.base,
+            begin=each.begin,
             is_appended=each.place[0] in job.settings,
         )
         for each in plan.partitions
@@ -230,8 +233,8 @@ def append_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
     topics = brokers.topics({each.target for each in plan.topics})
     check_existing(topics, plan.topics)
     if job is None:
-        return plan.move_to(_ends_of(brokers, plan, topics))
-    return plan.move_to(job.bases)
+        return plan.append_to(_ends_of(brokers, plan, topics))
+    return plan.append_to(job.bases)
 
 
 def _check_same(job: Job, plan: Plan, request: RestoreRequest, record: JobRecord) -> None:

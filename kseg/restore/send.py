@@ -21,6 +21,7 @@ from kseg.errors import ClusterError, RecordError
 from kseg.formats.messages import Fields
 from kseg.protocol.error_codes import ErrorCode
 from kseg.restore.batches import Producer, TargetBatch, TargetBatches
+from kseg.restore.filler import filler_batches
 from kseg.restore.source import SourcePartition, Survey
 from kseg.restore.target_log import fetch_last_batch
 
@@ -55,7 +56,8 @@ class OnSent(Protocol):
 class Prepared:
     """A partition to send: its place in the target, its source, and what is in there.
 
-    largest: bytes of a batch. base: the target's offset of its first record. is_appended: the topic had records before.
+    largest: bytes of a batch. base: the target's offset of its first record. begin: the end of the target's log before.
+    is_appended: the topic had records before.
     """
 
     place: Place
@@ -63,6 +65,7 @@ class Prepared:
     survey: Survey
     largest: int
     base: int = 0
+    begin: int = 0
     is_appended: bool = False
 
     @property
@@ -177,20 +180,25 @@ class Sender:
             if end > each.end or not self._has_sent_until(each, end):
                 raise self._foreign(each, end)
             if end < each.end:
-                batches = TargetBatches(each.source, each.survey, end, self._producer, each.largest, each.base)
-                self._sending[each.place] = _Sending(each, iter(batches), leaders[each.place])
+                self._sending[each.place] = _Sending(each, self._batches_from(each, end), leaders[each.place])
+
+    def _batches_from(self, prepared: Prepared, offset: int) -> Iterator[TargetBatch]:
+        """Yield the batches from an offset of the target on."""
+        yield from filler_batches(offset, prepared.base, self._producer, prepared.largest)
+        first, base, largest = max(offset, prepared.base), prepared.base, prepared.largest
+        yield from TargetBatches(prepared.source, prepared.survey, first, self._producer, largest, base)
 
     def _has_sent_until(self, prepared: Prepared, end: int) -> bool:
         """Return whether the last batch of the target's log is the restore's, and where it belongs.
 
         Then all are, since a broker takes them only in order. Raises ClusterError if the log ends before the first one.
         """
-        if end < prepared.base:
+        if end < prepared.begin:
             raise ClusterError(
-                f"{prepared.name}: the target's log ends at offset {end}, and the restore began at {prepared.base}: its"
-                f" brokers have lost records; {prepared.remedy}"
+                f"{prepared.name}: the target's log ends at offset {end}, and the restore began at {prepared.begin}:"
+                f" its brokers have lost records; {prepared.remedy}"
             )
-        if end in (prepared.base, prepared.end):
+        if end in (prepared.begin, prepared.end):
             return True  # complete logs are compared later
         last = fetch_last_batch(self._brokers, prepared.place, end)
         # Without one, the log has changed since, and the broker refuses the next batch.

@@ -195,11 +195,6 @@ class Survey:
     checkpoints: tuple[Checkpoint, ...]
     rebuilt: frozenset[tuple[int, int]]
 
-    @property
-    def keeps_offsets(self) -> bool:
-        """True if each record has the same offset in the target."""
-        return not self.records or (self.first_offset == 0 and self.end_offset == self.records)
-
     def checkpoint_at(self, target_offset: int) -> Checkpoint | None:
         """Return the last checkpoint at or before an offset of the target; None without any."""
         found = bisect_right(self.checkpoints, target_offset, key=_target_offset)

@@ -60,7 +60,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         records, size = sum(each.survey.records for each in own), sum(each.survey.size for each in own)
         renamed = "" if topic.target == topic.source else f" as {topic.target}"
         kept = "offsets stay" if all(each.keeps_offsets for each in own) else "offsets become dense"
-        if any(each.base for each in own):
+        if any(each.begin for each in own):
             kept = "appended to the target's records"
         replicas = "" if topic.replicas == TARGETS_DEFAULT else f"{plural(topic.replicas, 'replica')}, "
         counts = f"{plural(topic.partitions, 'partition')}, {replicas}{plural(records, 'record')}, {human_size(size)}"

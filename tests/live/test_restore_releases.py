@@ -26,6 +26,7 @@ from tests import golden, run
 from tests.live.test_restore import committed_offset
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, served_messages
 from tests.log_files import NewBatch, NewRecord, batch_bytes
+from tests.restore.test_filler import write_later_partition
 from tests.restore.test_sender import write_partition
 from tests.tiered.tiered_broker import wait_until
 
@@ -128,6 +129,19 @@ def test_an_empty_topics_settings_change_and_delete_nothing(source: Path, broker
         assert produce(brokers, "deleted", new_batch(), (NONE,))["errorCode"] == NONE
     wait_until(lambda: is_empty(broker, "deleted"), "the broker deletes nothing")
     assert_arrived(source, broker, "hostile")
+
+
+def test_a_log_that_begins_later_keeps_its_offsets(broker: Broker, tmp_path: Path) -> None:
+    written = write_later_partition(tmp_path / "later-0", 1_000_000)
+    for words in (["-q"], []):
+        options = ["--yes", "--offsets", "keep", "--job", "later", "--bootstrap", f"127.0.0.1:{broker.port}"]
+        ran = run.kseg(["restore", "later-0", *options, *words], tmp_path)
+        assert (ran.status, b"differs" in ran.stderr) == (0, False), ran.stderr
+        found = served_messages(broker.port, "later", "read_committed")
+        assert [(each.offset(), each.value()) for each in found] == [
+            (offset, value) for offset, (_, _, value, _) in enumerate(written, 1_000_000)
+        ]
+    assert b"already restored" in ran.stdout
 
 
 def test_retention_deletes_the_records_if_the_user_wants_it(source: Path, broker: Broker) -> None:

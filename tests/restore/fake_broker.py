@@ -89,8 +89,9 @@ class FakeLog:
         return self.end
 
     def records(self) -> list[Contents]:
-        """Return the contents of all records."""
-        return [contents for _, batch in self.batches for contents in contents_of(batch)]
+        """Return the contents of all records that weren't deleted."""
+        found = ((base + at, each) for base, batch in self.batches for at, each in enumerate(contents_of(batch)))
+        return [contents for offset, contents in found if offset >= self.start]
 
 
 @dataclass
@@ -185,6 +186,7 @@ class FakeBroker:
             apis.CREATE_TOPICS.key: self._create_topics,
             apis.INCREMENTAL_ALTER_CONFIGS.key: self._alter_configs,
             apis.DESCRIBE_CONFIGS.key: self._describe_configs,
+            apis.DELETE_RECORDS.key: lambda body: self._delete_records(body, node),
             apis.LIST_OFFSETS.key: lambda body: self._list_offsets(body, node),
             apis.PRODUCE.key: lambda body: self._produce(body, node),
             apis.FETCH.key: lambda body: self._fetch(body, node),
@@ -265,6 +267,18 @@ class FakeBroker:
             answer = {"errorCode": 0, "errorMessage": None, "resourceType": 2, **resource}
             results.append({**answer, "configs": configs})
         return {"results": results}
+
+    def _delete_records(self, body: Fields, node: int) -> Fields:
+        (topic,) = body["topics"]
+        (part,) = topic["partitions"]
+        log = self.logs[topic["name"]][part["partitionIndex"]]
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER if log.leader != node else ErrorCode.NONE
+        if not code and part["offset"] > log.high_watermark():
+            code = ErrorCode.OFFSET_OUT_OF_RANGE
+        if not code:
+            log.start = max(log.start, part["offset"])
+        parts = [{"partitionIndex": part["partitionIndex"], "lowWatermark": log.start, "errorCode": code}]
+        return {"topics": [{"name": topic["name"], "partitions": parts}]}
 
     def _list_offsets(self, body: Fields, node: int) -> Fields:
         def part(topic: str, number: int) -> Fields:

@@ -37,6 +37,9 @@ class StrictBroker(FakeBroker):
         if key == apis.FETCH.key and body["maxBytes"] == 1:
             parts = [{"partitionIndex": 0, "errorCode": topic, "highWatermark": -1, "records": None}]
             return {"responses": [{"topic": each["topic"], "partitions": parts} for each in body["topics"]]}
+        if key == apis.DELETE_RECORDS.key and body["topics"][0]["partitions"][0]["offset"] == 0:
+            parts = [{"partitionIndex": 0, "lowWatermark": -1, "errorCode": topic}]
+            return {"topics": [{"name": each["name"], "partitions": parts} for each in body["topics"]]}
         if key == apis.INIT_PRODUCER_ID.key and key in self.refused:
             return {"errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "producerId": -1, "producerEpoch": -1}
         return super()._answer(key, body, node)

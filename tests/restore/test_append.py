@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -173,5 +172,5 @@ def test_another_run_that_began_since_the_plan_is_named(
     plan = plan_of(tmp_path / "disk", REQUEST)
     run_once(broker, plan)
     with pytest.raises(ClusterError, match="another run of restore kseg-restore-j has begun since the plan"):
-        run_once(broker, plan, moved=replace(plan).move_to({("t", 0): 3}))
+        run_once(broker, plan, moved=plan.append_to({("t", 0): 3}))
     assert_appended(broker, written)

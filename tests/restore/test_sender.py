@@ -160,22 +160,29 @@ FIRST_IS_REFUSED = [(2, Event.ELECTION), (20, Event.ELECTION), (0, Event.ELECTIO
 @example(LOST_TWICE, 5)
 def test_each_record_arrives_once(sources: Sources, schedule: Schedule, base: int | None) -> None:
     """base: where the target's logs end before, and records are appended."""
-    request = replace(REQUEST, appends=base is not None)
+    logs = [] if base is None else [FakeLog(end=base), FakeLog(end=base + 1)]
+    broker = run_schedule(sources, schedule, replace(REQUEST, appends=base is not None), logs)
+    assert_all_once(broker, sources.written)
+
+
+def run_schedule(
+    sources: Sources, schedule: Schedule, request: RestoreRequest, logs: list[FakeLog] | None = None
+) -> FakeBroker:
+    """Restore to the end while something happens to runs and requests; return the target. logs: of the topic before."""
 
     def run_another(network: FakeNetwork) -> None:
         if network.runs < MOST_RUNS:
             run_until_its_end(network, sources.plan, request)
 
     network = FakeNetwork(schedule, run_another)
-    if base is not None:
-        network.broker.logs["t"] = [FakeLog(end=base), FakeLog(end=base + 1)]
-        network.broker.settings["t"] = {}
+    if logs:
+        network.broker.logs["t"], network.broker.settings["t"] = logs, {}
     with pytest.MonkeyPatch.context() as patch, network.connected(patch):
         while not run_until_its_end(network, sources.plan, request) or network.has_lost_tail:
             assert network.clock.now < LONGEST, "it has no end"
         network.deliver_all()
     sources.schedules, sources.requests = sources.schedules + 1, sources.requests + network.handled
-    assert_all_once(network.broker, sources.written)
+    return network.broker
 
 
 @pytest.mark.parametrize("is_compressed", [False, True])

@@ -1,0 +1,51 @@
+"""Empty records before a log that begins later than at 0: the others keep their offsets, and these are deleted.
+
+They have the job's producer and their offsets as sequences, as all other records of a restore.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from kseg.client.brokers import PASSING, BrokerError, Brokers
+from kseg.client.connection import DELETE_RECORDS
+from kseg.formats.codes import NO_TIMESTAMP, Codec
+from kseg.formats.messages import Fields
+from kseg.kernel.contract import Appended
+from kseg.restore.batches import Producer, RecordsPart, TargetBatch, target_batches
+from kseg.restore.plan import PlannedPartition
+
+FILLER_COUNT = 200_000
+"""Records of a batch: 7 bytes each, before they are compressed."""
+EMPTY: Appended = (NO_TIMESTAMP, None, None, ())
+TIMEOUT_MS = 30_000
+
+
+def filler_batches(first: int, end: int, producer: Producer, largest: int) -> Iterator[TargetBatch]:
+    """Yield batches of empty records from one offset of the target to another; largest: the most bytes of a batch."""
+    while first < end:
+        count = min(FILLER_COUNT - first % FILLER_COUNT, end - first)
+        yield from target_batches(iter((RecordsPart([EMPTY] * count, Codec.ZSTD),)), first, producer, largest)
+        first += count
+
+
+def delete_filler(brokers: Brokers, partitions: Sequence[PlannedPartition]) -> None:
+    """Delete the empty records of partitions: their logs begin at the first restored record. Raises ClusterError."""
+    for each in partitions:
+        code = 0
+        for attempt in brokers.attempts():
+            leader = brokers.leaders([each.place])[each.place]
+            answer = brokers.ask(DELETE_RECORDS, delete_body([each]), leader)
+            code = answer["topics"][0]["partitions"][0]["errorCode"]
+            if code not in PASSING:
+                break
+            attempt.problem = BrokerError(each.name, code).problem
+        if code:
+            raise BrokerError(each.name, code)
+
+
+def delete_body(partitions: Sequence[PlannedPartition]) -> Fields:
+    """Return the request that deletes the empty records of partitions."""
+    topics = [
+        {"name": each.place[0], "partitions": [{"partitionIndex": each.place[1], "offset": each.base}]}
+        for each in partitions
+    ]
+    return {"topics": topics, "timeoutMs": TIMEOUT_MS}

@@ -4,14 +4,16 @@ They have the job's producer and their offsets as sequences, as all other record
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from kseg.client.brokers import PASSING, BrokerError, Brokers
 from kseg.client.connection import DELETE_RECORDS
 from kseg.formats.codes import NO_TIMESTAMP, Codec
 from kseg.formats.messages import Fields
 from kseg.kernel.contract import Appended
-from kseg.restore.batches import Producer, RecordsPart, TargetBatch, target_batches
+from kseg.restore.batches import Producer, StoredPart, TargetBatch, target_batches
 from kseg.restore.plan import PlannedPartition
+from kseg.writer.batches import RecordsBuilder
 
 FILLER_COUNT = 200_000
 """Records of a batch: 7 bytes each, before they are compressed."""
@@ -22,9 +24,18 @@ TIMEOUT_MS = 30_000
 def filler_batches(first: int, end: int, producer: Producer, largest: int) -> Iterator[TargetBatch]:
     """Yield batches of empty records from one offset of the target to another; largest: the most bytes of a batch."""
     while first < end:
-        count = min(FILLER_COUNT - first % FILLER_COUNT, end - first)
-        yield from target_batches(iter((RecordsPart([EMPTY] * count, Codec.ZSTD),)), first, producer, largest)
-        first += count
+        part = _empty_records(min(FILLER_COUNT - first % FILLER_COUNT, end - first))
+        yield from target_batches(iter((part,)), first, producer, largest)
+        first += part.record_count
+
+
+@cache
+def _empty_records(count: int) -> StoredPart:
+    """Return a batch of empty records, which gets another header for each place in the target."""
+    builder = RecordsBuilder(0, codec=Codec.ZSTD)
+    builder.extend([EMPTY] * count)
+    (batch,) = builder.build().shallow()
+    return StoredPart(batch.header, memoryview(batch.raw))
 
 
 def delete_filler(brokers: Brokers, partitions: Sequence[PlannedPartition]) -> None:

@@ -227,7 +227,7 @@ def append_plan(brokers: Brokers, plan: Plan, request: RestoreRequest) -> Plan:
 
     Raises:
         UsageError: a topic of the target has another number of partitions.
-        ClusterError: brokers don't answer, or a topic was deleted since the earlier run.
+        ClusterError: brokers don't answer.
     """
     job = JobRecord(brokers, job_name(plan, request)).read()
     topics = brokers.topics({each.target for each in plan.topics})

@@ -230,7 +230,7 @@ class TargetBatches:
         elif count == 1:
             raise RecordError(f"the record of {size} bytes is larger than max.message.bytes, {self._largest}")
         else:
-            whole = _with_header(merged.records, Codec.NONE, count, merged, self._producer, 0)
+            whole = with_header(merged.records, Codec.NONE, count, merged, self._producer, 0)
             rows = new_rows(1)
             rows[SIZE], rows[VALID] = len(whole), 1
             middle = count // 2
@@ -243,10 +243,10 @@ class TargetBatches:
         """Return the next batch."""
         first = self._next
         self._next += count
-        return TargetBatch(first, count, _with_header(records, codec, count, times, self._producer, first))
+        return TargetBatch(first, count, with_header(records, codec, count, times, self._producer, first))
 
 
-def _with_header(
+def with_header(
     records: Buffer, codec: int, count: int, times: "BatchHeader | MergedRecords", producer: Producer, first: int
 ) -> bytearray:
     """Return a batch of records that are encoded already, with the base and the largest timestamp of others."""

@@ -8,10 +8,11 @@ from functools import cache
 
 from kseg.client.brokers import PASSING, BrokerError, Brokers
 from kseg.client.connection import DELETE_RECORDS
-from kseg.formats.codes import NO_TIMESTAMP, Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, NO_TIMESTAMP, Codec
 from kseg.formats.messages import Fields
 from kseg.kernel.contract import Appended
-from kseg.restore.batches import Producer, StoredPart, TargetBatch, target_batches
+from kseg.reading.batch import Batch
+from kseg.restore.batches import Producer, TargetBatch, with_header
 from kseg.restore.plan import PlannedPartition
 from kseg.writer.batches import RecordsBuilder
 
@@ -21,21 +22,23 @@ EMPTY: Appended = (NO_TIMESTAMP, None, None, ())
 TIMEOUT_MS = 30_000
 
 
-def filler_batches(first: int, end: int, producer: Producer, largest: int) -> Iterator[TargetBatch]:
-    """Yield batches of empty records from one offset of the target to another; largest: the most bytes of a batch."""
+def filler_batches(first: int, end: int, producer: Producer) -> Iterator[TargetBatch]:
+    """Yield batches of empty records from one offset of the target to another; each has some kilobytes."""
     while first < end:
-        part = _empty_records(min(FILLER_COUNT - first % FILLER_COUNT, end - first))
-        yield from target_batches(iter((part,)), first, producer, largest)
-        first += part.record_count
+        count = min(FILLER_COUNT - first % FILLER_COUNT, end - first)
+        batch = _empty_records(count)
+        records = batch.raw[BATCH_HEADER_SIZE:]
+        yield TargetBatch(first, count, with_header(records, Codec.ZSTD, count, batch.header, producer, first))
+        first += count
 
 
 @cache
-def _empty_records(count: int) -> StoredPart:
+def _empty_records(count: int) -> Batch:
     """Return a batch of empty records, which gets another header for each place in the target."""
     builder = RecordsBuilder(0, codec=Codec.ZSTD)
     builder.extend([EMPTY] * count)
     (batch,) = builder.build().shallow()
-    return StoredPart(batch.header, memoryview(batch.raw))
+    return batch
 
 
 def delete_filler(brokers: Brokers, partitions: Sequence[PlannedPartition]) -> None:

@@ -184,7 +184,7 @@ class Sender:
 
     def _batches_from(self, prepared: Prepared, offset: int) -> Iterator[TargetBatch]:
         """Yield the batches from an offset of the target on."""
-        yield from filler_batches(offset, prepared.base, self._producer, prepared.largest)
+        yield from filler_batches(offset, prepared.base, self._producer)
         first, base, largest = max(offset, prepared.base), prepared.base, prepared.largest
         yield from TargetBatches(prepared.source, prepared.survey, first, self._producer, largest, base)
 

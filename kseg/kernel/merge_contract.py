@@ -12,8 +12,9 @@ class MergedRecords(Protocol):
     Attributes, keys, values and headers keep their bytes; timestamps stay the same, LogAppendTime becomes each record's
     own. Messages of formats 0 and 1 become records without headers. Only the offset deltas are new: 0, 1, 2 …
 
-    records: their bytes. size: the number of these. base_timestamp: the first record's; max_timestamp: the largest.
-    Without any record, both are -1. to_skip: the number of records that are still to be left out first.
+    records: their bytes; none can be added once these were read. size: the number of the bytes. base_timestamp: the
+    first record's; max_timestamp: the largest. Without any record, both are -1. to_skip: the number of records that are
+    still to be left out first.
     """
 
     records: Buffer
@@ -44,7 +45,8 @@ class MergedRecords(Protocol):
     ) -> int:
         """Add the readable records of rows from `first` on, up to `last` or the row after which there are enough bytes.
 
-        The filter's conditions apply, its `skip` and `limit` don't. Returns the row where to continue.
+        The filter's conditions apply, its `skip` and `limit` don't. Returns the row where to continue. Raises
+        BufferError once `records` was read.
         """
 
 

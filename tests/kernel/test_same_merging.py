@@ -43,7 +43,7 @@ def test_records_are_merged_equally(
 
 def _history(merged: Any, run: Run, bodies: Any, wanted: RecordFilter | None, enough: int) -> list[Any]:
     """Return the rows where a merge stops, and its results by then."""
-    history: list[Any] = [(merged.base_timestamp, merged.max_timestamp, bytes(merged.records))]
+    history: list[Any] = [(merged.base_timestamp, merged.max_timestamp)]
     row = 0
     while row < run.row_count:
         row = merged.add(run.buffer, run.rows, row, run.row_count, bodies, 0, wanted, merged.size + enough)
@@ -141,3 +141,16 @@ def test_rows_that_arent_there_are_refused(kernel: Any) -> None:
         merged.add(memoryview(content)[:-1], rows, 0, 1, None, 0, None, MOST)
     with pytest.raises(IndexError):
         merged.add(memoryview(content), rows, 0, 1, kernel.Bodies(0), 0, None, MOST)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.NAME)
+def test_taken_records_never_change(kernel: Any) -> None:
+    content = SOURCES[0]
+    rows = new_rows(1)
+    rows[SIZE], rows[VALID] = len(content), 1
+    merged = kernel.MergedRecords()
+    merged.add(memoryview(content), rows, 0, 1, None, 0, None, MOST)
+    taken = merged.records
+    with pytest.raises(BufferError):
+        merged.add(memoryview(content), rows, 0, 1, None, 0, None, MOST)
+    assert len(taken) == merged.size

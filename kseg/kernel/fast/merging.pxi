@@ -7,7 +7,7 @@ cdef class MergedRecords:
     cdef Growing memory
     cdef RecordView view
     cdef RowWalk walk
-    cdef bint is_comparable
+    cdef bint is_comparable, is_complete
     cdef Py_ssize_t count
     cdef readonly int64_t base_timestamp, max_timestamp
     cdef public int64_t to_skip
@@ -27,12 +27,15 @@ cdef class MergedRecords:
 
     @property
     def records(self):
+        self.is_complete = True  # unsafe: a view of the memory, which must not grow from now on
         return memoryview(self.memory)
 
     def add(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, Bodies bodies,
             Py_ssize_t first_body, record_filter, int64_t enough):
         cdef Py_ssize_t row = first
         cdef Filter wanted = None if record_filter is None else Filter(record_filter)
+        if self.is_complete:
+            raise BufferError("records can't be added after they were taken")
         check_range(rows, first, last, bodies, first_body)
         with nogil:
             while row < last:

@@ -20,6 +20,7 @@ class MergedRecords:
         self._is_comparable = is_comparable
         self._content = bytearray()
         self._count = 0
+        self._is_complete = False
         self.base_timestamp = self.max_timestamp = -1
         self.to_skip = 0
 
@@ -34,6 +35,7 @@ class MergedRecords:
     @property
     def records(self) -> memoryview:
         """The records' bytes."""
+        self._is_complete = True
         return memoryview(bytes(self._content))
 
     def add(
@@ -48,6 +50,8 @@ class MergedRecords:
         enough: int,
     ) -> int:
         """Add the readable records of rows; see the contract."""
+        if self._is_complete:
+            raise BufferError("records can't be added after they were taken")
         for number, row in enumerate(read_rows(buffer, rows, first, last, 0, bodies, first_body), first):
             for record, rest in _with_rests(row):
                 if record_filter is not None and not is_wanted(record, record_filter):

@@ -29,7 +29,7 @@ PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-exhaustive test-one test-hours test-restore test-lake test-pipeline test-unwrap test-start test-spark test-cluster test-stores \
-    bench bench-spark bench-serve golden build clean FORCE
+    bench bench-spark bench-serve bench-restore golden build clean FORCE
 .DELETE_ON_ERROR:
 
 help: ## Print this list
@@ -192,6 +192,9 @@ bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and 
 
 bench-serve: $(PEERS) ## Compare `kseg serve` with a real broker over the same GiB; needs Java, Maven and kcat
 	$(VENV_PYTHON) -m bench.serve --repeat $(REPEAT)
+
+bench-restore: $(PEERS) ## Compare `kseg restore` with Kafka's producer test on one broker; needs Java and Maven
+	$(VENV_PYTHON) -m bench.restore --repeat $(REPEAT) --memory
 
 golden: $(DEVELOPMENT) ## Add files and output of the broker and the tool of RELEASE=4.3.1; see tools/README.md
 	rm -rf build/golden

@@ -53,7 +53,7 @@ def report(
     page = ["# Benchmarks", "\n".join(f"- {line}" for line in circumstances)]
     for title, note, (columns, *rows) in sections:
         if rows:
-            page += [f"## {title}", *filter(None, (note, _table(columns, rows)))]
+            page += [f"## {title}", *filter(None, (note, markdown_table(columns, rows)))]
     return "\n\n".join(page) + "\n"
 
 
@@ -162,7 +162,8 @@ def _import_rows(imports: dict[str, list[ImportTime]]) -> Iterator[Row]:
         yield program, f"{sum(each.microseconds for each in times) / 1000:.1f}", slowest
 
 
-def _table(columns: Row, rows: Sequence[Row]) -> str:
+def markdown_table(columns: Row, rows: Sequence[Row]) -> str:
+    """Return a table whose first line has the columns' names."""
     lines = [columns, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, tuple("-" * width for width in widths))

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from bench.datasets import MIB, DataSet, Segment, make_segment
 from bench.machine import describe, kseg_version, load_average
 from bench.peers import class_path, fetch_jars
+from bench.report import markdown_table
 from bench.works import KSEG
 
 RELEASE = "4.3.1"
@@ -174,9 +175,7 @@ def page(options: argparse.Namespace) -> str:
     ):
         table = list(rows(measured([ours, broker], segment.records, options.repeat), segment.size))
         peaks = f"Memory at most: kseg {ours.peak_mib():.0f} MiB, the broker {broker.peak_mib():.0f} MiB"
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    table.insert(1, tuple("-" * width for width in widths))
-    lines = "\n".join(f"| {' | '.join(map(str.ljust, line, widths))} |" for line in table)
+    lines = markdown_table(table[0], table[1:])
     size = f"{segment.size / MIB:.0f} MiB, {segment.records:,} records, medians of {options.repeat} rounds"
     command = f"Command: `python -m bench.serve --size {options.size} --repeat {options.repeat}`"
     facts = [f"Date: {datetime.now(UTC):%Y-%m-%d}", command, kseg_version(KSEG), *describe(), load, size, peaks]

@@ -35,7 +35,7 @@ PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters are
 help: ## Print this list
 	@echo "kseg reads, checks and repairs Apache Kafka's files on disk."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'make installs everything into $(VENV)/. You need Python 3.11 or later and a package index, and gcc or clang for speed.'
 

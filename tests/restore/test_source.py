@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import RecordError
-from kseg.formats.codes import Codec
+from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.record import Record
 from kseg.log.writer import PartitionWriter
 from kseg.reading.batch import Batch
@@ -94,6 +94,23 @@ def test_a_merged_batch_that_becomes_too_large_is_split(codec: Codec, tmp_path: 
     assert contents_from(partition, 0, 500) == contents_from(partition, 0)
     with pytest.raises(RecordError, match=r"bytes is larger than max\.message\.bytes, 150"):
         contents_from(partition, 0, 150)
+
+
+def test_large_batches_are_sent_as_they_are_stored_and_small_ones_are_merged(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    stored = []
+    (tmp_path / "t-0").mkdir()
+    with PartitionWriter(tmp_path / "t-0") as writer:
+        for size in (9000, 100, 100, 9000):
+            builder = RecordsBuilder(len(stored), codec=Codec.ZSTD)
+            builder.append(3, b"k", chance.randbytes(size))
+            stored.append(builder.build().raw)
+            writer.append(stored[-1])
+    (partition,) = plan_of(tmp_path).partitions
+    first, merged, last = TargetBatches(partition.source, partition.survey, 0, Producer(1, 0), 1 << 20)
+    bodies = [bytes(each.content[BATCH_HEADER_SIZE:]) for each in (first, last)]
+    assert bodies == [stored[0][BATCH_HEADER_SIZE:], stored[3][BATCH_HEADER_SIZE:]]
+    assert (first.record_count, merged.record_count, last.record_count) == (1, 2, 1)
 
 
 def test_a_batch_of_an_unknown_codec_is_left_out(tmp_path: Path) -> None:

@@ -95,6 +95,8 @@ class Images:
         return self._image_at(position).base
 
     def _image_at(self, position: int) -> Image:
+        if len(self.images) == 1:
+            return self.images[0]
         return next(image for image in reversed(self.images) if image.base <= max(position, 0))
 
 

@@ -46,12 +46,13 @@ class LooseBlocks:
     def __init__(self, runs: Runs, taken: Iterable[tuple[int, int]], near: list[int]) -> None:
         """Read the blocks. taken: start and end of other bytes of batches, such as pieces of joined ones."""
         self._runs = runs
-        self._positions, self._crcs = array("q"), array("I")
+        self._positions, self._crcs = array("q"), array("I", [0])
         self._heads: dict[tuple[int, int], list[int]] = {}
         gaps = list(_gaps(runs, sorted(taken)))
         blocks = sorted({position + runs.room_after(position) for position in near})
         for start, end in _nearest(gaps, blocks, runs.block):
             self._add(start, end)
+        kernel.load().chain_crcs(self._crcs, runs.block)
 
     def _add(self, start: int, end: int) -> None:
         block = self._runs.block
@@ -109,7 +110,8 @@ class LooseBlocks:
         most = (most_tests if header.codec else min(most_tests, _SURE_TESTS)) // pairs
         place = bisect_left(self._positions, header.position)
         window = slice(max(place - most // 2, 0), place + most // 2)
-        positions, crcs = memoryview(self._positions)[window], memoryview(self._crcs)[window]
+        positions = memoryview(self._positions)[window]
+        crcs = memoryview(self._crcs)[window.start : window.start + len(positions) + 1]
         for cut, number, count in kernel.load().find_middles(
             memoryview(ends.beginning), memoryview(ends.ending), header.size, header.crc, first, block, positions, crcs
         ):

@@ -14,9 +14,10 @@ from kseg.reading.batch import Batch, BatchHeader
 from kseg.system.shared_work import OnRead
 
 Look = Callable[[int, memoryview], None]
-_PIECE = 8 << 20
+_PIECE = 2 << 20
 """Bytes of one read."""
-_BUFFER = (LARGEST_BATCH // _PIECE + 2) * _PIECE
+_SMALL_WINDOW, _LARGE_WINDOW = 4 * _PIECE, (LARGEST_BATCH // _PIECE + 2) * _PIECE
+"""Bytes in memory: processors keep the small window in their caches; a header may claim the largest batch."""
 _ROWS = 4096
 """Rows that a table has at first."""
 _COLUMN = {name: place for place, name in enumerate(HEADER_NAMES)}
@@ -54,8 +55,8 @@ class FoundBatches:
         self.rows[row * HEADER_VALUES + _COLUMN["records_count"]] = count
 
     def grow(self) -> None:
-        """Double the room for rows."""
-        self.rows.extend(array("q", bytes(8 * len(self.rows))))
+        """Add a quarter to the room for rows."""
+        self.rows.extend(self.rows[: len(self.rows) // HEADER_VALUES // 4 * HEADER_VALUES])
 
     @property
     def is_full(self) -> bool:
@@ -110,11 +111,12 @@ def find_batches(
         window = _Window(image, batches, is_legacy=is_legacy)
         hashed: list[Future[None]] = []
         looked_at = 0
+        older: list[Future[None]] = []
         while True:
-            if window.is_full:  # its bytes move: none may be in use
-                for each in hashed:
+            if window.is_full:  # the next bytes replace those before these: none of them may be in use
+                for each in older:
                     each.result()
-                hashed.clear()
+                older, hashed = hashed, []
                 window.make_room()
             piece = window.read()
             if digest is not None and piece:
@@ -126,7 +128,7 @@ def find_batches(
             on_read(len(piece))
             if window.is_last:
                 break
-        for each in hashed:
+        for each in (*older, *hashed):
             each.result()
     return None if digest is None else digest.hexdigest()
 
@@ -137,8 +139,7 @@ class _Window:
     def __init__(self, image: Image, batches: FoundBatches, *, is_legacy: bool) -> None:
         self._is_legacy = is_legacy
         self._image, self._batches, self._kernel = image, batches, kernel.load()
-        self._buffer = memoryview(bytearray(min(_BUFFER, (image.size // _PIECE + 1) * _PIECE)))
-        self._crcs = array("I", bytes(4 * (len(self._buffer) // CRC_STEP + 1)))
+        self._set_size(min(_SMALL_WINDOW, (image.size // _PIECE + 1) * _PIECE))
         self._origin = 0  # position of the window in the image
         self._filled = self._at = 0
         self.is_last = False
@@ -148,11 +149,21 @@ class _Window:
         """True if nothing more can be read before `make_room`."""
         return len(self._buffer) - self._filled < _PIECE
 
+    def _set_size(self, size: int) -> None:
+        self._buffer, self._other = memoryview(bytearray(size)), memoryview(bytearray(size))
+        self._crcs = array("I", bytes(4 * (size // CRC_STEP + 1)))
+
     def make_room(self) -> None:
-        """Drop the bytes before the next batch."""
+        """Drop the bytes before the next batch; the others move, so that dropped ones can be used a while longer."""
         gone = self._at // CRC_STEP * CRC_STEP
-        self._buffer[: self._filled - gone] = self._buffer[gone : self._filled]
-        self._crcs = self._crcs[gone // CRC_STEP :] + array("I", bytes(4 * (gone // CRC_STEP)))
+        kept, crcs = self._buffer[gone : self._filled], self._crcs[gone // CRC_STEP : self._filled // CRC_STEP + 1]
+        size = _SMALL_WINDOW if len(kept) <= _SMALL_WINDOW - _PIECE else _LARGE_WINDOW
+        if size == len(self._buffer):
+            self._buffer, self._other = self._other, self._buffer
+        else:
+            self._set_size(size)
+        self._buffer[: len(kept)] = kept
+        self._crcs[: len(crcs)] = crcs
         self._origin += gone
         self._filled -= gone
         self._at -= gone

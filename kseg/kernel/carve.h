@@ -81,6 +81,38 @@ static uint32_t crc32c_moved(uint32_t crc, uint64_t size)
 /* The CRC before `size` zero bytes that it covers: fewer than the order. */
 static uint32_t crc32c_moved_back(uint32_t crc, uint64_t size) { return crc32c_moved(crc, CRC32C_ORDER - size); }
 
+/* Sets the CRCs before three more steps, of which each has STRETCH bytes. The three are computed at once, because the
+ * instruction gives its result later. */
+#ifdef STRETCH
+__attribute__((target("sse4.2,pclmul")))
+static void crc32c_three_steps_by_instruction(uint32_t *crcs, const uint8_t *at)
+{
+    uint64_t first = crcs[0], second = 0, third = 0, words[3];
+    for (int i = 0; i < STRETCH; i += 8) {
+        memcpy(&words[0], at + i, 8);
+        memcpy(&words[1], at + i + STRETCH, 8);
+        memcpy(&words[2], at + i + 2 * STRETCH, 8);
+        first = _mm_crc32_u64(first, words[0]);
+        second = _mm_crc32_u64(second, words[1]);
+        third = _mm_crc32_u64(third, words[2]);
+    }
+    crcs[1] = (uint32_t)first;
+    crcs[2] = crc32c_scaled_by_instruction(crcs[1], crc32c_past_one) ^ (uint32_t)second;
+    crcs[3] = crc32c_scaled_by_instruction(crcs[2], crc32c_past_one) ^ (uint32_t)third;
+}
+#endif
+
+/* Sets the CRCs before `count` more steps of some bytes, the first of which follows those of crcs[0]. */
+static void crc32c_steps(uint32_t *crcs, const uint8_t *at, int64_t count, int64_t step)
+{
+#ifdef STRETCH
+    for (; crc32c_in_hardware && step == STRETCH && count >= 3; count -= 3, crcs += 3, at += 3 * step)
+        crc32c_three_steps_by_instruction(crcs, at);
+#endif
+    for (; count > 0; count--, crcs++, at += step)
+        crcs[1] = crc32c_continue(crcs[0], at, step);
+}
+
 /* Whether a number is among some others. Compilers make wide instructions of the loop. */
 WIDE static int is_among(uint32_t number, const uint32_t *others, int64_t count)
 {

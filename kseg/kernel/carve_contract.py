@@ -89,6 +89,9 @@ class CarveKernel(StatisticsKernel, Protocol):
     def block_crcs(self, buffer: memoryview, block: int, crcs: "array[int]") -> None:
         """Set the CRCs of a buffer's first blocks, which begin with 0 and aren't inverted; 0: only zeros."""
 
+    def chain_crcs(self, crcs: "array[int]", block: int) -> None:
+        """Replace the CRCs of blocks by those of all blocks from the first one up to each, as if they were adjacent."""
+
     def find_heads(self, buffer: memoryview, block: int) -> list[int]:
         """Return the positions of headers that may be those of batches that break at the end of their block.
 
@@ -110,6 +113,6 @@ class CarveKernel(StatisticsKernel, Protocol):
 
         Each as bytes of the head (`first`, or some blocks more), number of the first block, and number of blocks; at
         most MOST_MIDDLES of them. size: of the batch. At least a byte of `tail` belongs to it; if `tail` is empty, the
-        blocks have the end of the batch, and then zeros. positions: int64, of all blocks. crcs: uint32, theirs by
-        `block_crcs`.
+        blocks have the end of the batch, and then zeros. positions: int64, of all blocks. crcs: uint32, those by
+        `chain_crcs` before the first block and up to each.
         """

@@ -6,6 +6,7 @@ cdef extern from "carve.h" nogil:
     uint32_t crc32c_moved(uint32_t crc, uint64_t size)
     uint32_t crc32c_moved_back(uint32_t crc, uint64_t size)
     uint32_t crc32c_factor(uint32_t power)
+    void crc32c_steps(uint32_t* crcs, const uint8_t* at, int64_t count, int64_t step)
     uint32_t crc32c_scaled(uint32_t crc, uint32_t factor)
     int is_among(uint32_t number, const uint32_t* others, int64_t count)
     int64_t marked_position(const uint8_t* base, int64_t at, int64_t end)
@@ -21,12 +22,11 @@ carve_prepare()
 
 def step_crcs(const uint8_t[::1] buffer, Py_ssize_t first, Py_ssize_t last, uint32_t[::1] crcs):
     """Set the CRCs of all bytes before steps; see the contract."""
-    cdef Py_ssize_t i
     if not 0 <= first <= last or last * CRC_STEP > buffer.shape[0] or last >= crcs.shape[0]:
         raise IndexError("steps beyond their buffer")
-    with nogil:
-        for i in range(first, last):
-            crcs[i + 1] = crc32c_continue(crcs[i], &buffer[i * CRC_STEP], CRC_STEP)
+    if first < last:
+        with nogil:
+            crc32c_steps(&crcs[first], &buffer[first * CRC_STEP], last - first, CRC_STEP)
 
 
 cdef inline bint may_be_batch(const uint8_t* at, int64_t size, int present) noexcept nogil:
@@ -280,6 +280,15 @@ def find_headless(const uint8_t[::1] tail, Py_ssize_t block):
     return found
 
 
+def chain_crcs(uint32_t[::1] crcs, int64_t block):
+    """Replace the CRCs of blocks by those of all blocks up to each; see the contract."""
+    cdef Py_ssize_t i
+    cdef uint32_t factor = crc32c_factor(crc32c_moved(0x80000000U, block))
+    with nogil:
+        for i in range(1, crcs.shape[0]):
+            crcs[i] ^= crc32c_scaled(crcs[i - 1], factor)
+
+
 def block_crcs(const uint8_t[::1] buffer, Py_ssize_t block, uint32_t[::1] crcs):
     """Set the CRC of each block of a buffer; see the contract."""
     cdef Py_ssize_t count = crcs.shape[0], i
@@ -330,10 +339,9 @@ def find_middles(
     cdef int64_t count = positions.shape[0], padding, least_rest, heads, tails, i, rest
     cdef uint32_t* of_heads
     cdef uint32_t* of_tails
-    cdef uint32_t* of_blocks
     if not CRC_START < first <= head.shape[0] <= size or first == size or tail.shape[0] > size or block <= 0:
         raise IndexError("ends beyond their batch")
-    if crcs.shape[0] < count:
+    if crcs.shape[0] < count + 1:
         raise IndexError("blocks without CRCs")
     padding = 0 if tail.shape[0] else (block - (size - first) % block) % block
     least_rest = (size + padding - first) % block
@@ -343,10 +351,10 @@ def find_middles(
         return []
     heads = (head.shape[0] - first) // block + 1
     tails = (tail.shape[0] - least_rest) // block + 1
-    of_heads = <uint32_t*>malloc((heads + tails + count + 1) * sizeof(uint32_t))
+    of_heads = <uint32_t*>malloc((heads + tails) * sizeof(uint32_t))
     if of_heads == NULL:
         raise MemoryError()
-    of_tails, of_blocks = of_heads + heads, of_heads + heads + tails
+    of_tails = of_heads + heads
     of_heads[0] = crc32c_continue(0xFFFFFFFFU, &head[CRC_START], first - CRC_START)
     for i in range(1, heads):
         of_heads[i] = crc32c_continue(of_heads[i - 1], &head[first + (i - 1) * block], block)
@@ -358,12 +366,9 @@ def find_middles(
         of_tails[i] = of_tails[i - 1] ^ crc32c_moved(
             crc32c_continue(0, &tail[tail.shape[0] - rest], block), rest - block
         )
-    of_blocks[0] = 0
-    for i in range(count):
-        of_blocks[i + 1] = crc32c_moved(of_blocks[i], block) ^ crcs[i]
     try:
         return middles_between(
-            of_heads, heads, of_tails, tails, least_rest, of_blocks, positions, size + padding - first, first, block
+            of_heads, heads, of_tails, tails, least_rest, &crcs[0], positions, size + padding - first, first, block
         )
     finally:
         free(of_heads)

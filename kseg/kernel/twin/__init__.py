@@ -4,6 +4,7 @@
 
 from kseg.kernel.twin.carving import (
     block_crcs,
+    chain_crcs,
     find_batches,
     find_copies,
     find_headless,

@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Iterator
-from functools import reduce
 from zlib import crc32
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, MAGIC_POSITION, Codec, crc_function
@@ -199,6 +198,12 @@ def _is_headless(rest: memoryview, missing: int) -> bool:
     return _may_be_batch(bytes(header), size) and crc32c(rest[CRC_START - missing :]) == _CRC.read(known)
 
 
+def chain_crcs(crcs: "array[int]", block: int) -> None:
+    """Replace the CRCs of blocks by those of all blocks up to each; see the contract."""
+    for number in range(1, len(crcs)):
+        crcs[number] ^= _move(crcs[number - 1], block)
+
+
 def block_crcs(buffer: memoryview, block: int, crcs: "array[int]") -> None:
     """Set the CRC of each block of a buffer; see the contract."""
     if block <= 0 or len(crcs) > len(buffer) // block:
@@ -245,7 +250,7 @@ def find_middles(
     """Return blocks that fit between the head and the tail of a batch; see the contract."""
     if not CRC_START < first <= len(head) <= size or first == size or len(tail) > size or block <= 0:
         raise IndexError("ends beyond their batch")
-    if len(crcs) < len(positions):
+    if len(crcs) < len(positions) + 1:
         raise IndexError("blocks without CRCs")
     whole = size if len(tail) else size + -(size - first) % block
     target = _move(crc ^ _INVERTED, whole - size)
@@ -262,7 +267,7 @@ def find_middles(
             continue
         for number in range(len(positions) - middle + 1):
             if positions[number + middle - 1] - positions[number] == (middle - 1) * block:
-                of_blocks = reduce(lambda before, crc: _move(before, block) ^ crc, crcs[number : number + middle], 0)
+                of_blocks = crcs[number + middle] ^ _move(crcs[number], middle * block)
                 found += [(cut, number, middle) for cut, wanted_crc in wanted.items() if wanted_crc == of_blocks]
     return found[:MOST_MIDDLES]
 
